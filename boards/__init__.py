@@ -1,0 +1,1 @@
+"""Boards: one declarative file each; pins come from amaranth-boards."""

@@ -1,0 +1,1 @@
+"""hwflow: quantized ONNX models to streaming FPGA accelerators."""

@@ -1,0 +1,1 @@
+"""External tools: find, check the version, run, parse what they report."""
