@@ -1,0 +1,130 @@
+"""The graph all stages share: values with one producer, nodes with an operator name and attributes.
+
+A :class:`Graph` is in static single assignment form and its nodes are in topological order. Which operators and
+which shapes of graph are legal depends on the stage: see :mod:`hwflow.ir.legality`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hwflow.types import TensorType
+
+IntArray = npt.NDArray[np.int64]
+
+
+class Stage(Enum):
+    """The graphs a model moves through (design: Imported, Quantized, Dataflow, Scheduled)."""
+
+    IMPORTED = "Imported"
+    QUANTIZED = "Quantized"
+    DATAFLOW = "Dataflow"
+    SCHEDULED = "Scheduled"
+
+
+@dataclass(eq=False)
+class Value:
+    """One tensor. ``type`` is None until types are inferred. ``origin`` is the ONNX value it stands for, or ''."""
+
+    name: str
+    type: TensorType | None = None
+    origin: str = ""
+
+    @property
+    def typed(self) -> TensorType:
+        """The type of a value whose type has been inferred."""
+        assert self.type is not None, f"value {self.name} has no type yet"
+        return self.type
+
+
+@dataclass(eq=False)
+class Node:
+    """One operation. ``sources`` are the names of the ONNX nodes it does the work of."""
+
+    name: str
+    op: str
+    inputs: list[Value]
+    outputs: list[Value]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(eq=False)
+class Port:
+    """A graph input or output and what its integers mean to the host.
+
+    ``name``: the ONNX value; ``shape``: logical shape of a frame; ``order[k]``: the flat logical index of stream element
+    k = pixel * channels + channel (identity before the dataflow stage). ``scale`` and ``zero_point`` (one entry, or one a
+    channel of logical axis 0) give reals: real = scale * (integer - zero_point). ``host`` lists the ONNX nodes that the
+    host runs between this port and the model's own terms.
+    """
+
+    name: str
+    value: Value
+    shape: tuple[int, ...]
+    order: IntArray
+    scale: tuple[Fraction, ...] = (Fraction(1),)
+    zero_point: tuple[Fraction, ...] = (Fraction(0),)
+    host: tuple[str, ...] = ()
+
+
+@dataclass(eq=False)
+class Graph:
+    """A model at one stage."""
+
+    name: str
+    stage: Stage
+    inputs: list[Port]
+    outputs: list[Port]
+    nodes: list[Node]
+
+    def values(self) -> list[Value]:
+        """Every value: inputs first, then in order of production."""
+        return [p.value for p in self.inputs] + [v for n in self.nodes for v in n.outputs]
+
+    def producers(self) -> dict[Value, Node]:
+        return {v: n for n in self.nodes for v in n.outputs}
+
+    def consumers(self) -> dict[Value, list[tuple[Node, int]]]:
+        """For each value the (node, input index) pairs that read it; graph outputs are not counted."""
+        table: dict[Value, list[tuple[Node, int]]] = {v: [] for v in self.values()}
+        for node in self.nodes:
+            for index, value in enumerate(node.inputs):
+                table[value].append((node, index))
+        return table
+
+
+def identity_order(shape: Sequence[int]) -> IntArray:
+    """The order of a tensor whose stream is its row-major order."""
+    return np.arange(int(np.prod(shape, dtype=np.int64)), dtype=np.int64)
+
+
+class Names:
+    """Unique names within one graph."""
+
+    def __init__(self, taken: Sequence[str] = ()) -> None:
+        self._taken = set(taken)
+
+    def fresh(self, wish: str) -> str:
+        name, number = wish, 1
+        while name in self._taken:
+            number += 1
+            name = f"{wish}_{number}"
+        self._taken.add(name)
+        return name
+
+
+def attributes_text(attributes: Mapping[str, Any]) -> str:
+    """Attributes in one line; arrays by shape."""
+    parts = []
+    for key, value in attributes.items():
+        text = f"array{list(value.shape)}" if isinstance(value, np.ndarray) else str(value)
+        parts.append(f"{key}={text if len(text) <= 60 else text[:57] + '...'}")
+    return ", ".join(parts)

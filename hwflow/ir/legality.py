@@ -1,0 +1,116 @@
+"""What each stage's graph may hold. Checked after every pass; each rule has a name and a sentence its error uses.
+
+The table of legal operators is data of the operators themselves (each declares its stages); callers hand it in. The
+Imported stage is the resolved ONNX model; what it may hold is the front end's handler table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from hwflow.errors import Finding, InternalError
+from hwflow.ir.graph import Graph, Stage
+
+Operators = Mapping[Stage, frozenset[str]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``violations`` yields (where, what was found) for each violation of ``sentence``."""
+
+    name: str
+    sentence: str
+    stages: frozenset[Stage]
+    violations: Callable[[Graph, Operators], Iterator[tuple[str, str]]]
+
+
+def _unknown_operators(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
+    legal = operators[graph.stage]
+    for node in graph.nodes:
+        if node.op not in legal:
+            yield f"node '{node.name}'", f"operator '{node.op}'"
+
+
+def _multiple_producers(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
+    seen = set()
+    for value in graph.values():
+        if value in seen:
+            yield f"value '{value.name}'", "two producers"
+        seen.add(value)
+
+
+def _use_before_production(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
+    known = {p.value for p in graph.inputs}
+    for node in graph.nodes:
+        for value in node.inputs:
+            if value not in known:
+                yield f"node '{node.name}'", f"'{value.name}', which nothing before it produces"
+        known.update(node.outputs)
+    for port in graph.outputs:
+        if port.value not in known:
+            yield f"output '{port.name}'", f"'{port.value.name}', which nothing produces"
+
+
+def _repeated_names(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
+    for kind, names in (("value", [v.name for v in graph.values()]), ("node", [n.name for n in graph.nodes])):
+        for name in sorted({n for n in names if names.count(n) > 1}) if len(set(names)) < len(names) else []:
+            yield f"{kind} '{name}'", "the same name twice"
+
+
+def _untyped(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
+    for value in graph.values():
+        if value.type is None:
+            yield f"value '{value.name}'", "no type"
+        elif not (value.type.element.interval.hull(value.type.interval) == value.type.element.interval):
+            yield f"value '{value.name}'", f"interval {value.type.interval} outside {value.type.element}"
+
+
+def _fan_out(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
+    uses = {v: len(c) for v, c in graph.consumers().items()}
+    for port in graph.outputs:
+        uses[port.value] = uses.get(port.value, 0) + 1
+    for value, count in uses.items():
+        if count != 1:
+            yield f"value '{value.name}'", f"{count} consumers"
+
+
+def _not_a_stream(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
+    for value in graph.values():
+        if value.type is not None and len(value.type.shape) != 2:
+            yield f"value '{value.name}'", f"shape {value.type.shape}"
+
+
+def _unfolded(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
+    for node in graph.nodes:
+        for key in ("folding", "depths"):
+            if key not in node.attributes:
+                yield f"node '{node.name}'", f"no {key}"
+
+
+_ALL = frozenset(Stage)
+_INTEGER = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
+_STREAMS = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
+
+RULES = (
+    Rule("legal-operators", "every node's operator must be legal at this stage", _INTEGER, _unknown_operators),
+    Rule("single-producer", "every value must have exactly one producer", _ALL, _multiple_producers),
+    Rule("topological-order", "a node must read only values produced before it", _ALL, _use_before_production),
+    Rule("unique-names", "node names and value names must be unique", _ALL, _repeated_names),
+    Rule("typed-values", "every value must have a type that holds its interval", _INTEGER, _untyped),
+    Rule("stream-shape", "every value must have the shape (pixels, channels)", _STREAMS, _not_a_stream),
+    Rule("single-consumer", "every value must have exactly one consumer (fan-out is a fork)", _STREAMS, _fan_out),
+    Rule("scheduled-nodes", "every node must have a folding and queue depths", frozenset({Stage.SCHEDULED}), _unfolded),
+)
+
+
+def check(graph: Graph, after: str, operators: Operators) -> None:
+    """Raise :class:`InternalError` with every violation of the rules for ``graph.stage``; ``after`` names the pass."""
+    findings = [
+        Finding(rule.name, where, f"{rule.sentence}; found: {found} (after pass '{after}')", "report this model as a defect")
+        for rule in RULES
+        if graph.stage in rule.stages
+        for where, found in rule.violations(graph, operators)
+    ]
+    if findings:
+        raise InternalError(findings)

@@ -1,0 +1,84 @@
+"""Two-dimensional convolution of a quantized image by constant weights: the sum before any rounding.
+
+Attributes: ``weights`` int64 [M, C, kh, kw] (weight zero point already subtracted), ``strides``, ``pads`` (top, left,
+bottom, right), ``dilations``, ``pad_value`` (the input's zero point). Lowers to a sliding window and an MVU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.numerics.accumulator import bounds
+from hwflow.ops.operator import LogicalOperator, LoweringContext, exact_matmul
+from hwflow.ops.windows import WindowGeometry
+from hwflow.types import Interval, TensorType
+
+
+def geometry(attributes: Mapping[str, Any], height: int, width: int) -> WindowGeometry:
+    """The window of a convolution with these attributes over an image."""
+    kernel = attributes["weights"].shape[2:]
+    return WindowGeometry(height, width, kernel, attributes["strides"], attributes["pads"], attributes["dilations"])
+
+
+class Conv2d(LogicalOperator):
+    name = "conv2d"
+    stages = frozenset({Stage.QUANTIZED})
+    onnx = ("Conv",)
+    limits = "2-D, one group, constant integer weights"
+
+    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        weights = attributes["weights"]
+        outputs, in_channels = weights.shape[:2]
+        _, height, width = inputs[0].shape
+        window = geometry(attributes, height, width)
+        pad = Interval(attributes["pad_value"], attributes["pad_value"])
+        ranges = inputs[0].channel_intervals(0)
+        if window.touches_padding():
+            ranges = tuple(r.hull(pad) for r in ranges)
+        lo = np.repeat([r.lo for r in ranges], window.taps)
+        hi = np.repeat([r.hi for r in ranges], window.taps)
+        low, high = bounds(weights.reshape(outputs, in_channels * window.taps), lo, hi)
+        channels = tuple(Interval(int(a), int(b)) for a, b in zip(low, high, strict=True))
+        return (TensorType.of((outputs, *window.output), channels, 0),)
+
+    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        images = np.moveaxis(inputs[0], 1, 3)
+        window = geometry(attributes, *images.shape[1:3])
+        taps = window.windows(images, attributes["pad_value"])
+        matrix = _tap_major(attributes["weights"])
+        sums = exact_matmul(taps.reshape(*taps.shape[:3], -1), matrix)
+        return (np.moveaxis(sums, 3, 1),)
+
+    def macs(self, node: Node) -> int:
+        _, rows, columns = node.outputs[0].typed.shape
+        return int(node.attributes["weights"].size) * rows * columns
+
+    def lower(self, node: Node, context: LoweringContext) -> None:
+        stream, order = context.stream(node.inputs[0])
+        channels, height, width = node.inputs[0].typed.shape
+        expected = np.arange(channels * height * width).reshape(channels, height * width).T.reshape(-1)
+        if stream.typed.shape != (height * width, channels) or not np.array_equal(order, expected):
+            context.refuse(
+                "stream-order",
+                "the convolution's input must arrive pixel by pixel, channels fastest, not in another order",
+                "remove the Reshape or Transpose before the convolution that mixes channels and pixels",
+            )
+            return
+        window = geometry(node.attributes, height, width)
+        value = stream
+        if window.taps > 1 or window.strides != (1, 1) or any(window.pads):
+            attributes = {"geometry": window, "pad_value": node.attributes["pad_value"]}
+            value = context.add("sliding_window", "window", [stream], attributes)
+        weights = _tap_major(node.attributes["weights"])
+        result = context.add("mvu", "mvu", [value], {"weights": weights, "pixels_per_vector": window.taps})
+        outputs, positions = weights.shape[0], window.output[0] * window.output[1]
+        context.bind(node.outputs[0], result, np.arange(outputs * positions).reshape(outputs, positions).T.reshape(-1))
+
+
+def _tap_major(weights: IntArray) -> IntArray:
+    """[M, C, kh, kw] to [M, kh * kw * C]: the order in which a sliding window sends its pixels."""
+    return weights.transpose(0, 2, 3, 1).reshape(weights.shape[0], -1)

@@ -1,0 +1,59 @@
+"""A matrix product with constant weights over the last axis: the sum before any rounding.
+
+Attributes: ``weights`` int64 [M, K] (weight zero point already subtracted). Lowers to an MVU; any fixed order in which
+the stream brings the K elements is absorbed by permuting the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.numerics.accumulator import bounds
+from hwflow.ops.operator import LogicalOperator, LoweringContext, exact_matmul
+from hwflow.types import Interval, TensorType
+
+
+class Dense(LogicalOperator):
+    name = "dense"
+    stages = frozenset({Stage.QUANTIZED})
+    onnx = ("Gemm", "MatMul")
+    limits = "constant integer second operand, transA = 0"
+
+    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        weights = attributes["weights"]
+        ranges = inputs[0].channel_intervals(-1)
+        low, high = bounds(weights, np.array([r.lo for r in ranges]), np.array([r.hi for r in ranges]))
+        channels = tuple(Interval(int(a), int(b)) for a, b in zip(low, high, strict=True))
+        shape = (*inputs[0].shape[:-1], weights.shape[0])
+        return (TensorType.of(shape, channels, len(shape) - 1),)
+
+    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        return (exact_matmul(inputs[0], attributes["weights"]),)
+
+    def macs(self, node: Node) -> int:
+        rows = int(np.prod(node.outputs[0].typed.shape[:-1], dtype=np.int64))
+        return int(node.attributes["weights"].size) * rows
+
+    def lower(self, node: Node, context: LoweringContext) -> None:
+        stream, order = context.stream(node.inputs[0])
+        weights = node.attributes["weights"]
+        length = weights.shape[1]
+        pixels, channels = stream.typed.shape
+        rows = pixels * channels // length
+        grouped = order.reshape(rows, length)
+        row, column = grouped // length, grouped % length
+        whole_pixels = length % channels == 0
+        if not whole_pixels or (row != np.arange(rows)[:, None]).any() or (column != column[0]).any():
+            context.refuse(
+                "stream-order",
+                f"the {length} elements of each row must follow each other in the stream, not be mixed with other rows",
+                "remove the Reshape or Transpose before the matrix product, or give it one row a frame",
+            )
+            return
+        attributes = {"weights": np.ascontiguousarray(weights[:, column[0]]), "pixels_per_vector": length // channels}
+        result = context.add("mvu", "mvu", [stream], attributes)
+        context.bind(node.outputs[0], result, np.arange(rows * weights.shape[0]))

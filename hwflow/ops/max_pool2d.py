@@ -1,0 +1,60 @@
+"""Maximum over a sliding window, channel by channel; padding never wins.
+
+Attributes: ``kernel``, ``strides``, ``pads`` (top, left, bottom, right), ``dilations``. A window of padding only is
+refused by the front end. Lowers to a sliding window padded with the least value of the input's interval and a maximum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ops.operator import LogicalOperator, LoweringContext
+from hwflow.ops.windows import WindowGeometry
+from hwflow.types import TensorType
+
+
+def geometry(attributes: Mapping[str, Any], height: int, width: int) -> WindowGeometry:
+    """The window of a pool with these attributes over an image."""
+    return WindowGeometry(
+        height, width, attributes["kernel"], attributes["strides"], attributes["pads"], attributes["dilations"]
+    )
+
+
+class MaxPool2d(LogicalOperator):
+    name = "max_pool2d"
+    stages = frozenset({Stage.QUANTIZED})
+    onnx = ("MaxPool",)
+    limits = "2-D, one output"
+
+    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        channels, height, width = inputs[0].shape
+        shape = (channels, *geometry(attributes, height, width).output)
+        return (TensorType.of(shape, inputs[0].channel_intervals(0), 0),)
+
+    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        images = np.moveaxis(inputs[0], 1, 3)
+        window = geometry(attributes, *images.shape[1:3])
+        taps = window.windows(images, int(np.iinfo(np.int64).min))
+        return (np.moveaxis(taps.max(axis=3), 3, 1),)
+
+    def lower(self, node: Node, context: LoweringContext) -> None:
+        stream, order = context.stream(node.inputs[0])
+        channels, height, width = node.inputs[0].typed.shape
+        expected = np.arange(channels * height * width).reshape(channels, height * width).T.reshape(-1)
+        if stream.typed.shape != (height * width, channels) or not np.array_equal(order, expected):
+            context.refuse(
+                "stream-order",
+                "the pool's input must arrive pixel by pixel, channels fastest, not in another order",
+                "remove the Reshape or Transpose before the pool that mixes channels and pixels",
+            )
+            return
+        window = geometry(node.attributes, height, width)
+        pad_value = node.inputs[0].typed.interval.lo
+        taps = context.add("sliding_window", "window", [stream], {"geometry": window, "pad_value": pad_value})
+        result = context.add("max_pool", "max", [taps], {"window": window.taps})
+        positions = window.output[0] * window.output[1]
+        context.bind(node.outputs[0], result, np.arange(channels * positions).reshape(channels, positions).T.reshape(-1))

@@ -1,0 +1,150 @@
+"""What an operator declares. There are no defaults for timing and resources: without them it cannot be registered."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from amaranth.lib.wiring import Component
+
+from hwflow.ir.graph import IntArray, Node, Stage, Value
+from hwflow.ops.timing import Timing
+from hwflow.types import TensorType
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Predicted use of a device's resources. ``bram`` counts the family's block RAM primitives."""
+
+    lut: int = 0
+    ff: int = 0
+    dsp: int = 0
+    bram: int = 0
+
+    def __add__(self, other: Resources) -> Resources:
+        return Resources(self.lut + other.lut, self.ff + other.ff, self.dsp + other.dsp, self.bram + other.bram)
+
+
+@dataclass(frozen=True)
+class Folding:
+    """Lanes at each input and output stream (channels a beat), the multipliers busy every step and their kind
+    ("dsp" or "lut", "" without)."""
+
+    input_lanes: int
+    output_lanes: int
+    multipliers: int = 0
+    multiplier: str = ""
+
+
+@dataclass
+class MemoryFile:
+    """Contents of a ``$readmemh`` file: ``words`` of ``width`` bits, address 0 first."""
+
+    name: str
+    words: Sequence[int]
+    width: int
+
+
+@dataclass
+class Built:
+    """A core with the memory files it reads. ``inputs``/``outputs`` are its stream members, in the node's order."""
+
+    component: Component
+    inputs: list[Any]
+    outputs: list[Any]
+    files: list[MemoryFile] = field(default_factory=list)
+
+
+class Device(Protocol):
+    """What resource models need to know of a part."""
+
+    @property
+    def family(self) -> str: ...
+
+
+class LoweringContext(Protocol):
+    """What an operator of the quantized stage builds its dataflow with (see :mod:`hwflow.passes.to_dataflow`)."""
+
+    def stream(self, value: Value) -> tuple[Value, IntArray]:
+        """The stream that carries a quantized value, and its order: stream element -> flat logical index."""
+        ...
+
+    def add(self, op: str, suffix: str, inputs: list[Value], attributes: dict[str, Any]) -> Value:
+        """A new dataflow node (named after the node being lowered, plus ``suffix``) with one output."""
+        ...
+
+    def bind(self, value: Value, stream: Value, order: IntArray) -> None:
+        """Say which stream carries the quantized ``value``."""
+        ...
+
+    def refuse(self, rule: str, message: str, remedy: str) -> None:
+        """Refuse the node being lowered; lowering goes on so that all findings come at once."""
+        ...
+
+
+class Operator(ABC):
+    """Rule and meaning of an operator. ``onnx`` lists the ONNX spellings it takes, ``limits`` what it does not take."""
+
+    name: ClassVar[str]
+    stages: ClassVar[frozenset[Stage]]
+    onnx: ClassVar[tuple[str, ...]] = ()
+    limits: ClassVar[str] = ""
+
+    @abstractmethod
+    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Output types with exact intervals."""
+
+    @abstractmethod
+    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        """The golden model: int64 arrays [frames, *shape] to the same."""
+
+    def macs(self, node: Node) -> int:
+        """Multiply-accumulates a frame."""
+        return 0
+
+
+class LogicalOperator(Operator):
+    """An operator of the quantized stage that becomes one or more hardware operators."""
+
+    @abstractmethod
+    def lower(self, node: Node, context: LoweringContext) -> None:
+        """Build the dataflow of ``node``."""
+
+
+class HardwareOperator(Operator):
+    """An operator that is a core."""
+
+    @abstractmethod
+    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+        """Every sensible folding, cheapest first."""
+
+    @abstractmethod
+    def timing(self, node: Node, folding: Folding) -> Timing:
+        """The exact static schedule."""
+
+    @abstractmethod
+    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+        """Predicted resources with output queues of ``depths`` beats."""
+
+    @abstractmethod
+    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+        """The core. ``name`` is the instance's HDL name; memory files are called ``name`` plus a suffix."""
+
+
+def exact_matmul(x: IntArray, weights: IntArray) -> IntArray:
+    """x [..., K] times weights [M, K] transposed, exactly: float64 BLAS where every sum stays below 2**53."""
+    bound = int(np.abs(x).max(initial=0)) * int(np.abs(weights).max(initial=0)) * max(1, x.shape[-1])
+    if bound < 1 << 53:
+        product: npt.NDArray[np.float64] = x.astype(np.float64) @ weights.T.astype(np.float64)
+        return product.astype(np.int64)
+    return x @ weights.T
+
+
+def beats(shape: tuple[int, ...], lanes: int) -> int:
+    """Beats a frame of a stream (pixels, channels)."""
+    pixels, channels = shape
+    return pixels * -(-channels // lanes)

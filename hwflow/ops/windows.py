@@ -1,0 +1,50 @@
+"""Geometry of sliding windows over one image: shared by convolutions and pools, in both stages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hwflow.ir.graph import IntArray
+
+
+@dataclass(frozen=True)
+class WindowGeometry:
+    """A window moving over an image of ``height`` x ``width``; ``pads`` are (top, left, bottom, right)."""
+
+    height: int
+    width: int
+    kernel: tuple[int, int]
+    strides: tuple[int, int]
+    pads: tuple[int, int, int, int]
+    dilations: tuple[int, int]
+
+    @property
+    def output(self) -> tuple[int, int]:
+        """(rows, columns) of window positions; ONNX operator Conv, output shape with explicit pads."""
+        top, left, bottom, right = self.pads
+        rows = (self.height + top + bottom - (self.kernel[0] - 1) * self.dilations[0] - 1) // self.strides[0] + 1
+        columns = (self.width + left + right - (self.kernel[1] - 1) * self.dilations[1] - 1) // self.strides[1] + 1
+        return rows, columns
+
+    @property
+    def taps(self) -> int:
+        return self.kernel[0] * self.kernel[1]
+
+    def windows(self, images: IntArray, pad_value: int) -> IntArray:
+        """[frames, height, width, channels] to [frames, rows, columns, taps, channels]; taps in row-major order."""
+        top, left, bottom, right = self.pads
+        padded = np.pad(images, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=pad_value)
+        rows, columns = self.output
+        views = []
+        for ky in range(self.kernel[0]):
+            for kx in range(self.kernel[1]):
+                y, x = ky * self.dilations[0], kx * self.dilations[1]
+                y_end, x_end = y + (rows - 1) * self.strides[0] + 1, x + (columns - 1) * self.strides[1] + 1
+                views.append(padded[:, y : y_end : self.strides[0], x : x_end : self.strides[1], :])
+        return np.stack(views, axis=3)
+
+    def touches_padding(self) -> bool:
+        """Whether any window holds padding."""
+        return any(self.pads)

@@ -1,0 +1,94 @@
+"""What every IR value is: integers of a type, within an exact interval, in a shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hwflow.errors import Finding, InternalError
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The integers from ``lo`` to ``hi``, both included; derived by analysis, so usually narrower than a type."""
+
+    lo: int
+    hi: int
+
+    def __post_init__(self) -> None:
+        if self.lo > self.hi:
+            raise InternalError(
+                Finding("interval-ordered", "interval", f"lo must be at most hi, not {self.lo} > {self.hi}", "report it")
+            )
+
+    def hull(self, other: Interval) -> Interval:
+        """The least interval that holds both."""
+        return Interval(min(self.lo, other.lo), max(self.hi, other.hi))
+
+    def includes(self, value: int) -> bool:
+        return self.lo <= value <= self.hi
+
+    def __str__(self) -> str:
+        return f"[{self.lo}, {self.hi}]"
+
+
+@dataclass(frozen=True)
+class IntType:
+    """A hardware integer: ``bits`` >= 1, two's complement when ``signed``."""
+
+    bits: int
+    signed: bool
+
+    @property
+    def min(self) -> int:
+        return -(1 << (self.bits - 1)) if self.signed else 0
+
+    @property
+    def max(self) -> int:
+        return (1 << (self.bits - 1)) - 1 if self.signed else (1 << self.bits) - 1
+
+    @property
+    def interval(self) -> Interval:
+        return Interval(self.min, self.max)
+
+    @classmethod
+    def holding(cls, interval: Interval) -> IntType:
+        """The narrowest type that holds ``interval``: unsigned when nothing is negative."""
+        if interval.lo >= 0:
+            return cls(max(1, interval.hi.bit_length()), False)
+        return cls(max((-interval.lo - 1).bit_length(), interval.hi.bit_length()) + 1, True)
+
+    def __str__(self) -> str:
+        return f"{'i' if self.signed else 'u'}{self.bits}"
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """An integer tensor of one frame: ``shape`` without the frame dimension.
+
+    Before the dataflow stage the shape is the ONNX one (channels first); from the dataflow stage on it is
+    (pixels, channels), the order of the stream. ``channels`` holds an interval for each index of the axis
+    ``channel_axis`` where the analysis knows more than the hull ``interval``; empty otherwise.
+    """
+
+    shape: tuple[int, ...]
+    element: IntType
+    interval: Interval
+    channels: tuple[Interval, ...] = ()
+    channel_axis: int = 0
+
+    def channel_intervals(self, axis: int) -> tuple[Interval, ...]:
+        """One interval for each index along ``axis``."""
+        if self.channels and self.channel_axis % len(self.shape) == axis % len(self.shape):
+            return self.channels
+        return (self.interval,) * self.shape[axis]
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...], channels: tuple[Interval, ...], channel_axis: int) -> TensorType:
+        """A tensor whose intervals are known for each channel; the element is the narrowest type for all."""
+        hull = channels[0]
+        for interval in channels[1:]:
+            hull = hull.hull(interval)
+        return cls(shape, IntType.holding(hull), hull, channels, channel_axis)
+
+    def __str__(self) -> str:
+        return f"{self.element}[{'x'.join(map(str, self.shape))}] in {self.interval}"
