@@ -62,10 +62,12 @@ def _place(scope: Scope, message: str) -> tuple[Position, str]:
 
 def _node_check(context: Context) -> Iterator[Hit]:
     """Every node of the main graph against its schema: attributes, number of inputs and outputs."""
+    if context.has_errors_at((MODEL,)):
+        return  # versions that onnx cannot even hold
     scope = context.scopes[0]
     known = checker.C.CheckerContext()
     known.ir_version = context.model.ir_version
-    known.opset_imports = {**dict.fromkeys(DIALECT_DOMAINS, 1), **scope.opsets} or {"": 1}
+    known.opset_imports = {**dict.fromkeys(DIALECT_DOMAINS, 1), **(scope.opsets or {"": 1})}
     unknown = {position for position, finding in context.found if finding.severity == "error"}
     for index, node in enumerate(scope.nodes):
         position = scope.at(NODES, index)
@@ -84,10 +86,12 @@ def _node_check(context: Context) -> Iterator[Hit]:
 
 
 def _tensor_check(context: Context) -> Iterator[Hit]:
+    if context.has_errors_at((MODEL,)):
+        return  # versions that onnx cannot even hold
     scope = context.scopes[0]
     known = checker.C.CheckerContext()
     known.ir_version = context.model.ir_version
-    known.opset_imports = dict(scope.opsets)
+    known.opset_imports = dict(scope.opsets) or {"": 1}
     for index, tensor in enumerate(context.model.graph.initializer):
         try:
             checker.check_tensor(tensor, known)

@@ -29,8 +29,11 @@ def _type_proto(info: ValueInfo) -> onnx.TypeProto:
 
 
 def _output_info(name: str, kind: onnx.TypeProto | None) -> ValueInfo | None:
-    if kind is None or not kind.HasField("tensor_type"):
+    if kind is None or kind.WhichOneof("value") is None:
         return None
+    if not kind.HasField("tensor_type"):
+        found = str(kind.WhichOneof("value")).removesuffix("_type").replace("_", " ")
+        raise InferenceFailure(f"output '{name}' must be a tensor, not a {found}")
     dtype = DTYPE_NAMES.get(kind.tensor_type.elem_type)
     if dtype is None or not kind.tensor_type.HasField("shape"):
         return None
@@ -111,6 +114,8 @@ def infer_standard(
         if None in outputs.values() and has_body:
             inferred = _infer_function(schema, node, types, data, opsets, ir_version)
             outputs = {name: _output_info(name, inferred.get(name)) for name in node.output if name}
+    except InferenceFailure:
+        raise
     except Exception as error:  # onnx raises ValidationError, InferenceError, RuntimeError, ...
         raise InferenceFailure(_clean(error)) from error
     return {name: info for name, info in outputs.items() if info is not None}
