@@ -1,0 +1,8 @@
+"""The ONNX IR specification: reading a model file, its clauses as checks, shape and type resolution."""
+
+from hwflow.onnxspec.model import Attribute, OnnxNode, ResolvedModel, ValueInfo
+from hwflow.onnxspec.reader import read_model
+from hwflow.onnxspec.resolve import resolve
+from hwflow.onnxspec.validate import validate
+
+__all__ = ["Attribute", "OnnxNode", "ResolvedModel", "ValueInfo", "read_model", "resolve", "validate"]

@@ -1,0 +1,153 @@
+"""Open dimensions of a model's inputs: the frames are one at a time, the rest the user binds (``--dim NAME=VALUE``)."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import onnx
+
+from hwflow.errors import Finding
+from hwflow.onnxspec.model import ValueInfo
+from hwflow.onnxspec.tensors import DTYPE_NAMES
+
+RULE = "dimensions"
+
+
+def variable_of(dimension: onnx.TensorShapeProto.Dimension, value: str, axis: int) -> str | None:
+    """The name under which ``--dim`` knows this dimension; None if its size is in the model.
+
+    A dimension with neither size nor name (or with a negative size, as some exporters write) is called VALUE.AXIS.
+    """
+    if dimension.dim_param:
+        return dimension.dim_param
+    if not dimension.HasField("dim_value") or dimension.dim_value < 0:
+        return f"{value}.{axis}"
+    return None
+
+
+@dataclass
+class Binding:
+    """Sizes of the dimension variables, and what was wrong with them."""
+
+    sizes: dict[str, int] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+    def shape(self, info: onnx.ValueInfoProto) -> tuple[int, ...] | None:
+        """The declared shape of a value with this binding, None if it is not declared or not all known."""
+        kind = info.type.tensor_type
+        if info.type.WhichOneof("value") != "tensor_type" or not kind.HasField("shape"):
+            return None
+        sizes: list[int] = []
+        for axis, dimension in enumerate(kind.shape.dim):
+            name = variable_of(dimension, info.name, axis)
+            size = dimension.dim_value if name is None else self.sizes.get(name)
+            if size is None:
+                return None
+            sizes.append(size)
+        return tuple(sizes)
+
+    def value_info(self, info: onnx.ValueInfoProto) -> ValueInfo | None:
+        """As :meth:`shape`, with the element type."""
+        shape = self.shape(info)
+        dtype = DTYPE_NAMES.get(info.type.tensor_type.elem_type)
+        return None if shape is None or dtype is None else ValueInfo(info.name, shape, dtype)
+
+
+def _option(name: str) -> str:
+    return f"--dim {shlex.quote(f'{name}=VALUE')}"
+
+
+def _check_type(info: onnx.ValueInfoProto) -> Finding | None:
+    where = f"input '{info.name}'"
+    kind = info.type.WhichOneof("value")
+    if kind != "tensor_type":
+        found = "of no type" if kind is None else f"a {kind.removesuffix('_type').replace('_', ' ')}"
+        return Finding("GRA-18", where, f"an input must be a tensor, not {found}", "export the model again")
+    if info.type.tensor_type.elem_type not in DTYPE_NAMES:
+        number = info.type.tensor_type.elem_type
+        message = f"an input must have a known element type, not number {number}"
+        return Finding("PRO-16", where, message, "export the model again")
+    if not info.type.tensor_type.HasField("shape"):
+        return Finding(
+            "GRA-19",
+            where,
+            "an input must have a shape, but the model gives none",
+            "export the model with input shapes",
+        )
+    return None
+
+
+def bind_dimensions(inputs: Sequence[onnx.ValueInfoProto], given: Mapping[str, int]) -> Binding:
+    """Sizes for all dimension variables of ``inputs`` (the graph inputs that are no initializers).
+
+    The variable in the leading place of an input is the number of frames and becomes 1; the others come from ``given``.
+    Findings: a leading size other than 1, a variable that ``given`` leaves open, a name in ``given`` that the model
+    does not have, a size below 1, an input that is no tensor or has no shape.
+    """
+    binding = Binding()
+    frames: dict[str, str] = {}  # variable -> input
+    others: dict[str, tuple[str, int]] = {}  # variable -> first (input, axis)
+    for info in inputs:
+        finding = _check_type(info)
+        if finding is not None:
+            binding.findings.append(finding)
+            continue
+        for axis, dimension in enumerate(info.type.tensor_type.shape.dim):
+            name = variable_of(dimension, info.name, axis)
+            if name is not None:
+                if axis == 0:
+                    frames.setdefault(name, info.name)
+                else:
+                    others.setdefault(name, (info.name, axis))
+            elif axis == 0 and dimension.dim_value != 1:
+                binding.findings.append(
+                    Finding(
+                        RULE,
+                        f"input '{info.name}'",
+                        f"the leading dimension (frames) must be 1 or a variable, not {dimension.dim_value}",
+                        "export the model with a batch of 1 or a dynamic batch",
+                    )
+                )
+            elif dimension.dim_value == 0:
+                message = f"dimension {axis} must be at least 1, not 0"
+                binding.findings.append(Finding(RULE, f"input '{info.name}'", message, "export the model again"))
+    for name, value in frames.items():
+        binding.sizes[name] = 1
+        if given.get(name, 1) != 1:
+            binding.findings.append(
+                Finding(
+                    RULE,
+                    f"input '{value}'",
+                    f"dimension variable '{name}' counts frames, which are processed one at a time: "
+                    f"it must be 1, not {given[name]}",
+                    f"leave out --dim {shlex.quote(f'{name}={given[name]}')}",
+                )
+            )
+    for name, (value, axis) in others.items():
+        if name in frames:
+            continue
+        if name not in given:
+            message = f"dimension variable '{name}' (axis {axis}) must have a size, but the model leaves it open"
+            binding.findings.append(Finding(RULE, f"input '{value}'", message, f"give its size with {_option(name)}"))
+        elif given[name] < 1:
+            message = f"dimension variable '{name}' (axis {axis}) must be at least 1, not {given[name]}"
+            binding.findings.append(Finding(RULE, f"input '{value}'", message, f"give its size with {_option(name)}"))
+        else:
+            binding.sizes[name] = given[name]
+    there = [name for name in others if name not in frames]
+    for name, size in given.items():
+        if name not in frames and name not in others:
+            listed = ", ".join(f"'{n}'" for n in there)
+            binding.findings.append(
+                Finding(
+                    RULE,
+                    f"option --dim {shlex.quote(f'{name}={size}')}",
+                    f"--dim must name a dimension variable of the model's inputs, not '{name}'",
+                    f"the variables there are: {listed}"
+                    if listed
+                    else "leave it out: the model's inputs have no dimension variable that needs a size",
+                )
+            )
+    return binding

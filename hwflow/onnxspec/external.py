@@ -1,0 +1,134 @@
+"""onnx's own checker and shape inference as rules: whatever they raise becomes a finding.
+
+Both stop early and blame one place; so each node is first checked by itself, and the checks of the whole model run only
+where nothing else has an objection.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import onnx
+from onnx import checker, helper, shape_inference
+
+from hwflow.onnxspec.dialects import DIALECT_DOMAINS
+from hwflow.onnxspec.graph import INITIALIZERS, MODEL, NODES, Position, Scope, opset_map, plain_domain
+from hwflow.onnxspec.rules import Context, Hit, Rule
+
+_REMEDY = "correct the model, or export it again"
+_NODE_NAMES = (
+    re.compile(r"\(op_type:[^,)]*, node name: (?P<name>[^)]*)\)"),
+    re.compile(r"Bad node spec for node\. Name: (?P<name>.*?) OpType:"),
+    re.compile(r"for node name (?P<name>.*?)\. "),
+)
+
+
+def one_line(error: Exception) -> str:
+    """What the exception says, on one line, without onnx's markers."""
+    text = " ".join(str(error).split())
+    text = re.sub(r"\[(Type|Shape)InferenceError\] ?", "", text)
+    text = text.removeprefix("Inference error(s): ")
+    return text or type(error).__name__
+
+
+def normalized(model: onnx.ModelProto) -> onnx.ModelProto:
+    """``model``, or a copy in which ai.onnx is written as "" and every dialect domain in use is imported."""
+    used = {node.domain for node in model.graph.node}
+    imported = {opset.domain for opset in model.opset_import}
+    missing = sorted((used & DIALECT_DOMAINS) - imported)
+    if not missing and "ai.onnx" not in used | imported:
+        return model
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for node in copy.graph.node:
+        node.domain = plain_domain(node.domain)
+    del copy.opset_import[:]
+    for domain, version in {**opset_map(model.opset_import), **dict.fromkeys(missing, 1)}.items():
+        copy.opset_import.append(helper.make_opsetid(domain, version))
+    return copy
+
+
+def _place(scope: Scope, message: str) -> tuple[Position, str]:
+    """The node that the message names, or the model."""
+    for pattern in _NODE_NAMES:
+        match = pattern.search(message)
+        if match is not None:
+            for index, node in enumerate(scope.nodes):
+                if node.name and node.name == match["name"]:
+                    return scope.at(NODES, index), scope.where(index)
+    return (MODEL,), "model"
+
+
+def _node_check(context: Context) -> Iterator[Hit]:
+    """Every node of the main graph against its schema: attributes, number of inputs and outputs."""
+    if context.has_errors_at((MODEL,)):
+        return  # versions that onnx cannot even hold
+    scope = context.scopes[0]
+    known = checker.C.CheckerContext()
+    known.ir_version = context.model.ir_version
+    known.opset_imports = {**dict.fromkeys(DIALECT_DOMAINS, 1), **(scope.opsets or {"": 1})}
+    unknown = {position for position, finding in context.found if finding.severity == "error"}
+    for index, node in enumerate(scope.nodes):
+        position = scope.at(NODES, index)
+        if position in unknown or (node.domain, node.op_type) in context.functions:
+            continue
+        alias = node
+        if plain_domain(node.domain) != node.domain:
+            alias = onnx.NodeProto()
+            alias.CopyFrom(node)
+            alias.domain = plain_domain(node.domain)
+        try:
+            checker.check_node(alias, known)
+        except Exception as error:  # ValidationError, RuntimeError, ...
+            message = f"the node must fit its operator, but onnx.checker says: {one_line(error)}"
+            yield Hit(position, scope.where(index), message, _REMEDY)
+
+
+def _tensor_check(context: Context) -> Iterator[Hit]:
+    if context.has_errors_at((MODEL,)):
+        return  # versions that onnx cannot even hold
+    scope = context.scopes[0]
+    known = checker.C.CheckerContext()
+    known.ir_version = context.model.ir_version
+    known.opset_imports = dict(scope.opsets) or {"": 1}
+    for index, tensor in enumerate(context.model.graph.initializer):
+        try:
+            checker.check_tensor(tensor, known)
+        except Exception as error:
+            yield Hit(
+                scope.at(INITIALIZERS, index),
+                f"initializer '{tensor.name}'",
+                f"the tensor must be well formed, but onnx.checker says: {one_line(error)}",
+                _REMEDY,
+            )
+
+
+def _model_check(context: Context) -> Iterator[Hit]:
+    if context.has_errors:
+        return
+    try:
+        checker.check_model(normalized(context.model))
+    except Exception as error:
+        position, where = _place(context.scopes[0], str(error))
+        yield Hit(position, where, f"the model must be valid, but onnx.checker says: {one_line(error)}", _REMEDY)
+
+
+def _inference(context: Context) -> Iterator[Hit]:
+    if context.has_errors:
+        return
+    try:
+        shape_inference.infer_shapes(normalized(context.model), check_type=True, strict_mode=True, data_prop=True)
+    except Exception as error:
+        position, where = _place(context.scopes[0], str(error))
+        message = f"types and shapes must fit together, but onnx.shape_inference says: {one_line(error)}"
+        yield Hit(position, where, message, _REMEDY)
+
+
+# In this order, after all other rules: each looks at what the ones before it have found.
+RULES = (
+    Rule("onnx.checker", _node_check),
+    Rule("onnx.checker", _tensor_check),
+    Rule("onnx.checker", _model_check),
+    Rule("onnx.shape_inference", _inference),
+)

@@ -1,0 +1,109 @@
+"""Folding: a node whose inputs are all constants becomes constants, as the ONNX reference evaluator computes them."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from hwflow.onnxspec.attributes import has_subgraph
+from hwflow.onnxspec.dialects import DIALECT_DOMAINS
+from hwflow.onnxspec.model import Array, Attribute, ValueInfo
+from hwflow.onnxspec.tensors import ELEMENT_TYPES, from_sparse, native, plain, to_array
+
+# Quantizers stay: the front end reads scale and zero point from them.
+_KEPT = frozenset({"QuantizeLinear", "DequantizeLinear"})
+# Different at each run.
+_RANDOM = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+# A constant made by the graph (ConstantOfShape, Expand, Tile, ...) above this many elements stays a node.
+_MAX_ELEMENTS = 1 << 26
+
+
+def constant_value(node: onnx.NodeProto) -> tuple[Array, str] | None:
+    """Value and element type name of a Constant node, None if it has no value attribute."""
+    for attribute in node.attribute:
+        if attribute.name == "value":
+            return to_array(attribute.t)
+        if attribute.name == "sparse_value":
+            return from_sparse(attribute.sparse_tensor)
+        if attribute.name in ("value_float", "value_floats"):
+            floats = attribute.f if attribute.name == "value_float" else list(attribute.floats)
+            return plain(np.array(floats, dtype=np.float32), "float32")
+        if attribute.name in ("value_int", "value_ints"):
+            ints = attribute.i if attribute.name == "value_int" else list(attribute.ints)
+            return plain(np.array(ints, dtype=np.int64), "int64")
+        if attribute.name in ("value_string", "value_strings"):
+            strings = attribute.s if attribute.name == "value_string" else list(attribute.strings)
+            return plain(np.array(strings, dtype=object), "string")
+    return None
+
+
+def shape_value(node: onnx.NodeProto, shape: tuple[int, ...], attributes: Mapping[str, Attribute]) -> Array | None:
+    """The value of a Shape or Size node whose input has ``shape``, None for another operator."""
+    if node.op_type == "Size":
+        return plain(np.array(math.prod(shape), dtype=np.int64), "int64")[0]
+    if node.op_type != "Shape":
+        return None
+    start, end = attributes.get("start", 0), attributes.get("end")
+    assert isinstance(start, int) and (end is None or isinstance(end, int))  # inference checked the attributes
+    return plain(np.array(shape[start:end], dtype=np.int64), "int64")[0]
+
+
+def is_foldable(node: onnx.NodeProto, constants: Mapping[str, Array]) -> bool:
+    """Whether the node's value is the same for every frame and may be computed now."""
+    return (
+        node.domain not in DIALECT_DOMAINS
+        and node.op_type not in _KEPT
+        and node.op_type not in _RANDOM
+        and not has_subgraph(node)
+        and all(name in constants for name in node.input if name)
+    )
+
+
+def fold(
+    node: onnx.NodeProto,
+    values: Mapping[str, ValueInfo],
+    constants: Mapping[str, Array],
+    opsets: Sequence[onnx.OperatorSetIdProto],
+    ir_version: int,
+) -> dict[str, Array] | None:
+    """The node's outputs; ``values`` has their types already, and the result agrees with them.
+
+    None if the reference evaluator cannot compute the node, or gives another shape or type than inference: then it
+    stays a node, and what reads it decides.
+    """
+    from onnx.reference import ReferenceEvaluator  # most models have nothing to fold
+
+    outputs = [name for name in node.output if name]
+    if any(name not in values or math.prod(values[name].shape) > _MAX_ELEMENTS for name in outputs):
+        return None
+
+    def describe(name: str) -> onnx.ValueInfoProto:
+        return helper.make_tensor_value_info(name, ELEMENT_TYPES[values[name].dtype], values[name].shape)
+
+    inputs = dict.fromkeys(name for name in node.input if name)
+    graph = helper.make_graph([node], "fold", [describe(n) for n in inputs], [describe(n) for n in outputs])
+    model = helper.make_model(graph, opset_imports=list(opsets), ir_version=ir_version)
+    feeds = {name: native(constants[name], values[name].dtype) for name in inputs}
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            results = ReferenceEvaluator(model).run(None, feeds)
+    except Exception:  # whatever the evaluator cannot do
+        return None
+    folded: dict[str, Array] = {}
+    for name, result in zip(outputs, results, strict=True):
+        info = values[name]
+        if not isinstance(result, np.ndarray | np.generic) or tuple(np.shape(result)) != info.shape:
+            return None
+        array = np.asarray(result)
+        if info.dtype != "string" and array.dtype != helper.tensor_dtype_to_np_dtype(ELEMENT_TYPES[info.dtype]):
+            return None
+        folded[name] = plain(array.copy(), info.dtype)[0]
+    return folded

@@ -1,0 +1,72 @@
+"""What a resolved model is: plain Python and numpy, no protobuf object inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.generic]
+Attribute: TypeAlias = (
+    int | float | str | Array | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | tuple[Array, ...]
+)
+
+
+@dataclass(frozen=True)
+class ValueInfo:
+    """Shape and element type of one value.
+
+    ``shape`` is for one frame (the leading dimension variable is 1); ``dtype`` is a numpy-style name: "float32",
+    "uint8", "int4", "bfloat16", "bool", "string", ...
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxNode:
+    """One node. ``domain`` is "" for ai.onnx; ``version`` is the opset version the model imports for it.
+
+    ``name`` is never empty and unique in the model. An absent optional input or output is ""; trailing ones are left
+    out. ``attributes`` holds the schema's default where the model gives none.
+    """
+
+    name: str
+    op_type: str
+    domain: str
+    version: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Attribute]
+
+    @property
+    def where(self) -> str:
+        """The node as the ``where`` of a finding."""
+        return f"node '{self.name}' ({self.op_type})"
+
+
+@dataclass(frozen=True, eq=False)
+class ResolvedModel:
+    """A model with every shape known, constants folded, dead nodes dropped.
+
+    ``nodes`` are in topological order (the file's order where that is one). ``constants`` holds the read-only arrays
+    that a node reads or that are graph outputs; integers below 8 bits are stored as int8 or uint8, small floats (8 bits
+    and less, bfloat16) as float32, both without loss; the element type in the model is in ``values``. ``values`` has
+    every graph input, node output and constant. ``inputs`` leaves out initializers; ``inputs`` and ``outputs`` keep the
+    graph's order. ``parameters`` counts elements of weights and biases (see :mod:`hwflow.onnxspec.parameters`).
+    """
+
+    name: str
+    ir_version: int
+    opsets: Mapping[str, int]
+    nodes: tuple[OnnxNode, ...]
+    constants: Mapping[str, Array]
+    values: Mapping[str, ValueInfo]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    parameters: int

@@ -1,0 +1,86 @@
+"""Clauses about operators: which there are."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from functools import cache
+
+import onnx
+
+from hwflow.onnxspec.dialects import DIALECT_DOMAINS
+from hwflow.onnxspec.graph import NODES, plain_domain
+from hwflow.onnxspec.rules import Context, Hit, Rule
+
+
+def find_schema(op_type: str, version: int, domain: str) -> onnx.defs.OpSchema | None:
+    """The operator's schema in version ``version`` of the operator set, None if there is none."""
+    try:
+        return onnx.defs.get_schema(op_type, version, domain)
+    except onnx.defs.SchemaError:
+        return None
+
+
+@cache
+def _since(domain: str) -> dict[str, int]:
+    """First version of each operator of a domain that onnx knows."""
+    first: dict[str, int] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.domain == domain:
+            first[schema.name] = min(first.get(schema.name, schema.since_version), schema.since_version)
+    return first
+
+
+def _imported(context: Context) -> Iterator[Hit]:
+    for scope in context.scopes:
+        reported: set[str] = set()
+        for index, node in enumerate(scope.nodes):
+            domain = plain_domain(node.domain)
+            if domain in scope.opsets or domain in reported or (domain == "" and not scope.opsets):
+                continue
+            reported.add(domain)
+            shown = domain or "ai.onnx"
+            yield Hit(
+                scope.at(NODES, index),
+                scope.where(index),
+                f"the operator's domain must be imported, but '{shown}' is not in opset_import",
+                f"add domain '{shown}' to opset_import",
+                # Exporters of the quantized dialects leave their domain out; its operators have one version.
+                "warning" if domain in DIALECT_DOMAINS else "error",
+            )
+
+
+def _known_operators(context: Context) -> Iterator[Hit]:
+    for scope in context.scopes:
+        for index, node in enumerate(scope.nodes):
+            domain = plain_domain(node.domain)
+            version = scope.opsets.get(domain)
+            if (
+                domain in DIALECT_DOMAINS
+                or (domain == "" and not 1 <= (version or 1) <= onnx.defs.onnx_opset_version())  # MOD-04 says it
+                or version is None  # the rule above says it
+                or (node.domain, node.op_type) in context.functions
+            ):
+                continue
+            schema = find_schema(node.op_type, version, domain)
+            if schema is not None and not schema.deprecated:
+                continue
+            since = _since(domain)
+            shown = f"version {version} of operator set '{domain or 'ai.onnx'}'"
+            if schema is not None:
+                message = f"the operator must not be deprecated, but {node.op_type} is in {shown}"
+                remedy = "export the model with the operator that replaces it"
+            elif node.op_type in since:
+                message = f"the operator must be in {shown}, but {node.op_type} came with version {since[node.op_type]}"
+                remedy = f"export the model with opset {since[node.op_type]} or higher"
+            else:
+                message = f"the operator must be in {shown}, but {node.op_type} is not"
+                near = difflib.get_close_matches(node.op_type, since, n=1)
+                remedy = f"did you mean {near[0]}?" if near else "replace the node by operators of a known set"
+            yield Hit(scope.at(NODES, index), scope.where(index), message, remedy)
+
+
+RULES = (
+    Rule("OPS-01", _imported, structural=True),
+    Rule("OPR-01", _known_operators, structural=True),
+)

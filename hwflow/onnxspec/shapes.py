@@ -1,0 +1,135 @@
+"""Shape and element type inference, one node at a time.
+
+Node by node, because then operators without a schema fit in, every finding has its node, one wrong node does not hide
+the next, and large initializers are never copied. All sizes are known before, so that folding constants as they come
+(:mod:`hwflow.onnxspec.folding`) is all the data propagation there is to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import onnx
+from onnx import helper, shape_inference
+
+from hwflow.onnxspec.dialects import ShapeError, shape_rule
+from hwflow.onnxspec.model import Array, Attribute, ValueInfo
+from hwflow.onnxspec.tensors import DTYPE_NAMES, ELEMENT_TYPES, to_tensor
+
+# Shapes, axes, pads and scales are small; nothing that inference reads is larger than this many elements.
+_MAX_DATA = 1024
+
+
+class InferenceFailure(Exception):
+    """Inference says that the node is wrong; the text says why. Never leaves this package."""
+
+
+def _type_proto(info: ValueInfo) -> onnx.TypeProto:
+    return helper.make_tensor_type_proto(ELEMENT_TYPES[info.dtype], info.shape)
+
+
+def _output_info(name: str, kind: onnx.TypeProto | None) -> ValueInfo | None:
+    if kind is None or kind.WhichOneof("value") is None:
+        return None
+    if not kind.HasField("tensor_type"):
+        found = str(kind.WhichOneof("value")).removesuffix("_type").replace("_", " ")
+        raise InferenceFailure(f"output '{name}' must be a tensor, not a {found}")
+    dtype = DTYPE_NAMES.get(kind.tensor_type.elem_type)
+    if dtype is None or not kind.tensor_type.HasField("shape"):
+        return None
+    dims = kind.tensor_type.shape.dim
+    if not all(d.HasField("dim_value") for d in dims):
+        return None
+    return ValueInfo(name, tuple(d.dim_value for d in dims), dtype)
+
+
+def _clean(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    for prefix in ("[ShapeInferenceError]", "[TypeInferenceError]"):
+        text = text.removeprefix(prefix).strip()
+    return text or type(error).__name__
+
+
+def _infer_function(
+    schema: onnx.defs.OpSchema,
+    node: onnx.NodeProto,
+    types: Mapping[str, onnx.TypeProto],
+    data: Mapping[str, onnx.TensorProto],
+    opsets: Sequence[onnx.OperatorSetIdProto],
+    ir_version: int,
+) -> dict[str, onnx.TypeProto]:
+    """Inference through the body of an operator that is defined by a function; only a whole model gets that.
+
+    The schema's defaults are written out first: without, onnx 1.23.2 fails on bodies that refer to them
+    (MeanVarianceNormalization).
+    """
+    call = onnx.NodeProto()
+    call.CopyFrom(node)
+    given = {a.name for a in node.attribute}
+    call.attribute.extend(
+        declared.default_value
+        for name, declared in schema.attributes.items()
+        if name not in given and declared.default_value.type
+    )
+    graph = helper.make_graph(
+        [call],
+        "node",
+        [helper.make_value_info(name, kind) for name, kind in types.items()],
+        [onnx.ValueInfoProto(name=name) for name in node.output if name],
+        list(data.values()),
+    )
+    model = helper.make_model(graph, opset_imports=list(opsets), ir_version=ir_version)
+    inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    return {info.name: info.type for info in inferred.graph.output}
+
+
+def infer_standard(
+    schema: onnx.defs.OpSchema,
+    node: onnx.NodeProto,
+    values: Mapping[str, ValueInfo],
+    constants: Mapping[str, Array],
+    opsets: Sequence[onnx.OperatorSetIdProto],
+    ir_version: int,
+) -> dict[str, ValueInfo]:
+    """Output values of a node with a schema, without those whose shape inference leaves open.
+
+    Raises InferenceFailure if the node does not fit its schema or its inputs do not fit each other.
+    """
+    types: dict[str, onnx.TypeProto] = {}
+    data: dict[str, onnx.TensorProto] = {}
+    for name in node.input:
+        if name and name not in types:
+            info = values[name]
+            types[name] = _type_proto(info)
+            array = constants.get(name)
+            if array is not None and array.size <= _MAX_DATA and info.dtype != "string":
+                data[name] = to_tensor(name, array, info.dtype)
+    try:
+        inferred = shape_inference.infer_node_outputs(
+            schema, node, types, data, opset_imports=list(opsets), ir_version=ir_version
+        )
+        outputs = {name: _output_info(name, inferred.get(name)) for name in node.output if name}
+        # The two attributes are missing from onnx's stubs.
+        has_body = schema.has_function or schema.has_context_dependent_function  # type: ignore[attr-defined]
+        if None in outputs.values() and has_body:
+            inferred = _infer_function(schema, node, types, data, opsets, ir_version)
+            outputs = {name: _output_info(name, inferred.get(name)) for name in node.output if name}
+    except InferenceFailure:
+        raise
+    except Exception as error:  # onnx raises ValidationError, InferenceError, RuntimeError, ...
+        raise InferenceFailure(_clean(error)) from error
+    return {name: info for name, info in outputs.items() if info is not None}
+
+
+def infer_dialect(
+    node: onnx.NodeProto, values: Mapping[str, ValueInfo], attributes: Mapping[str, Attribute]
+) -> dict[str, ValueInfo]:
+    """As :func:`infer_standard`, for an operator of a dialect; empty if the table has no rule for it."""
+    rule = shape_rule(node.domain, node.op_type)
+    if rule is None or not node.output:
+        return {}
+    try:
+        shape, dtype = rule([values[name] if name else None for name in node.input], attributes)
+    except ShapeError as error:
+        raise InferenceFailure(str(error)) from error
+    return {node.output[0]: ValueInfo(node.output[0], shape, dtype)}

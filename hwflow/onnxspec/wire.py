@@ -1,0 +1,58 @@
+"""The protobuf wire format at the top level of a file, only as far as it tells why a file is no model.
+
+Source: the encoding page of the Protocol Buffers documentation (tag = field number << 3 | wire type; base-128 varints).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Field numbers of ModelProto (onnx.proto) and their wire types.
+_MODEL_FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 26: 2}
+_FIELD_NAMES = {7: "graph", 8: "opset_import", 14: "metadata_props", 20: "training_info", 25: "functions"}
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """The file ends inside ``field``; at least ``missing`` bytes are not there."""
+
+    field: str
+    missing: int
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int] | None:
+    """Value and next offset, or None if the data ends (or ten bytes pass) before the number does."""
+    value = 0
+    for count in range(10):
+        if at + count >= len(data):
+            return None
+        byte = data[at + count]
+        value |= (byte & 0x7F) << (7 * count)
+        if byte < 0x80:
+            return value, at + count + 1
+    return None
+
+
+def find_truncation(data: bytes) -> Truncation | None:
+    """Where ``data`` ends too early, if it begins as a ModelProto does; None if it does not look like one."""
+    at = 0
+    fields = 0
+    while at < len(data):
+        tag = _varint(data, at)
+        if tag is None:
+            return Truncation("a field's tag", 1) if fields else None
+        number, wire_type = tag[0] >> 3, tag[0] & 7
+        if _MODEL_FIELDS.get(number) != wire_type:
+            return None
+        value = _varint(data, tag[1])
+        name = _FIELD_NAMES.get(number, f"field {number}")
+        if value is None:
+            return Truncation(name, 1) if fields else None
+        at = value[1]
+        if wire_type == 2:
+            if at + value[0] > len(data):
+                # A first field that is too long is what random bytes look like.
+                return Truncation(name, at + value[0] - len(data)) if fields else None
+            at += value[0]
+        fields += 1
+    return None
