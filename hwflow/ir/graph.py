@@ -61,9 +61,9 @@ class Port:
     """A graph input or output and what its integers mean to the host.
 
     ``name``: the ONNX value; ``shape``: logical shape of a frame; ``order[k]``: the flat logical index of stream element
-    k = pixel * channels + channel (identity before the dataflow stage). ``scale`` and ``zero_point`` (one entry, or one a
-    channel of logical axis 0) give reals: real = scale * (integer - zero_point). ``host`` lists the ONNX nodes that the
-    host runs between this port and the model's own terms.
+    k = pixel * channels + channel (identity before the dataflow stage). ``scale`` and ``zero_point`` (one entry, or one for
+    each index of logical axis ``axis``) give reals: real = scale * (integer - zero_point). ``host`` lists the ONNX nodes
+    that the host runs between this port and the model's own terms.
     """
 
     name: str
@@ -72,6 +72,7 @@ class Port:
     order: IntArray
     scale: tuple[Fraction, ...] = (Fraction(1),)
     zero_point: tuple[Fraction, ...] = (Fraction(0),)
+    axis: int = 0
     host: tuple[str, ...] = ()
 
 

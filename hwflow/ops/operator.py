@@ -94,6 +94,10 @@ class Operator(ABC):
     onnx: ClassVar[tuple[str, ...]] = ()
     limits: ClassVar[str] = ""
 
+    def derive(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> Mapping[str, Any]:
+        """Attributes that follow from the others and the input types (staircases, say); computed before ``infer``."""
+        return {}
+
     @abstractmethod
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Output types with exact intervals."""
@@ -121,6 +125,10 @@ class HardwareOperator(Operator):
     @abstractmethod
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
         """Every sensible folding, cheapest first."""
+
+    @abstractmethod
+    def cycles(self, node: Node, folding: Folding) -> int:
+        """Steps a frame of the longest process: ``timing(node, folding).cycles`` without the arrays."""
 
     @abstractmethod
     def timing(self, node: Node, folding: Folding) -> Timing:

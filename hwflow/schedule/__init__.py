@@ -1,0 +1,1 @@
+"""Folding, queues and exact timing of a dataflow graph."""

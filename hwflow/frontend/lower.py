@@ -1,0 +1,160 @@
+"""ONNX to the quantized graph. Each node lowers by itself; every node that cannot be lowered is reported at once."""
+
+from __future__ import annotations
+
+from hwflow.errors import Finding, ModelRefused
+from hwflow.frontend import linear, qdq, simple
+from hwflow.frontend.context import INTEGER_TYPES, Handler, Lowering, Refusal
+from hwflow.frontend.views import Constant, HostInput, Integers, QuantizedConstant, Reals, Refused, View
+from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
+from hwflow.onnxspec.model import OnnxNode, ResolvedModel
+
+HANDLERS: dict[str, Handler] = {
+    "Add": linear.add,
+    "Clip": simple.clip,
+    "Conv": linear.conv,
+    "DequantizeLinear": qdq.dequantize_linear,
+    "Flatten": simple.reshape,
+    "Gemm": linear.gemm,
+    "Identity": simple.identity,
+    "MatMul": linear.matmul,
+    "MaxPool": simple.max_pool,
+    "QuantizeLinear": qdq.quantize_linear,
+    "Relu": simple.relu,
+    "Reshape": simple.reshape,
+    "Squeeze": simple.reshape,
+    "Transpose": simple.transpose,
+    "Unsqueeze": simple.reshape,
+}
+"""ONNX operators (domain ai.onnx) that hardware can be made of: the legality table of the Imported stage."""
+
+QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
+
+_QUANTIZE = (
+    "quantize the model first, for example with onnxruntime.quantization.quantize_static(..., "
+    "quant_format=QuantFormat.QDQ, per_channel=True) and calibration data"
+)
+
+
+def lower(model: ResolvedModel) -> Graph:
+    """The quantized graph of a resolved model. Raises :class:`ModelRefused` with all findings."""
+    state = Lowering(model)
+    state.views.update({name: Constant(array) for name, array in model.constants.items()})
+    for name in model.inputs:
+        state.views[name] = _input_view(state, name)
+    for node in model.nodes:
+        _lower_node(state, node)
+    if not any(n.op_type in QUANTIZERS for n in model.nodes) and not _integer_only(model):
+        state.findings.insert(
+            0,
+            Finding(
+                "quantized-model", f"model '{model.name}'",
+                "the model must hold QuantizeLinear and DequantizeLinear nodes, not only float operators", _QUANTIZE,
+            ),
+        )
+    outputs = [] if state.findings else _outputs(state)
+    if state.findings:
+        raise ModelRefused(state.findings)
+    graph = Graph(model.name, Stage.QUANTIZED, state.inputs, outputs, state.nodes)
+    _drop_dead_nodes(graph)
+    return graph
+
+
+def _integer_only(model: ResolvedModel) -> bool:
+    return all(model.values[name].dtype in INTEGER_TYPES for name in model.inputs)
+
+
+def _input_view(state: Lowering, name: str) -> View:
+    info = state.model.values[name]
+    if info.dtype in INTEGER_TYPES:
+        return qdq.graph_input(state, name, name, INTEGER_TYPES[info.dtype], ())
+    if info.dtype.startswith("float") or info.dtype in ("double", "bfloat16"):
+        return HostInput(name, info.shape[1:])
+    state.findings.append(
+        Finding(
+            "input-type", f"input '{name}'", f"element type must be a float or one of {', '.join(INTEGER_TYPES)}, not {info.dtype}",
+            "convert the input on the host",
+        )
+    )
+    return Refused()
+
+
+def _lower_node(state: Lowering, node: OnnxNode) -> None:
+    result: View
+    handler = HANDLERS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+    views = [state.view(name) for name in node.inputs if name]
+    host = [v for v in views if isinstance(v, HostInput)]
+    if handler is None:
+        operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        state.findings.append(
+            Finding(
+                "supported-operator", node.where, f"operator must be one that hardware can be made of, not {operator}",
+                "see 'hwflow ops' for those there are; replace the node or leave it out",
+            )
+        )
+        result = Refused()
+    elif node.op_type not in QUANTIZERS and host and all(isinstance(v, HostInput | Constant) for v in views):
+        result = HostInput(node.outputs[0], state.frame_shape(node.outputs[0]), (*host[0].nodes, node.name))
+    else:
+        try:
+            result = handler(state, node)
+        except Refusal as refusal:
+            state.findings.append(refusal.finding)
+            result = Refused()
+    state.views[node.outputs[0]] = result
+    for name in node.outputs[1:]:
+        state.views[name] = Refused()
+
+
+def _outputs(state: Lowering) -> list[Port]:
+    ports = []
+    producers = {name: node for node in state.model.nodes for name in node.outputs}
+    for name in state.model.outputs:
+        view = state.view(name)
+        if isinstance(view, Integers):
+            ports.append(_port(name, view.value, view.shape, ()))
+        elif isinstance(view, Reals) and not view.functions:
+            port = _port(name, view.value, view.shape, ())
+            axes = {a for v in (view.scale, view.zero_point) for a, size in enumerate(v.shape) if size > 1}
+            if len(axes) <= 1:
+                port.axis = axes.pop() if axes else 0
+                port.scale, port.zero_point = tuple(view.scale.reshape(-1)), tuple(view.zero_point.reshape(-1))
+                if producers[name].op_type == "DequantizeLinear":
+                    port.host = (producers[name].name,)
+                ports.append(port)
+                continue
+            state.findings.append(_output_finding(name, "have scales that vary along two axes"))
+        else:
+            found = {
+                Constant: "be a constant",
+                QuantizedConstant: "be a constant",
+                HostInput: "be float from the input on",
+                Reals: "end in a float function",
+                Refused: "come from an output that hardware does not make",
+            }[type(view)]
+            state.findings.append(_output_finding(name, found))
+    return ports
+
+
+def _port(name: str, value: Value, shape: tuple[int, ...], host: tuple[str, ...]) -> Port:
+
+    return Port(name, value, shape, identity_order(shape), host=host)
+
+
+def _output_finding(name: str, found: str) -> Finding:
+    return Finding(
+        "quantized-output", f"output '{name}'", f"the output must be quantized or a linear sum of quantized values, not {found}",
+        "put QuantizeLinear and DequantizeLinear before the output",
+    )
+
+
+def _drop_dead_nodes(graph: Graph) -> None:
+    """Nodes that no output needs are left out: hardware must not compute what nobody reads."""
+    needed = {port.value for port in graph.outputs}
+    kept: list[Node] = []
+    for node in reversed(graph.nodes):
+        if any(v in needed for v in node.outputs):
+            needed.update(node.inputs)
+            kept.append(node)
+    graph.nodes = kept[::-1]
+    graph.inputs = [p for p in graph.inputs if p.value in needed]

@@ -1,0 +1,114 @@
+"""Matrix-vector unit: weights stationary on chip, ``pe`` outputs and ``simd`` inputs a cycle.
+
+Attributes: ``weights`` int64 [M, K], ``pixels_per_vector`` (a vector is that many consecutive pixels of the input stream).
+Folding: input_lanes = SIMD, output_lanes = PE. Neither needs to divide its channel count: surplus lanes carry zero weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hdl_lib.mvu import Mvu as Core
+from hdl_lib.rom import Table
+from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.numerics.accumulator import bounds
+from hwflow.ops import costs
+from hwflow.ops.memory import pack_words
+from hwflow.ops.operator import Built, Device, Folding, HardwareOperator, MemoryFile, Resources, exact_matmul
+from hwflow.ops.shapes import shape_of
+from hwflow.ops.timing import Process, Timing
+from hwflow.types import IntType, Interval, TensorType
+
+
+class Mvu(HardwareOperator):
+    name = "mvu"
+    stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
+
+    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        weights, vector = attributes["weights"], attributes["pixels_per_vector"]
+        pixels, _ = inputs[0].shape
+        ranges = inputs[0].channel_intervals(1) * vector
+        low, high = bounds(weights, np.array([r.lo for r in ranges]), np.array([r.hi for r in ranges]))
+        channels = tuple(Interval(int(a), int(b)) for a, b in zip(low, high, strict=True))
+        return (TensorType.of((pixels // vector, weights.shape[0]), channels, 1),)
+
+    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        frames, pixels, channels = inputs[0].shape
+        vector = attributes["pixels_per_vector"]
+        vectors = inputs[0].reshape(frames, pixels // vector, vector * channels)
+        return (exact_matmul(vectors, attributes["weights"]),)
+
+    def macs(self, node: Node) -> int:
+        return int(node.attributes["weights"].size) * node.outputs[0].typed.shape[0]
+
+    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+        outputs, inputs = node.outputs[0].typed.shape[1], node.inputs[0].typed.shape[1]
+        kinds = ("dsp", "lut")
+        if costs.product_is_cheap_in_luts(node.inputs[0].typed.element, weight_type(node)):
+            kinds = ("lut",)
+        pairs = [(pe, simd) for pe in costs.useful_lanes(outputs) for simd in costs.useful_lanes(inputs)]
+        pairs.sort(key=lambda p: (p[0] * p[1], p[0]))
+        return [Folding(simd, pe, pe * simd, kind) for pe, simd in pairs for kind in kinds]
+
+    def cycles(self, node: Node, folding: Folding) -> int:
+        synapse, neuron = folds(node, folding)
+        return int(node.outputs[0].typed.shape[0]) * synapse * neuron
+
+    def timing(self, node: Node, folding: Folding) -> Timing:
+        pixels, outputs = node.outputs[0].typed.shape
+        synapse, neuron = folds(node, folding)
+        steps = np.arange(pixels * neuron * synapse).reshape(pixels, neuron, synapse)
+        process = Process(steps.size, {0: steps[:, 0, :].reshape(-1)}, {0: steps[:, :, -1].reshape(-1)})
+        latency = Core.latency_of(
+            input_shape=shape_of(node.inputs[0].typed.element), weight_shape=shape_of(weight_type(node)),
+            simd=folding.input_lanes, synapse_fold=synapse, multiplier=folding.multiplier,
+        )
+        return Timing((process,), (latency,))
+
+    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+        synapse, neuron = folds(node, folding)
+        return costs.mvu(
+            device.family, node.inputs[0].typed.element, weight_type(node), node.outputs[0].typed.element,
+            folding, synapse, neuron, depths[0],
+        )
+
+    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+        synapse, neuron = folds(node, folding)
+        element = weight_type(node)
+        words = weight_words(node, folding)
+        file = MemoryFile(f"{name}_weights", pack_words(words, element.bits), words.shape[1] * element.bits)
+        core = Core(
+            shape_of(node.inputs[0].typed.element), shape_of(element), shape_of(node.outputs[0].typed.element),
+            pe=folding.output_lanes, simd=folding.input_lanes, synapse_fold=synapse, neuron_fold=neuron,
+            weights=Table(words=None, file=f"weights/{file.name}.mem", width=file.width, depth=len(words)),
+            multiplier=folding.multiplier, depth=depths[0],
+        )
+        return Built(core, [core.i], [core.o], [file])
+
+
+def weight_type(node: Node) -> IntType:
+    """The narrowest type that holds every weight (and the zeros of surplus lanes)."""
+    weights = node.attributes["weights"]
+    return IntType.holding(Interval(min(0, int(weights.min())), max(0, int(weights.max()))))
+
+
+def folds(node: Node, folding: Folding) -> tuple[int, int]:
+    """(synapse fold, neuron fold): steps over a vector, passes over the outputs."""
+    channels, outputs = node.inputs[0].typed.shape[1], node.outputs[0].typed.shape[1]
+    synapse = node.attributes["pixels_per_vector"] * -(-channels // folding.input_lanes)
+    return int(synapse), -(-outputs // folding.output_lanes)
+
+
+def weight_words(node: Node, folding: Folding) -> IntArray:
+    """Weights as [words, lanes]: word nf * SF + sf holds lane p * SIMD + s; surplus lanes hold zero."""
+    weights, vector = node.attributes["weights"], node.attributes["pixels_per_vector"]
+    pe, simd = folding.output_lanes, folding.input_lanes
+    outputs, channels = weights.shape[0], weights.shape[1] // vector
+    neuron, blocks = -(-outputs // pe), -(-channels // simd)
+    padded = np.zeros((neuron * pe, vector, blocks * simd), dtype=np.int64)
+    padded[:outputs, :, :channels] = weights.reshape(outputs, vector, channels)
+    lanes = padded.reshape(neuron, pe, vector, blocks, simd).transpose(0, 2, 3, 1, 4)
+    return lanes.reshape(neuron * vector * blocks, pe * simd)

@@ -1,0 +1,129 @@
+"""Operators that move beats without changing values: fork, width converter, frame synchroniser."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from amaranth.lib.data import ArrayLayout
+
+from hdl_lib.fork import Fork as ForkCore
+from hdl_lib.frame_sync import FrameSync as FrameSyncCore
+from hdl_lib.width_converter import WidthConverter as WidthConverterCore
+from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ops import costs
+from hwflow.ops.operator import Built, Device, Folding, HardwareOperator, Resources, beats
+from hwflow.ops.shapes import shape_of
+from hwflow.ops.timing import Process, Timing, beat_by_beat, every
+from hwflow.types import TensorType
+
+
+class Fork(HardwareOperator):
+    """One stream to several. Attribute ``outputs``: how many."""
+
+    name = "fork"
+    stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
+
+    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        return (inputs[0],) * attributes["outputs"]
+
+    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        return (inputs[0],) * attributes["outputs"]
+
+    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+        return [Folding(lanes, lanes) for lanes in costs.useful_lanes(node.inputs[0].typed.shape[1])]
+
+    def cycles(self, node: Node, folding: Folding) -> int:
+        return beats(node.inputs[0].typed.shape, min(folding.input_lanes, folding.output_lanes))
+
+    def timing(self, node: Node, folding: Folding) -> Timing:
+        count = beats(node.inputs[0].typed.shape, folding.input_lanes)
+        outputs = range(node.attributes["outputs"])
+        process = Process(count, {0: every(count)}, {o: every(count) for o in outputs})
+        return Timing((process,), tuple(1 for _ in outputs))
+
+    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+        width = folding.input_lanes * node.inputs[0].typed.element.bits
+        total = Resources()
+        for depth in depths:
+            total += costs.queue(device.family, width, depth)
+        return total
+
+    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+        layout = ArrayLayout(shape_of(node.inputs[0].typed.element), folding.input_lanes)
+        core = ForkCore(layout, node.attributes["outputs"], tuple(depths))
+        return Built(core, [core.i], [core.o[index] for index in range(node.attributes["outputs"])])
+
+
+class WidthConverter(HardwareOperator):
+    """Other lanes for the same stream; the schedule gives it its one folding."""
+
+    name = "width_converter"
+    stages = frozenset({Stage.SCHEDULED})
+
+    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        return (inputs[0],)
+
+    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        return (inputs[0],)
+
+    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+        return [node.attributes["folding"]]
+
+    def cycles(self, node: Node, folding: Folding) -> int:
+        return beats(node.inputs[0].typed.shape, min(folding.input_lanes, folding.output_lanes))
+
+    def timing(self, node: Node, folding: Folding) -> Timing:
+        pixels, channels = node.inputs[0].typed.shape
+        narrow, wide = sorted((folding.input_lanes, folding.output_lanes))
+        few, many = -(-channels // wide), -(-channels // narrow)
+        ratio = wide // narrow
+        steps = np.arange(pixels * many).reshape(pixels, many)
+        if folding.input_lanes < folding.output_lanes:  # up: the last narrow beat of each group produces
+            last = np.minimum((np.arange(few) + 1) * ratio, many) - 1
+            process = Process(steps.size, {0: every(steps.size)}, {0: steps[:, last].reshape(-1)})
+        else:  # down: the first narrow beat of each group consumes
+            process = Process(steps.size, {0: steps[:, ::ratio].reshape(-1)}, {0: every(steps.size)})
+        return Timing((process,), (1,))
+
+    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+        return costs.width_converter(device.family, node.inputs[0].typed.element.bits, folding, depths[0])
+
+    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+        core = WidthConverterCore(
+            shape_of(node.inputs[0].typed.element), node.inputs[0].typed.shape[1],
+            folding.input_lanes, folding.output_lanes, depth=depths[0],
+        )
+        return Built(core, [core.i], [core.o])
+
+
+class FrameSync(HardwareOperator):
+    """Counts the beats of each input frame against ``tlast``; its queue depth is fixed to 2."""
+
+    name = "frame_sync"
+    stages = frozenset({Stage.SCHEDULED})
+
+    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        return (inputs[0],)
+
+    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        return (inputs[0],)
+
+    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+        return [node.attributes["folding"]]
+
+    def cycles(self, node: Node, folding: Folding) -> int:
+        return beats(node.inputs[0].typed.shape, min(folding.input_lanes, folding.output_lanes))
+
+    def timing(self, node: Node, folding: Folding) -> Timing:
+        return beat_by_beat(beats(node.inputs[0].typed.shape, folding.input_lanes), 1)
+
+    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+        count = beats(node.inputs[0].typed.shape, folding.input_lanes)
+        return costs.frame_sync(device.family, folding.input_lanes * node.inputs[0].typed.element.bits, count)
+
+    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+        layout = ArrayLayout(shape_of(node.inputs[0].typed.element), folding.input_lanes)
+        core = FrameSyncCore(layout, beats(node.inputs[0].typed.shape, folding.input_lanes))
+        return Built(core, [core.i], [core.o])

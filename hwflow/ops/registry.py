@@ -1,0 +1,52 @@
+"""Every operator, one line each. An operator without timing or resources cannot be instantiated, so not registered."""
+
+from __future__ import annotations
+
+from hwflow.ir.graph import Stage
+from hwflow.ops.conv2d import Conv2d
+from hwflow.ops.dense import Dense
+from hwflow.ops.max_pool import MaxPool
+from hwflow.ops.max_pool2d import MaxPool2d
+from hwflow.ops.mvu import Mvu
+from hwflow.ops.operator import HardwareOperator, LogicalOperator, Operator
+from hwflow.ops.plumbing import Fork, FrameSync, WidthConverter
+from hwflow.ops.requantize import Requantize
+from hwflow.ops.reshape import Reshape, Transpose
+from hwflow.ops.sliding_window import SlidingWindow
+
+OPERATORS: dict[str, Operator] = {
+    operator.name: operator
+    for operator in (
+        Conv2d(),
+        Dense(),
+        Fork(),
+        FrameSync(),
+        MaxPool(),
+        MaxPool2d(),
+        Mvu(),
+        Requantize(),
+        Reshape(),
+        SlidingWindow(),
+        Transpose(),
+        WidthConverter(),
+    )
+}
+
+LEGAL: dict[Stage, frozenset[str]] = {
+    stage: frozenset(name for name, operator in OPERATORS.items() if stage in operator.stages) for stage in Stage
+}
+"""The legality table of operators: what each says of itself."""
+
+
+def hardware(op: str) -> HardwareOperator:
+    """The hardware operator called ``op``."""
+    operator = OPERATORS[op]
+    assert isinstance(operator, HardwareOperator), f"{op} is no hardware operator"
+    return operator
+
+
+def logical(op: str) -> LogicalOperator:
+    """The operator of the quantized stage called ``op``."""
+    operator = OPERATORS[op]
+    assert isinstance(operator, LogicalOperator), f"{op} is no operator of the quantized stage"
+    return operator

@@ -1,0 +1,118 @@
+"""Quantized graph to dataflow graph: each logical operator lowers itself. Requires: types. Ensures: stream-shape.
+
+Every stream is (pixels, channels); how its elements relate to the logical tensor is an explicit order, so that no
+operator guesses at a layout.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hwflow.errors import Finding, ModelRefused
+from hwflow.ir.graph import Graph, IntArray, Names, Node, Port, Stage, Value, identity_order
+from hwflow.ops.registry import OPERATORS, logical
+from hwflow.types import TensorType
+
+
+class _Context:
+    def __init__(self, graph: Graph) -> None:
+        self.nodes: list[Node] = []
+        self.findings: list[Finding] = []
+        self._graph = graph
+        self._streams: dict[Value, tuple[Value, IntArray]] = {}
+        self._node_names = Names()
+        self._value_names = Names()
+        self._current: Node | None = None
+
+    def begin(self, node: Node) -> None:
+        self._current = node
+
+    def stream(self, value: Value) -> tuple[Value, IntArray]:
+        return self._streams[value]
+
+    def add(self, op: str, suffix: str, inputs: list[Value], attributes: dict[str, Any]) -> Value:
+        node = self._current
+        assert node is not None
+        name = self._node_names.fresh(f"{node.name}_{suffix}" if suffix else node.name)
+        operator = OPERATORS[op]
+        types = [v.typed for v in inputs]
+        attributes = {**attributes, **operator.derive(attributes, types)}
+        (type_,) = operator.infer(attributes, types)
+        value = Value(self._value_names.fresh(name), type_, node.outputs[0].origin)
+        self.nodes.append(Node(name, op, inputs, [value], attributes, node.sources))
+        return value
+
+    def bind(self, value: Value, stream: Value, order: IntArray) -> None:
+        self._streams[value] = (stream, order)
+
+    def refuse(self, rule: str, message: str, remedy: str) -> None:
+        node = self._current
+        assert node is not None
+        names = ", ".join(f"'{s}'" for s in node.sources) or f"'{node.name}'"
+        self.findings.append(Finding(rule, f"node {names} ({node.op})", message, remedy))
+        for value in node.outputs:  # go on with some order, so that later nodes are looked at too
+            shape = value.typed.shape
+            pixels = int(np.prod(shape[1:], dtype=np.int64)) if len(shape) > 1 else 1
+            stream = Value(self._value_names.fresh(f"{value.name}_refused"), _stream_type(value.typed, pixels))
+            self.bind(value, stream, identity_order(shape))
+
+    def input_port(self, port: Port, pixel_axes: tuple[int, ...]) -> Port:
+        """The input as a stream, channels (the axis that is no pixel axis) fastest."""
+        type_ = port.value.typed
+        axes = range(len(type_.shape))
+        channel_axes = [a for a in axes if a not in pixel_axes]
+        flat = identity_order(type_.shape).reshape(type_.shape)
+        order = flat.transpose(*pixel_axes, *channel_axes).reshape(-1)
+        pixels = int(np.prod([type_.shape[a] for a in pixel_axes], dtype=np.int64))
+        stream = Value(self._value_names.fresh(port.value.name), _stream_type(type_, pixels), port.value.origin)
+        self.bind(port.value, stream, order)
+        return Port(port.name, stream, port.shape, order, port.scale, port.zero_point, port.axis, port.host)
+
+
+def _stream_type(type_: TensorType, pixels: int) -> TensorType:
+    elements = int(np.prod(type_.shape, dtype=np.int64))
+    return TensorType((pixels, elements // pixels), type_.element, type_.interval)
+
+
+def _pixel_axes(graph: Graph, value: Value) -> tuple[int, ...]:
+    """Which axes of an input run over pixels: so that the first operator that cares finds the order it needs.
+
+    Channels-last inputs are common with a Transpose in front: its permutation is followed.
+    """
+    rank = len(value.typed.shape)
+    axes = tuple(range(rank))
+    consumers = graph.consumers()
+    while consumers[value]:
+        node, _ = consumers[value][0]
+        if node.op in ("conv2d", "max_pool2d"):
+            return axes[1:]
+        if node.op == "transpose":
+            axes = tuple(axes[a] for a in node.attributes["perm"])
+        elif node.op == "reshape":
+            source, target = value.typed.shape, node.attributes["shape"]
+            if len(source) != rank or tuple(s for s in source if s != 1) != tuple(t for t in target if t != 1):
+                return tuple(range(rank - 1))
+            if len(target) != rank:
+                return tuple(range(rank - 1))
+        elif node.op != "requantize":
+            return tuple(range(rank - 1))
+        value = node.outputs[0]
+    return tuple(range(rank - 1))
+
+
+def to_dataflow(graph: Graph) -> Graph:
+    """The dataflow graph. Raises :class:`ModelRefused` with every node whose stream order cannot be met."""
+    context = _Context(graph)
+    inputs = [context.input_port(port, _pixel_axes(graph, port.value)) for port in graph.inputs]
+    for node in graph.nodes:
+        context.begin(node)
+        logical(node.op).lower(node, context)
+    if context.findings:
+        raise ModelRefused(context.findings)
+    outputs = []
+    for port in graph.outputs:
+        stream, order = context.stream(port.value)
+        outputs.append(Port(port.name, stream, port.shape, order, port.scale, port.zero_point, port.axis, port.host))
+    return Graph(graph.name, Stage.DATAFLOW, inputs, outputs, context.nodes)

@@ -1,0 +1,133 @@
+"""Dataflow graph to scheduled graph: foldings, frame synchronisers, width converters, queue depths, exact timing.
+
+Requires: single-consumer, stream-shape. Ensures: scheduled-nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lcm
+
+from hwflow.ir.graph import Graph, Names, Node, Stage, Value
+from hwflow.ops.operator import Device, Folding, Resources
+from hwflow.ops.registry import hardware
+from hwflow.ops.sliding_window import line_buffer_rows
+from hwflow.schedule.evaluate import Run, evaluate
+from hwflow.schedule.folding import Budget, FoldingSearch
+
+FRAMES = 6  # enough for the slowest core to set the pace
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A scheduled graph and what it will do: ``run`` is exact, ``resources`` predicted."""
+
+    graph: Graph
+    run: Run
+    resources: Resources
+
+    @property
+    def initiation_interval(self) -> int:
+        return self.run.initiation_interval
+
+    @property
+    def latency(self) -> int:
+        return self.run.latency
+
+
+def schedule(graph: Graph, device: Device, budget: Budget, interval: int | None = None) -> Schedule:
+    """Fold for at most ``interval`` cycles a frame at least cost, or (None) for the least interval the budget allows."""
+    search = FoldingSearch(graph, device, budget)
+    _, foldings = search.best() if interval is None else search.for_interval(interval)
+    for node, folding in foldings.items():
+        node.attributes["folding"] = folding
+    _insert_plumbing(graph)
+    graph.stage = Stage.SCHEDULED
+    run = _size_queues(graph)
+    total = Resources()
+    for node in graph.nodes:
+        total += hardware(node.op).resources(node, node.attributes["folding"], node.attributes["depths"], device)
+    return Schedule(graph, run, total)
+
+
+def _insert_plumbing(graph: Graph) -> None:
+    """A frame synchroniser behind every input and width converters where neighbours' lanes differ."""
+    names = Names([n.name for n in graph.nodes] + [v.name for v in graph.values()])
+    consumers = graph.consumers()
+    nodes: list[Node] = []
+    for port in graph.inputs:
+        readers = consumers[port.value]
+        lanes = readers[0][0].attributes["folding"].input_lanes if readers else 1
+        folding = Folding(lanes, lanes)
+        synced = _insert(graph, port.value, "frame_sync", folding, names, nodes)
+        for node, index in readers:
+            node.inputs[index] = synced
+        _redirect_outputs(graph, port.value, synced, nodes[-1])
+    for node in graph.nodes:
+        nodes.append(node)
+        for value in list(node.outputs):
+            for reader, index in consumers[value]:
+                here, there = node.attributes["folding"].output_lanes, reader.attributes["folding"].input_lanes
+                reader.inputs[index] = _convert(graph, value, here, there, names, nodes)
+    graph.nodes = nodes
+
+
+def _redirect_outputs(graph: Graph, old: Value, new: Value, sync: Node) -> None:
+    for port in graph.outputs:
+        if port.value is old and sync.inputs[0] is old:
+            port.value = new
+
+
+def _convert(graph: Graph, value: Value, here: int, there: int, names: Names, nodes: list[Node]) -> Value:
+    """Width converters from ``here`` to ``there`` lanes: one where one divides the other, else up and then down."""
+    middle = lcm(here, there)
+    for source, target in ((here, middle), (middle, there)):
+        if source != target:
+            value = _insert(graph, value, "width_converter", Folding(source, target), names, nodes)
+    return value
+
+
+def _insert(graph: Graph, value: Value, op: str, folding: Folding, names: Names, nodes: list[Node]) -> Value:
+    suffix = "sync" if op == "frame_sync" else f"x{folding.input_lanes}_to_x{folding.output_lanes}"
+    result = Value(names.fresh(f"{value.name}_{suffix}"), value.type, value.origin)
+    nodes.append(Node(names.fresh(f"{result.name}"), op, [value], [result], {"folding": folding}))
+    return result
+
+
+def _size_queues(graph: Graph) -> Run:
+    """Queue depths (and line buffer rows) with which the slowest core never waits.
+
+    First the depths that the average rates ask for; where bursts make those cost interval, full-rate depths; then
+    doubled until the interval is that of the slowest core, at most a whole frame's beats.
+    """
+    ideal = max(hardware(n.op).cycles(n, n.attributes["folding"]) for n in graph.nodes)
+    timings = {n: hardware(n.op).timing(n, n.attributes["folding"]) for n in graph.nodes}
+    average: dict[Node, list[int]] = {}
+    full: dict[Node, list[int]] = {}
+    for node, timing in timings.items():
+        counts = [len(p.produces[o]) for o in range(len(node.outputs)) for p in timing.processes if o in p.produces]
+        if node.op == "frame_sync":
+            average[node] = full[node] = [2]
+            continue
+        average[node] = [max(2, -(-(latency + 1) * n // ideal) + 1) for latency, n in zip(timing.latency, counts, strict=True)]
+        full[node] = [latency + 2 for latency in timing.latency]
+    _set_depths(graph, average)
+    run = evaluate(graph, FRAMES)
+    if run.initiation_interval > ideal:
+        _set_depths(graph, full)
+        run = evaluate(graph, FRAMES)
+    for _ in range(4):
+        if run.initiation_interval <= ideal:
+            break
+        for node in graph.nodes:
+            if node.op == "sliding_window":
+                node.attributes["rows"] = line_buffer_rows(node) + node.attributes["geometry"].strides[0]
+            if node.op != "frame_sync":
+                node.attributes["depths"] = [2 * d for d in node.attributes["depths"]]
+        run = evaluate(graph, FRAMES)
+    return run
+
+
+def _set_depths(graph: Graph, depths: dict[Node, list[int]]) -> None:
+    for node in graph.nodes:
+        node.attributes["depths"] = list(depths[node])
