@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .storage import check_depth, latency_of, storage_for, style_of
+from .storage import check_depth, difference, latency_of, storage_for, style_of
 
 
 class OutputQueue(wiring.Component):
@@ -59,6 +59,6 @@ class OutputQueue(wiring.Component):
             storage.push.eq(self.push),
             storage.payload.eq(self.payload),
         ]
-        m.d.sync += spare.eq(spare - self.reserve + (self.o.valid & self.o.ready))
+        m.d.sync += spare.eq(spare + difference(self.o.valid & self.o.ready, self.reserve))
         wiring.connect(m, storage.o, wiring.flipped(self.o))
         return m

@@ -12,7 +12,7 @@ Timing: a push at cycle t into an empty storage shows ``o.valid`` at t + :func:`
 ``max(push + latency, pop of the one before + 1)``: one beat a cycle, no bubble.
 """
 
-from amaranth.hdl import Module, Mux, Shape, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -52,6 +52,11 @@ def check_depth(depth):
 def storage_for(shape, depth, style):
     """A storage of ``depth`` entries of ``shape``; ``style`` is "register", "lutram" or "block"."""
     return {"register": RegisterStorage, "lutram": LutramStorage, "block": BlockStorage}[style](shape, depth)
+
+
+def difference(up, down):
+    """``up - down`` of two bits as a signed value of two bits, so that a counter needs one adder for both."""
+    return Cat(up ^ down, down & ~up).as_signed()
 
 
 class _Storage(wiring.Component):
@@ -122,8 +127,10 @@ class LutramStorage(_Storage):
         m = Module()
         rows = 1 << max(1, (self.depth - 1).bit_length()) if self.depth <= 16 else self.depth
         m.submodules.storage = storage = memory.Memory(shape=self._width, depth=rows, init=[])
-        write, read = storage.write_port(), storage.read_port(domain="comb")
-        write_row, read_row = Signal(range(rows)), Signal(range(rows))
+        write = storage.write_port()
+        read = storage.read_port(domain="comb")
+        write_row = Signal(range(rows))
+        read_row = Signal(range(rows))
         # One less than the level: its sign bit alone says empty.
         surplus = Signal(range(-1, self.depth), init=-1)
         pop = Signal()
@@ -141,7 +148,7 @@ class LutramStorage(_Storage):
             m.d.sync += write_row.eq(_advance(write_row, rows))
         with m.If(pop):
             m.d.sync += read_row.eq(_advance(read_row, rows))
-        m.d.sync += surplus.eq(surplus + self.push - pop)
+        m.d.sync += surplus.eq(surplus + difference(self.push, pop))
         return m
 
 
@@ -158,25 +165,30 @@ class BlockStorage(_Storage):
 
     @property
     def rows(self):
-        """Rows of the memory: one more than it ever holds, so that one row is never read and written at once."""
+        """Rows of the memory: one more than it ever holds, so that equal pointers can only mean that it is empty."""
         return max(2, self.depth - 1)
 
     def elaborate(self, platform):
         m = Module()
         rows = self.rows
         m.submodules.storage = storage = memory.Memory(shape=self._width, depth=rows, init=[])
-        write, read = storage.write_port(), storage.read_port(domain="sync")
-        write_row, read_row = Signal(range(rows)), Signal(range(rows))
-        # One less than the number of beats in the memory itself: its sign bit alone says that there is none.
-        surplus = Signal(range(-1, rows), init=-1)
-        read_valid, output_valid = Signal(), Signal()
+        write = storage.write_port()
+        read = storage.read_port(domain="sync")
+        write_row = Signal(range(rows))
+        read_row = Signal(range(rows))
+        read_valid = Signal()
+        output_valid = Signal()
         output = Signal(self._width, reset_less=True)
         level = Signal(range(self.depth + 1))
-        pop, fetch, move = Signal(), Signal(), Signal()
+        pop = Signal()
+        fetch = Signal()
+        move = Signal()
         m.d.comb += [
             pop.eq(output_valid & self.o.ready),
             move.eq(~output_valid | self.o.ready),  # the output register takes what the read register has
-            fetch.eq((surplus >= 0) & (~read_valid | move)),  # the read register takes the oldest row
+            # The read register takes the oldest row. The rows are never all full, so different pointers say that there
+            # is one; synthesis sees from this very term that a row is never read while it is written.
+            fetch.eq((read_row != write_row) & (~read_valid | move)),
             write.addr.eq(write_row),
             write.data.eq(self.payload),
             write.en.eq(self.push),
@@ -186,7 +198,7 @@ class BlockStorage(_Storage):
             Value.cast(self.o.payload).eq(output),
             self.level.eq(level),
         ]
-        m.d.sync += [surplus.eq(surplus + self.push - fetch), level.eq(level + self.push - pop)]
+        m.d.sync += level.eq(level + difference(self.push, pop))
         with m.If(self.push):
             m.d.sync += write_row.eq(_advance(write_row, rows))
         with m.If(fetch):
