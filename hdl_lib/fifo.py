@@ -1,6 +1,6 @@
 """A first-in first-out queue between two streams."""
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -49,9 +49,9 @@ class Fifo(wiring.Component):
         m = Module()
         m.submodules.storage = storage = storage_for(self.shape, self.depth, self.style)
         m.d.comb += [
-            self.i.ready.eq(storage.level != self.depth),
+            self.i.ready.eq(~storage.full),
             storage.push.eq(self.i.valid & self.i.ready),
-            storage.payload.eq(self.i.payload),
+            Value.cast(storage.payload).eq(Value.cast(self.i.payload)),
             self.level.eq(storage.level),
         ]
         wiring.connect(m, storage.o, wiring.flipped(self.o))

@@ -1,6 +1,6 @@
 """The queue every core ends in: room is reserved when a step is issued, the result is pushed when it is ready."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -57,7 +57,7 @@ class OutputQueue(wiring.Component):
         m.d.comb += [
             self.available.eq(spare >= 0),
             storage.push.eq(self.push),
-            storage.payload.eq(self.payload),
+            Value.cast(storage.payload).eq(Value.cast(self.payload)),
         ]
         m.d.sync += spare.eq(spare + difference(self.o.valid & self.o.ready, self.reserve))
         wiring.connect(m, storage.o, wiring.flipped(self.o))

@@ -1,12 +1,13 @@
 """The three storages behind every queue: shift registers, an async-read memory, a sync-read memory.
 
-All have the same members and none looks at its own room: whoever pushes knows (by a credit, or by ``level``) that an
+All have the same members and none looks at its own room: whoever pushes knows (by a credit, or by ``full``) that an
 entry is free. Use :class:`hdl_lib.fifo.Fifo` or :class:`hdl_lib.output_queue.OutputQueue`, which do that.
 
 Members of each storage:
-    ``push`` (in 1), ``payload`` (in, ``shape``): write an entry; the caller guarantees ``level < depth``.
+    ``push`` (in 1), ``payload`` (in, ``shape``): write an entry; the caller guarantees ``~full``.
     ``o`` (out, stream of ``shape``): the oldest entry.
-    ``level`` (out): number of entries pushed and not popped, a function of registers.
+    ``level`` (out): number of entries pushed and not popped; ``full`` (out 1): that is ``depth``. Both are functions of
+    registers alone.
 
 Timing: a push at cycle t into an empty storage shows ``o.valid`` at t + :func:`latency_of` (style); each later entry at
 ``max(push + latency, pop of the one before + 1)``: one beat a cycle, no bubble.
@@ -71,6 +72,7 @@ class _Storage(wiring.Component):
                 "payload": In(shape),
                 "o": Out(stream.Signature(shape)),
                 "level": Out(range(depth + 1)),
+                "full": Out(1),
             }
         )
 
@@ -89,12 +91,14 @@ class RegisterStorage(_Storage):
         # occupied[k]: entry k holds a beat; ones from the bottom without a gap, so that each is level > k.
         occupied = Signal(depth)
         pop = Signal()
+        payload = Value.cast(self.payload)
         entries = [Signal(self._width, name=f"entry_{k}", reset_less=True) for k in range(depth)]
         m.d.comb += [
             pop.eq(self.o.valid & self.o.ready),
             self.o.valid.eq(occupied[0]),
             Value.cast(self.o.payload).eq(entries[0]),
             self.level.eq(sum(occupied[k] for k in range(depth))),
+            self.full.eq(occupied[depth - 1]),
         ]
         with m.If(self.push & ~pop):
             m.d.sync += occupied.eq((occupied << 1) | 1)
@@ -104,9 +108,9 @@ class RegisterStorage(_Storage):
             # A free entry may take anything: it follows the input, so that its enable needs neither push nor level.
             with m.If(pop | ~occupied[k]):
                 if k + 1 < depth:
-                    m.d.sync += entry.eq(Mux(occupied[k + 1], entries[k + 1], self.payload))
+                    m.d.sync += entry.eq(Mux(occupied[k + 1], entries[k + 1], payload))
                 else:
-                    m.d.sync += entry.eq(self.payload)
+                    m.d.sync += entry.eq(payload)
         return m
 
 
@@ -136,13 +140,14 @@ class LutramStorage(_Storage):
         pop = Signal()
         m.d.comb += [
             write.addr.eq(write_row),
-            write.data.eq(self.payload),
+            write.data.eq(Value.cast(self.payload)),
             write.en.eq(self.push),
             read.addr.eq(read_row),
             Value.cast(self.o.payload).eq(read.data),
             self.o.valid.eq(surplus >= 0),
             pop.eq(self.o.valid & self.o.ready),
             self.level.eq(surplus + 1),
+            self.full.eq(surplus == self.depth - 1),
         ]
         with m.If(self.push):
             m.d.sync += write_row.eq(_advance(write_row, rows))
@@ -190,13 +195,14 @@ class BlockStorage(_Storage):
             # is one; synthesis sees from this very term that a row is never read while it is written.
             fetch.eq((read_row != write_row) & (~read_valid | move)),
             write.addr.eq(write_row),
-            write.data.eq(self.payload),
+            write.data.eq(Value.cast(self.payload)),
             write.en.eq(self.push),
             read.addr.eq(read_row),
             read.en.eq(fetch),
             self.o.valid.eq(output_valid),
             Value.cast(self.o.payload).eq(output),
             self.level.eq(level),
+            self.full.eq(level == self.depth),
         ]
         m.d.sync += level.eq(level + difference(self.push, pop))
         with m.If(self.push):
