@@ -19,9 +19,9 @@ class FrameSync(wiring.Component):
     """Lets frames of ``beats`` beats through without their marks; the output is always made of whole frames.
 
     A ``last`` before the frame's last beat is an error: the beat is passed on and the frame completed with zero beats.
-    A missing ``last`` on the frame's last beat is an error: the beats after it are dropped, up to and including the next
-    one with ``last``. The beat after either is the first of a frame. A frame with its ``last`` in the right place that
-    starts there comes out unchanged.
+    A missing ``last`` on the frame's last beat is an error: the beats after it are dropped, up to and including the
+    next one with ``last``. The beat after either is the first of a frame. A frame with its ``last`` in the right place
+    that starts there comes out unchanged.
 
     Parameters: ``shape``: payload of a beat, any Amaranth shape or layout; ``beats``: beats of a frame, at least 1.
 
@@ -29,8 +29,8 @@ class FrameSync(wiring.Component):
     ``error`` (out 1): sticky, set the cycle after the offending beat, cleared by reset.
 
     Timing: one step a beat, consuming and producing, with two credits; latency 1; initiation interval 1 cycle a beat.
-    A step that fills in a zero beat produces only (``i.ready`` is low meanwhile); one that drops a beat consumes only and
-    needs no credit. Under backpressure ``i.ready`` falls when two beats wait.
+    A step that fills in a zero beat produces only (``i.ready`` is low meanwhile); one that drops a beat consumes only
+    and needs no credit. Under backpressure ``i.ready`` falls when two beats wait.
 
     Ordering: beats keep their order.
     """

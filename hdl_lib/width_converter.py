@@ -29,8 +29,8 @@ class WidthConverter(wiring.Component):
     Members: ``i`` (in): stream of ``ArrayLayout(shape, lanes_in)``; ``o`` (out): of ``ArrayLayout(shape, lanes_out)``.
 
     Timing (steps, one a cycle at most):
-        ``lanes_out = r * lanes_in``: a step for each input beat; the step of each r-th beat and of the pixel's last beat
-        produces, the others need no credit. Latency 1.
+        ``lanes_out = r * lanes_in``: a step for each input beat; the step of each r-th beat and of the pixel's last
+        beat produces, the others need no credit. Latency 1.
         ``lanes_in = r * lanes_out``: a step for each output beat; the first of an input beat consumes it. Latency 1.
         Any other ratio: two such processes, up to the least common multiple and down from it, with a queue of 2 beats
         between them; latency 2.
