@@ -31,6 +31,7 @@ class Fifo(wiring.Component):
         self.shape = shape
         self.depth = depth
         self.style = style_of(shape, depth, style)
+        self.storage = storage_for(shape, depth, self.style)
         super().__init__(
             {"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)), "level": Out(range(depth + 1))}
         )
@@ -47,7 +48,7 @@ class Fifo(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.storage = storage = storage_for(self.shape, self.depth, self.style)
+        m.submodules.storage = storage = self.storage
         m.d.comb += [
             self.i.ready.eq(~storage.full),
             storage.push.eq(self.i.valid & self.i.ready),

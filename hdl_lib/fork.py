@@ -39,13 +39,13 @@ class Fork(wiring.Component):
         self.shape = shape
         self.outputs = outputs
         self.depths = depths
+        self.queues = [OutputQueue(shape, depth) for depth in depths]
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)).array(outputs)})
 
     def elaborate(self, platform):
         m = Module()
-        queues = [OutputQueue(self.shape, depth) for depth in self.depths]
         m.d.comb += self.i.ready.eq(1)
-        for k, queue in enumerate(queues):
+        for k, queue in enumerate(self.queues):
             m.submodules[f"branch_{k}"] = queue
             with m.If(~queue.available):
                 m.d.comb += self.i.ready.eq(0)

@@ -26,11 +26,12 @@ class SkidBuffer(wiring.Component):
 
     def __init__(self, shape):
         self.shape = shape
+        self.storage = RegisterStorage(shape, self.depth)
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.storage = storage = RegisterStorage(self.shape, self.depth)
+        m.submodules.storage = storage = self.storage
         m.d.comb += [
             self.i.ready.eq(~storage.full),
             storage.push.eq(self.i.valid & self.i.ready),

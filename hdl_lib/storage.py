@@ -85,14 +85,19 @@ class RegisterStorage(_Storage):
     Cost a bit: ``depth`` flip-flops and ``depth - 1`` multiplexers of two inputs.
     """
 
+    def __init__(self, shape, depth):
+        super().__init__(shape, depth)
+        # occupied[k]: entry k holds a beat; ones from the bottom without a gap, so that each is level > k.
+        self.occupied = Signal(depth)
+        self.entries = [Signal(self._width, name=f"entry_{k}", reset_less=True) for k in range(depth)]
+
     def elaborate(self, platform):
         m = Module()
         depth = self.depth
-        # occupied[k]: entry k holds a beat; ones from the bottom without a gap, so that each is level > k.
-        occupied = Signal(depth)
+        occupied = self.occupied
+        entries = self.entries
         pop = Signal()
         payload = Value.cast(self.payload)
-        entries = [Signal(self._width, name=f"entry_{k}", reset_less=True) for k in range(depth)]
         m.d.comb += [
             pop.eq(self.o.valid & self.o.ready),
             self.o.valid.eq(occupied[0]),
@@ -127,16 +132,27 @@ class LutramStorage(_Storage):
     Ordering: first in, first out.
     """
 
+    def __init__(self, shape, depth):
+        super().__init__(shape, depth)
+        # A power of two costs nothing in a 16-row primitive and spares the pointers a comparison.
+        self.rows = 1 << max(1, (depth - 1).bit_length()) if depth <= 16 else depth
+        self.memory = memory.Memory(shape=self._width, depth=self.rows, init=[])
+        self.write_row = Signal(range(self.rows))
+        self.read_row = Signal(range(self.rows))
+        # One less than the level: its sign bit alone says empty.
+        self.surplus = Signal(range(-1, depth), init=-1)
+        self._write = self.memory.write_port()
+        self._read = self.memory.read_port(domain="comb")
+
     def elaborate(self, platform):
         m = Module()
-        rows = 1 << max(1, (self.depth - 1).bit_length()) if self.depth <= 16 else self.depth
-        m.submodules.storage = storage = memory.Memory(shape=self._width, depth=rows, init=[])
-        write = storage.write_port()
-        read = storage.read_port(domain="comb")
-        write_row = Signal(range(rows))
-        read_row = Signal(range(rows))
-        # One less than the level: its sign bit alone says empty.
-        surplus = Signal(range(-1, self.depth), init=-1)
+        m.submodules.memory = self.memory
+        rows = self.rows
+        write = self._write
+        read = self._read
+        write_row = self.write_row
+        read_row = self.read_row
+        surplus = self.surplus
         pop = Signal()
         m.d.comb += [
             write.addr.eq(write_row),
@@ -168,22 +184,35 @@ class BlockStorage(_Storage):
     Members: see the module. Timing: latency 3; one beat a cycle. Ordering: first in, first out.
     """
 
+    def __init__(self, shape, depth):
+        super().__init__(shape, depth)
+        # One row more than the memory ever holds, so that equal pointers can only mean that it is empty.
+        self.rows = max(2, depth - 1)
+        self.memory = memory.Memory(shape=self._width, depth=self.rows, init=[])
+        self.write_row = Signal(range(self.rows))
+        self.read_row = Signal(range(self.rows))
+        self.read_valid = Signal()
+        self.output_valid = Signal()
+        self.output = Signal(self._width, reset_less=True)
+        self._write = self.memory.write_port()
+        self._read = self.memory.read_port(domain="sync")
+
     @property
-    def rows(self):
-        """Rows of the memory: one more than it ever holds, so that equal pointers can only mean that it is empty."""
-        return max(2, self.depth - 1)
+    def read_data(self):
+        """The memory's read register."""
+        return self._read.data
 
     def elaborate(self, platform):
         m = Module()
+        m.submodules.memory = self.memory
         rows = self.rows
-        m.submodules.storage = storage = memory.Memory(shape=self._width, depth=rows, init=[])
-        write = storage.write_port()
-        read = storage.read_port(domain="sync")
-        write_row = Signal(range(rows))
-        read_row = Signal(range(rows))
-        read_valid = Signal()
-        output_valid = Signal()
-        output = Signal(self._width, reset_less=True)
+        write = self._write
+        read = self._read
+        write_row = self.write_row
+        read_row = self.read_row
+        read_valid = self.read_valid
+        output_valid = self.output_valid
+        output = self.output
         level = Signal(range(self.depth + 1))
         pop = Signal()
         fetch = Signal()

@@ -52,6 +52,16 @@ class WidthConverter(wiring.Component):
         self.lanes_in = lanes_in
         self.lanes_out = lanes_out
         self.depth = depth
+        if lanes_out % lanes_in == 0:
+            self.stages = {"up": Up(shape, channels, lanes_in, lanes_out, depth)}
+        elif lanes_in % lanes_out == 0:
+            self.stages = {"down": Down(shape, channels, lanes_in, lanes_out, depth)}
+        else:
+            common = lcm(lanes_in, lanes_out)
+            self.stages = {
+                "up": Up(shape, channels, lanes_in, common, 2),
+                "down": Down(shape, channels, common, lanes_out, depth),
+            }
         super().__init__(
             {
                 "i": In(stream.Signature(data.ArrayLayout(shape, lanes_in))),
@@ -71,22 +81,12 @@ class WidthConverter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        arguments = (self.shape, self.channels)
-        if self.lanes_out % self.lanes_in == 0:
-            m.submodules.up = up = _Up(*arguments, self.lanes_in, self.lanes_out, self.depth)
-            wiring.connect(m, wiring.flipped(self.i), up.i)
-            wiring.connect(m, up.o, wiring.flipped(self.o))
-        elif self.lanes_in % self.lanes_out == 0:
-            m.submodules.down = down = _Down(*arguments, self.lanes_in, self.lanes_out, self.depth)
-            wiring.connect(m, wiring.flipped(self.i), down.i)
-            wiring.connect(m, down.o, wiring.flipped(self.o))
-        else:
-            common = lcm(self.lanes_in, self.lanes_out)
-            m.submodules.up = up = _Up(*arguments, self.lanes_in, common, 2)
-            m.submodules.down = down = _Down(*arguments, common, self.lanes_out, self.depth)
-            wiring.connect(m, wiring.flipped(self.i), up.i)
-            wiring.connect(m, up.o, down.i)
-            wiring.connect(m, down.o, wiring.flipped(self.o))
+        source = wiring.flipped(self.i)
+        for name, stage in self.stages.items():
+            m.submodules[name] = stage
+            wiring.connect(m, source, stage.i)
+            source = stage.o
+        wiring.connect(m, source, wiring.flipped(self.o))
         return m
 
 
@@ -97,24 +97,23 @@ class _Converter(wiring.Component):
         self.lanes_out = lanes_out
         self.depth = depth
         self.element = Shape.cast(shape).width
+        self.beats_in = _beats(channels, lanes_in)
+        self.beats_out = _beats(channels, lanes_out)
+        self.beat = Signal(range(self.beats_in))  # place in the pixel of the input beat to come, where that is needed
         super().__init__(
             {
                 "i": In(stream.Signature(data.ArrayLayout(shape, lanes_in))),
                 "o": Out(stream.Signature(data.ArrayLayout(shape, lanes_out))),
             }
         )
+        self.queue = OutputQueue(self.o.payload.shape(), depth)
 
     def _last(self, m, step):
         """A signal that is high while the input beat to come is its pixel's last; ``step``: that beat is taken."""
-        beats = _beats(self.channels, self.lanes_in)
         last = Signal(name="last_beat")
-        if beats == 1:
-            m.d.comb += last.eq(1)
-        else:
-            beat = Signal(range(beats))
-            m.d.comb += last.eq(beat == beats - 1)
-            with m.If(step):
-                m.d.sync += beat.eq(Mux(last, 0, beat + 1))
+        m.d.comb += last.eq(self.beat == self.beats_in - 1)
+        with m.If(step):
+            m.d.sync += self.beat.eq(Mux(last, 0, self.beat + 1))
         return last
 
     @property
@@ -129,27 +128,33 @@ class _Converter(wiring.Component):
         return Cat(payload[:used], Mux(last, 0, payload[used:])) if self._surplus else payload
 
 
-class _Up(_Converter):
+class Up(_Converter):
     """``lanes_out = ratio * lanes_in``: beats are collected; the ratio-th, or the pixel's last, completes one."""
+
+    def __init__(self, shape, channels, lanes_in, lanes_out, depth):
+        super().__init__(shape, channels, lanes_in, lanes_out, depth)
+        self.ratio = min(lanes_out // lanes_in, self.beats_in)
+        self.place = Signal(range(self.ratio))  # of the input beat to come in its output beat
+        self.parts = [
+            Signal(lanes_in * self.element, name=f"part_{k}", reset_less=True) for k in range(self.ratio - 1)
+        ]
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
-        beats = _beats(self.channels, self.lanes_in)
-        ratio = min(self.lanes_out // self.lanes_in, beats)
-        width = self.lanes_in * self.element
-        final = (beats - 1) % ratio  # place of a pixel's last input beat in its output beat
+        m.submodules.queue = queue = self.queue
+        ratio = self.ratio
+        place = self.place
+        parts = self.parts
+        final = (self.beats_in - 1) % ratio  # place of a pixel's last input beat in its output beat
         step = Signal()
         complete = Signal()
-        place = Signal(range(ratio))
-        if beats == ratio:
+        if self.beats_in == ratio:
             last = complete
         elif self._surplus or final != ratio - 1:
             last = self._last(m, step)
         else:
             last = Const(0)  # pixels need not be told apart
-        payload = Signal(width)
-        parts = [Signal(width, name=f"part_{k}", reset_less=True) for k in range(ratio - 1)]
+        payload = Signal(self.lanes_in * self.element)
         m.d.comb += [
             payload.eq(self._cleared(last)),
             complete.eq((place == ratio - 1) | (last if final != ratio - 1 else 0)),
@@ -172,17 +177,23 @@ class _Up(_Converter):
         return m
 
 
-class _Down(_Converter):
+class Down(_Converter):
     """``lanes_in = ratio * lanes_out``: the first part of a beat is sent as it is taken, the rest from registers."""
+
+    def __init__(self, shape, channels, lanes_in, lanes_out, depth):
+        super().__init__(shape, channels, lanes_in, lanes_out, depth)
+        self.ratio = min(lanes_in // lanes_out, self.beats_out)  # steps of each input beat but a pixel's last
+        self.held = Signal(lanes_out * self.element * (self.ratio - 1), reset_less=True)
+        self.left = Signal(range(self.ratio))  # steps the beat in ``held`` still needs
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
-        beats_in = _beats(self.channels, self.lanes_in)
-        beats_out = _beats(self.channels, self.lanes_out)
-        ratio = min(self.lanes_in // self.lanes_out, beats_out)  # steps of each input beat but a pixel's last
-        ratio_last = beats_out - (beats_in - 1) * ratio
+        m.submodules.queue = queue = self.queue
+        ratio = self.ratio
+        ratio_last = self.beats_out - (self.beats_in - 1) * ratio
         width = self.lanes_out * self.element
+        held = self.held
+        left = self.left
         step = Signal()
         consume = Signal()
         last = self._last(m, consume) if self._surplus or ratio_last != ratio else Const(0)
@@ -200,8 +211,6 @@ class _Down(_Converter):
                 Value.cast(queue.payload).eq(payload),
             ]
         else:
-            held = Signal(width * (ratio - 1), reset_less=True)
-            left = Signal(range(ratio))  # steps the beat in ``held`` still needs
             m.d.comb += [
                 self.i.ready.eq(queue.available & (left == 0)),
                 step.eq(consume | (queue.available & (left != 0))),
