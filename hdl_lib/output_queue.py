@@ -1,0 +1,66 @@
+"""The queue every core ends in: room is reserved when a step is issued, the result is pushed when it is ready."""
+
+from amaranth.hdl import Module, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .storage import check_depth, difference, latency_of, storage_for, style_of
+
+
+class OutputQueue(wiring.Component):
+    """A queue of ``depth`` beats with credits, so that the pipeline in front of it never has to stop.
+
+    Parameters:
+        ``shape``: payload of a beat, any Amaranth shape or layout.
+        ``depth``: credits, at least 1. One beat a cycle needs ``pipeline stages between reserve and push`` +
+        :attr:`latency` + 1 of them.
+        ``style``: as for :class:`hdl_lib.fifo.Fifo`; "auto" chooses among the styles of latency 1.
+
+    Members:
+        ``available`` (out 1): a credit is left (a register's output, never a function of this cycle's inputs).
+        ``reserve`` (in 1): take a credit; only while ``available``.
+        ``push`` (in 1), ``payload`` (in, ``shape``): write a beat, unconditionally, in the cycle of its ``reserve``
+        or any later one; as many pushes as reserves, in the order the beats shall leave.
+        ``o`` (out): stream of ``shape``.
+
+    Timing: a push at cycle t shows at ``max(t + latency, handshake of the beat before + 1)``, latency 1 ("register",
+    "lutram") or 3 ("block"). A handshake on ``o`` at t makes its credit available at t + 1.
+
+    Ordering: first in, first out.
+    """
+
+    def __init__(self, shape, depth, *, style="auto"):
+        check_depth(depth)
+        self.shape = shape
+        self.depth = depth
+        self.style = style_of(shape, depth, style, block=False)
+        self.storage = storage_for(shape, depth, self.style)
+        # One less than the number of credits left: its sign bit alone says that there is none.
+        self.spare = Signal(range(-1, depth), init=depth - 1)
+        super().__init__(
+            {
+                "available": Out(1),
+                "reserve": In(1),
+                "push": In(1),
+                "payload": In(shape),
+                "o": Out(stream.Signature(shape)),
+            }
+        )
+
+    @property
+    def latency(self):
+        """Cycles from a push into the empty queue to ``o.valid``."""
+        return latency_of(self.style)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.storage = storage = self.storage
+        spare = self.spare
+        m.d.comb += [
+            self.available.eq(spare >= 0),
+            storage.push.eq(self.push),
+            Value.cast(storage.payload).eq(Value.cast(self.payload)),
+        ]
+        m.d.sync += spare.eq(spare + difference(self.o.valid & self.o.ready, self.reserve))
+        wiring.connect(m, storage.o, wiring.flipped(self.o))
+        return m
