@@ -1,6 +1,6 @@
 // Bulk simulation of an emitted design with Verilator: drives every input stream, checks every output stream, measures.
 //
-// Usage: harness CONFIG. Model-specific facts (class, pins, widths) are in the generated hwflow_pins.h; the config is
+// Usage: harness CONFIG SEED. Model-specific facts (class, pins, widths) are in the generated hwflow_pins.h; the config is
 // lines of "key value"; words are raw tdata bytes, least significant first, beat after beat. The verdict is one JSON file.
 //
 // A cycle: with the clock low the pins are driven and settle; what the outputs then show is what the rising edge acts on
@@ -206,10 +206,11 @@ static void load(Stream& stream, const std::string& path) {
         fail("cannot read " + path);
 }
 
-static Config read_config(const char* path, Model& model) {
+static Config read_config(const char* path, uint64_t seed, Model& model) {
     std::ifstream file(path);
     if (!file) fail(std::string("cannot read ") + path);
     Config config;
+    config.seed = seed;
     std::string line;
     const std::vector<Pins> pins = model_pins(model);
     while (std::getline(file, line)) {
@@ -217,7 +218,6 @@ static Config read_config(const char* path, Model& model) {
         std::string key, port, words_path;
         words >> key;
         if (key == "frames") words >> config.frames;
-        else if (key == "seed") words >> config.seed;
         else if (key == "watchdog") words >> config.watchdog;
         else if (key == "stall") words >> config.stall;
         else if (key == "gap") words >> config.gap;
@@ -337,12 +337,15 @@ static void write_result(const Config& c, const Report& report, uint64_t hang_cy
 }
 
 int main(int argc, char** argv) {
-    if (argc != 2) fail("usage: harness CONFIG");
+    if (argc != 3) fail("usage: harness CONFIG SEED");
+    const uint64_t seed = strtoull(argv[2], nullptr, 10);
     VerilatedContext context;
-    std::unique_ptr<Model> model(new Model{&context});
-    Config c = read_config(argv[1], *model);
     context.randReset(2);  // registers and memories start with random values, as they may in hardware
-    context.randSeed(static_cast<int>(c.seed & 0x7fffffff) + 1);
+    context.randSeed(static_cast<int>(seed % 0x7ffffffe) + 1);
+    std::unique_ptr<Model> model(new Model{&context});
+    Config c = read_config(argv[1], seed, *model);
+    for (Source& s : c.sources) *s.pins.valid = 0;
+    for (Sink& s : c.sinks) *s.pins.ready = 0;
     uint64_t time = 0;
 #if VM_TRACE
     std::unique_ptr<Wave> wave;
