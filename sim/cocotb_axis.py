@@ -164,6 +164,10 @@ class AxisMonitor:
             if level not in "01":
                 self.violation("unknown", cycle, f"{pin} must be 0 or 1, not {level.upper()}")
                 raise Unknown
+        if self._total is not None and self.passed >= self._total:
+            if valid == "1":
+                self.violation("surplus", cycle, "there must be no beat after the last frame's last")
+            return
         if valid == "0":
             if self._held is not None:
                 self.violation("valid-dropped", cycle, "tvalid must stay 1 until tready, not fall to 0")
@@ -183,12 +187,10 @@ class AxisMonitor:
 
     def _handshake(self, cycle: int, last: str) -> None:
         beat = self.passed % self.beats
-        if self._total is not None and self.passed >= self._total:
-            self.violation("surplus", cycle, "there must be no beat after the last frame's last")
-        elif last not in "01":
+        if last not in "01":
             self.violation("unknown", cycle, f"tlast must be 0 or 1, not {last.upper()}")
             raise Unknown
-        elif last != str(int(beat == self.beats - 1)):
+        if last != str(int(beat == self.beats - 1)):
             due = int(beat == self.beats - 1)
             self.violation("wrong-last", cycle, f"tlast must be {due} in beat {beat} of {self.beats}, not {last}")
         self.passed += 1

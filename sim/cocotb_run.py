@@ -18,8 +18,8 @@ from pathlib import Path
 from .errors import SimulatorFailed, tail_of
 from .manifest import Design, load_design
 from .result import RunResult
+from .run_options import check_probability, wave_format
 from .vectors import Vectors
-from .verilator_run import check_probability, wave_format
 
 CLOCK_NS = 10
 _WAIVERS = Path(__file__).resolve().parent / "verilator" / "waivers.vlt"

@@ -12,6 +12,7 @@ from pathlib import Path
 from .errors import SimulatorFailed, tail_of
 from .manifest import Design, load_design
 from .result import RunResult
+from .run_options import check_probability, wave_format
 from .vectors import Vectors, pack
 from .verilator_build import build
 
@@ -86,18 +87,3 @@ def run_verilator(
             result, design, simulator="verilator", seed=seed, stall=stall,
             build_seconds=built.seconds, run_seconds=time.monotonic() - begin,
         )
-
-
-def check_probability(name: str, value: float) -> None:
-    """Raise ValueError unless ``value`` is a probability below 1 (at 1 nothing would ever move)."""
-    if not 0 <= value < 1:
-        raise ValueError(f"{name} must be at least 0 and less than 1, not {value}")
-
-
-def wave_format(wave: Path | None) -> str | None:
-    """ "vcd" or "fst" by the file's suffix; None without a file."""
-    if wave is None:
-        return None
-    if wave.suffix not in (".vcd", ".fst"):
-        raise ValueError(f"a waveform file must end in .vcd or .fst, not '{wave.name}'")
-    return wave.suffix[1:]

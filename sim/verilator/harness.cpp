@@ -148,6 +148,11 @@ struct Sink : Stream {
         const uint64_t frame = at / beats, beat = at % beats;
         const bool valid = *pins.valid, last = *pins.last;
         const uint8_t* data = static_cast<const uint8_t*>(pins.data);
+        if (done()) {
+            if (valid)
+                report.add("surplus", pins.port, frame, beat, cycle, "there must be no beat after the last frame's last");
+            return false;
+        }
         if (held && !valid) {
             report.add("valid-dropped", pins.port, frame, beat, cycle, "tvalid must stay 1 until tready, not fall to 0");
         } else if (held) {
@@ -164,11 +169,6 @@ struct Sink : Stream {
             held_last = last;
             memcpy(held_word.data(), data, pins.bytes);
             return false;
-        }
-        if (done()) {
-            report.add("surplus", pins.port, frame, beat, cycle, "there must be no beat after the last frame's last");
-            at++;
-            return true;
         }
         if (last != (beat == beats - 1)) {
             std::ostringstream text;
