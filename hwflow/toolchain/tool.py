@@ -107,7 +107,10 @@ def run(found: Found, arguments: Sequence[str], cwd: Path, log: Path, *, step: s
     )
     log.write_text(result.stdout)
     if result.returncode != 0:
-        tail = "\n    ".join(result.stdout.strip().splitlines()[-8:])
+        lines = result.stdout.strip().splitlines()
+        # what went wrong is not always said last: standard error and standard output are buffered apart
+        said = [line for line in lines[:-8] if re.match(r"\W*error\b", line, re.IGNORECASE)][-4:]
+        tail = "\n    ".join([*said, *lines[-8:]])
         raise ToolError(
             Finding("tool-run", step, f"exit status must be 0, not {result.returncode} (log: {log})\n    {tail}", remedy)
         )

@@ -1,0 +1,174 @@
+"""Serial port cores: bytes from and to an asynchronous line, 8 data bits, no parity, 1 stop bit, least significant first."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from amaranth import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.cdc import FFSynchronizer
+from amaranth.lib.wiring import In, Out
+
+MINIMUM_DIVISOR = 4
+
+
+def divisor_for(clock_hz: int | float | Fraction, baud: int) -> int:
+    """Clock cycles a bit: the integer nearest to ``clock_hz / baud``.
+
+    Raises :class:`ValueError` when the integer is below :data:`MINIMUM_DIVISOR` or its baud rate is more than 2 % off
+    (a receiver that samples in mid-bit tolerates 5 % between both ends; the rest is left to the other end).
+    """
+    divisor = round(Fraction(clock_hz) / baud)
+    if divisor < MINIMUM_DIVISOR:
+        raise ValueError(
+            f"baud rate must be at most a {MINIMUM_DIVISOR}th of the clock ({float(clock_hz):.0f} Hz), not {baud}"
+        )
+    error = abs(Fraction(clock_hz) / divisor - baud) / baud
+    if error > 0.02:
+        raise ValueError(
+            f"baud rate must be within 2 % of an integer fraction of the clock ({float(clock_hz):.0f} Hz), "
+            f"not {baud}: {divisor} cycles a bit are {100 * float(error):.1f} % off"
+        )
+    return divisor
+
+
+def _check_divisor(divisor: int) -> None:
+    if not isinstance(divisor, int) or divisor < MINIMUM_DIVISOR:
+        raise ValueError(f"divisor must be an integer of {MINIMUM_DIVISOR} or more (cycles a bit), not {divisor!r}")
+
+
+class UartRx(wiring.Component):
+    """Serial line to bytes.
+
+    Parameters
+    ----------
+    divisor : int
+        Clock cycles a bit, 4 or more.
+
+    Members
+    -------
+    rx : In(1)
+        The line (idle high), asynchronous: two flip-flops synchronise it.
+    o : Out(stream.Signature(8))
+        Bytes. One is held; the line cannot be stopped.
+    framing_error : Out(1)
+        High for one cycle when a stop bit is low. The byte is dropped and the line must go high before the next one.
+    overflow : Out(1)
+        High for one cycle when a byte ends while the one before is still held: the new byte is dropped.
+    idle : Out(1)
+        The line is high and no byte is being received.
+
+    Timing
+    ------
+    The start bit is looked at again in its middle (a shorter pulse is ignored), each bit in its middle. ``o.valid``
+    rises two (synchroniser) + ``divisor // 2 + 9 * divisor`` + one cycles after the clock edge that first sees the line
+    low. The next start bit is looked for from the middle of the stop bit on, so the sender may be faster or slower by
+    4 % (for divisors of 16 and more; half a bit in 9.5).
+    """
+
+    def __init__(self, divisor: int):
+        _check_divisor(divisor)
+        self.divisor = divisor
+        super().__init__(
+            {
+                "rx": In(1, init=1),
+                "o": Out(stream.Signature(8)),
+                "framing_error": Out(1),
+                "overflow": Out(1),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        line = Signal(init=1)
+        m.submodules.synchronizer = FFSynchronizer(self.rx, line, init=1)
+
+        timer = Signal(range(self.divisor))
+        tick = Signal()
+        bit = Signal(range(8))
+        byte = Signal(8)
+        m.d.comb += tick.eq(timer == 0)
+        with m.If(~tick):
+            m.d.sync += timer.eq(timer - 1)
+        with m.If(self.o.ready):
+            m.d.sync += self.o.valid.eq(0)
+        m.d.sync += [self.framing_error.eq(0), self.overflow.eq(0)]
+
+        with m.FSM(name="state"):
+            with m.State("Idle"):
+                m.d.comb += self.idle.eq(line)
+                with m.If(~line):
+                    m.d.sync += timer.eq(self.divisor // 2 - 1)
+                    m.next = "Start"
+            with m.State("Start"), m.If(tick):
+                m.d.sync += [timer.eq(self.divisor - 1), bit.eq(0)]
+                with m.If(line):
+                    m.next = "Idle"  # a glitch, not a start bit
+                with m.Else():
+                    m.next = "Data"
+            with m.State("Data"), m.If(tick):
+                m.d.sync += [timer.eq(self.divisor - 1), bit.eq(bit + 1)]
+                m.d.sync += byte.eq(byte[1:] | (line << 7))
+                with m.If(bit == 7):
+                    m.next = "Stop"
+            with m.State("Stop"), m.If(tick):
+                with m.If(~line):
+                    m.d.sync += self.framing_error.eq(1)
+                    m.next = "Break"
+                with m.Else():
+                    m.next = "Idle"
+                    with m.If(self.o.valid & ~self.o.ready):
+                        m.d.sync += self.overflow.eq(1)
+                    with m.Else():
+                        m.d.sync += [self.o.valid.eq(1), self.o.payload.eq(byte)]
+            with m.State("Break"), m.If(line):
+                m.next = "Idle"
+        return m
+
+
+class UartTx(wiring.Component):
+    """Bytes to a serial line.
+
+    Parameters
+    ----------
+    divisor : int
+        Clock cycles a bit, 4 or more.
+
+    Members
+    -------
+    i : In(stream.Signature(8))
+        Bytes.
+    tx : Out(1)
+        The line, from a register, high when idle (from configuration on, too).
+
+    Timing
+    ------
+    A byte accepted at cycle t: start bit in cycles t + 1 to t + divisor, data bits and the stop bit after it, ``i.ready``
+    again at t + 10 * divisor. So bytes offered without gap follow each other without gap, 10 * divisor cycles a byte.
+    """
+
+    def __init__(self, divisor: int):
+        _check_divisor(divisor)
+        self.divisor = divisor
+        super().__init__({"i": In(stream.Signature(8)), "tx": Out(1, init=1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        timer = Signal(range(self.divisor))
+        left = Signal(range(11))  # bits not yet through
+        shift = Signal(9, init=0x1FF)  # the bit on the line is bit 0; ones follow: stop bit and idle line
+        m.d.comb += [self.i.ready.eq(left == 0), self.tx.eq(shift[0])]
+        with m.If(left == 0):
+            with m.If(self.i.valid):
+                m.d.sync += [shift.eq(self.i.payload << 1), left.eq(10), timer.eq(self.divisor - 1)]
+        with m.Elif(timer != 0):
+            m.d.sync += timer.eq(timer - 1)
+        with m.Else():
+            m.d.sync += [shift.eq((shift >> 1) | 0x100), left.eq(left - 1)]
+            # the stop bit's last cycle is the one in which the next byte is accepted
+            with m.If(left == 2):
+                m.d.sync += timer.eq(self.divisor - 2)
+            with m.Else():
+                m.d.sync += timer.eq(self.divisor - 1)
+        return m

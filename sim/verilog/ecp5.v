@@ -1,0 +1,76 @@
+// Behaviour of the Lattice ECP5 primitives in a board's top, for simulation only.
+//
+// A phase-locked loop passes its input clock through, so the design's clock in simulation is the clock that is driven:
+// a serial line is to be driven with board.json's "divisor" cycles of it a bit.
+
+/* verilator lint_off DECLFILENAME */
+/* verilator lint_off UNUSEDPARAM */
+/* verilator lint_off UNUSEDSIGNAL */
+
+module IB (input wire I, output wire O);
+  assign O = I;
+endmodule
+
+module OB (input wire I, output wire O);
+  assign O = I;
+endmodule
+
+// T high: high impedance
+module OBZ (input wire I, input wire T, output wire O);
+  assign O = T ? 1'bz : I;
+endmodule
+
+module BB (input wire I, input wire T, output wire O, inout wire B);
+  assign B = T ? 1'bz : I;
+  assign O = B;
+endmodule
+
+// LOCK rises after four cycles and falls with RST.
+module EHXPLLL #(
+  parameter CLKI_DIV = 1,
+  parameter CLKFB_DIV = 1,
+  parameter CLKOP_DIV = 8,
+  parameter CLKOS_DIV = 8,
+  parameter CLKOS2_DIV = 8,
+  parameter CLKOS3_DIV = 8,
+  parameter CLKOP_ENABLE = "ENABLED",
+  parameter CLKOS_ENABLE = "DISABLED",
+  parameter CLKOS2_ENABLE = "DISABLED",
+  parameter CLKOS3_ENABLE = "DISABLED",
+  parameter CLKOP_CPHASE = 0,
+  parameter CLKOS_CPHASE = 0,
+  parameter CLKOS2_CPHASE = 0,
+  parameter CLKOS3_CPHASE = 0,
+  parameter CLKOP_FPHASE = 0,
+  parameter CLKOS_FPHASE = 0,
+  parameter CLKOS2_FPHASE = 0,
+  parameter CLKOS3_FPHASE = 0,
+  parameter FEEDBK_PATH = "CLKOP",
+  parameter OUTDIVIDER_MUXA = "DIVA",
+  parameter OUTDIVIDER_MUXB = "DIVB",
+  parameter OUTDIVIDER_MUXC = "DIVC",
+  parameter OUTDIVIDER_MUXD = "DIVD",
+  parameter PLLRST_ENA = "DISABLED",
+  parameter INTFB_WAKE = "DISABLED",
+  parameter STDBY_ENABLE = "DISABLED",
+  parameter DPHASE_SOURCE = "DISABLED"
+) (
+  input wire CLKI, input wire CLKFB, input wire RST, input wire STDBY,
+  input wire PHASESEL0, input wire PHASESEL1, input wire PHASEDIR, input wire PHASESTEP, input wire PHASELOADREG,
+  input wire PLLWAKESYNC, input wire ENCLKOP, input wire ENCLKOS, input wire ENCLKOS2, input wire ENCLKOS3,
+  output wire CLKOP, output wire CLKOS, output wire CLKOS2, output wire CLKOS3,
+  output wire LOCK, output wire INTLOCK, output wire REFCLK, output wire CLKINTFB
+);
+  reg [2:0] cycles = 3'd0;
+  assign CLKOP = CLKI;
+  assign CLKOS = CLKI;
+  assign CLKOS2 = CLKI;
+  assign CLKOS3 = CLKI;
+  assign REFCLK = CLKI;
+  assign CLKINTFB = CLKI;
+  assign LOCK = cycles[2];
+  assign INTLOCK = cycles[2];
+  always @(posedge CLKI)
+    if (RST) cycles <= 3'd0;
+    else if (!cycles[2]) cycles <= cycles + 3'd1;
+endmodule

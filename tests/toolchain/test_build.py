@@ -1,0 +1,137 @@
+"""From an emitted directory to a bitstream, and the board's top in simulation, pin to pin."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from boards import find_board
+from hwflow.codegen.board_top import write_board
+from hwflow.errors import ToolError, UsageError
+from hwflow.toolchain.build import build, write_top_verilog
+from hwflow.toolchain.nextpnr import arguments
+from tests.boards.plus_one import emit
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The design on an iCEBreaker, with the progress lines and the result."""
+    out = emit(tmp_path_factory.mktemp("build") / "out")
+    write_board(out, find_board("icebreaker"))
+    lines: list[str] = []
+    return out, lines, build(out, progress=lines.append)
+
+
+def simulate(out: Path, family: str, divisor: int, data: bytes) -> bytes:
+    """What comes back on the serial pin in Icarus Verilog, with our models of the vendor's primitives."""
+    bench = Path(__file__).parent / "board_bench.v"
+    subprocess.run(
+        [
+            "iverilog", "-g2005", "-s", "board_bench", "-o", "board/bench.vvp", f"-Pboard_bench.DIVISOR={divisor}",
+            f"-Pboard_bench.COUNT={len(data)}", f"-Pboard_bench.BYTES={8 * len(data)}'h{data.hex()}",
+            str(bench), "board/simulation.v", "board/top.v", "design.v", str(ROOT / "sim" / "verilog" / f"{family}.v"),
+        ],
+        cwd=out, check=True,
+    )
+    result = subprocess.run(["vvp", "-n", "board/bench.vvp"], cwd=out, check=True, capture_output=True, text=True)
+    lines = [line for line in result.stdout.splitlines() if "$finish" not in line and "$readmemh" not in line]
+    return bytes.fromhex("".join(lines))
+
+
+def test_a_bitstream_comes_out(built):
+    out, lines, result = built
+    assert result.bitstream is not None and result.bitstream.read_bytes()[:2] == b"\xff\x00"  # IceStorm's comment block
+    assert [line.split()[0] for line in lines] == ["synthesis:", "place_route:", "pack:"]
+    assert list(result.seconds) == ["synthesis", "place_route", "pack"]
+    assert {p.name for p in (out / "board").iterdir()} >= {
+        "synthesis.log", "place_route.log", "pack.log", "build.sh", "top.v", "top.json", "top.il", "top.pcf", "board.json",
+    }
+
+
+def test_the_report_is_read(built):
+    _, _, result = built
+    assert result.design_clock_mhz == 24.0
+    assert [round(clock.constraint_mhz, 1) for clock in result.clocks] == [24.0]
+    assert result.timing_met is True and result.fmax_mhz is not None and result.fmax_mhz > 24
+    assert result.available == {"lut": 5280, "dsp": 8, "bram": 30}
+    # by hand: 8 data + valid + last + error + 2 of the beat counter
+    assert result.design_resources["ff"] == 13
+    assert result.design_resources["dsp"] == result.design_resources["bram"] == 0
+    assert result.resources["bram"] == 1  # the receive buffer
+    assert result.resources["lut"] > result.design_resources["lut"] > 8
+    assert result.resources["ff"] > result.design_resources["ff"]
+
+
+def test_the_folder_can_be_built_again_by_its_script(built, tmp_path):
+    out, _, _ = built
+    script = (out / "board" / "build.sh").read_text()
+    assert str(out) not in script and '"${NEXTPNR_ICE40:=nextpnr-ice40}" --up5k' in script
+    tools = {}
+    for variable in ("YOSYS", "NEXTPNR_ICE40", "ICEPACK"):
+        fake = tmp_path / variable
+        fake.write_text(f'#!/bin/sh\npwd >{tmp_path}/{variable}.cwd\n')
+        fake.chmod(0o755)
+        tools[variable] = str(fake)
+    logs = {p: p.read_text() for p in (out / "board").glob("*.log")}
+    subprocess.run(["sh", str(out / "board" / "build.sh")], env={"PATH": "/usr/bin:/bin", **tools}, check=True)
+    assert {Path((tmp_path / f"{v}.cwd").read_text().strip()) for v in tools} == {out}
+    for path, text in logs.items():
+        path.write_text(text)
+
+
+def test_the_boards_top_answers_on_its_pins_icebreaker(built):
+    out, _, _ = built
+    assert simulate(out, "ice40", 24, b"\x00\x7f\xff\x41" b"abcd") == b"\x01\x80\x00\x42" b"bcde"
+
+
+def test_the_boards_top_answers_on_its_pins_ulx3s(tmp_path):
+    out = emit(tmp_path / "out")
+    write_board(out, find_board("ulx3s_85f"))
+    assert write_top_verilog(out) == out / "board" / "top.v"
+    assert simulate(out, "ecp5", 100, b"\x00\x7f\xff\x41") == b"\x01\x80\x00\x42"
+
+
+def test_a_netlist_only(tmp_path):
+    out = emit(tmp_path / "out")
+    write_board(out, find_board("ulx3s_25f"), 60)
+    result = build(out, until="netlist")
+    assert result.netlist.exists() and result.top_verilog.exists()
+    assert result.bitstream is None and result.fmax_mhz is None and result.timing_met is None and result.clocks == ()
+    assert list(result.seconds) == ["synthesis"]
+    assert result.design_resources["ff"] == 13
+    assert result.resources["ff"] > 100
+
+
+def test_a_broken_design_shows_the_end_of_the_log(tmp_path):
+    out = emit(tmp_path / "out")
+    write_board(out, find_board("icebreaker"))
+    (out / "design.v").write_text("module hwflow_top (input wire clk;\nendmodule\n")
+    with pytest.raises(ToolError) as error:
+        build(out, until="netlist")
+    text = str(error.value)
+    assert text.startswith(f"error: synthesis (yosys): exit status must be 0, not 1 (log: {out}/board/synthesis.log)\n")
+    assert "design.v:1: ERROR: syntax error" in text
+    assert text.endswith("\n  remedy: read the log; report a defect of hwflow if the design is to blame")
+
+
+def test_a_folder_without_a_board_is_refused(tmp_path):
+    with pytest.raises(UsageError) as error:
+        build(tmp_path)
+    assert str(error.value) == (
+        f"error: folder '{tmp_path}': the folder must hold board/board.json, not be made without a board [board-files]\n"
+        "  remedy: run 'hwflow synth' with '--board'"
+    )
+
+
+def test_missed_timing_still_gives_a_bitstream():
+    part = {"family": "ecp5", "device": "LFE5U-85F", "package": "CABGA381", "speed_grade": "6"}
+    line = arguments(part, netlist="n", constraints="c", placed="p", report="r")
+    assert "--timing-allow-fail" in line
+    with pytest.raises(ToolError) as error:
+        arguments({**part, "device": "LFE9"}, netlist="n", constraints="c", placed="p", report="r")
+    assert "device must be one of LFE5U-12F, LFE5U-25F," in str(error.value)
+    assert str(error.value).endswith(", not LFE9 [part-known]\n  remedy: correct the board's file")
