@@ -188,8 +188,8 @@ def test_sizes_that_cannot_be() -> None:
     proto = model([node("Relu", ["x"], ["y"])], [value("x", ["N", "H"])], [value("y", None)])
     assert run(proto, N=1, H=2).values["y"].shape == (1, 2)
     assert refused(lambda: run(proto, N=8, H=0)) == [
-        "error: input 'x': dimension variable 'N' counts frames, which are processed one at a time: it must be 1, not 8 "
-        "[dimensions]\n  remedy: leave out --dim N=8",
+        "error: input 'x': dimension variable 'N' counts frames, which are processed one at a time: it must be 1, "
+        "not 8 [dimensions]\n  remedy: leave out --dim N=8",
         "error: input 'x': dimension variable 'H' (axis 1) must be at least 1, not 0 [dimensions]\n"
         "  remedy: give its size with --dim H=VALUE",
     ]
