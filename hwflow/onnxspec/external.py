@@ -12,9 +12,11 @@ from collections.abc import Iterator
 import onnx
 from onnx import checker, helper, shape_inference
 
+from hwflow.onnxspec.attributes import has_subgraph
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
 from hwflow.onnxspec.graph import INITIALIZERS, MODEL, NODES, Position, Scope, opset_map, plain_domain
 from hwflow.onnxspec.rules import Context, Hit, Rule
+from hwflow.onnxspec.rules_model import highest_version
 
 _REMEDY = "correct the model, or export it again"
 _NODE_NAMES = (
@@ -60,18 +62,28 @@ def _place(scope: Scope, message: str) -> tuple[Position, str]:
     return (MODEL,), "model"
 
 
+def _checker_context(scope: Scope, ir_version: int) -> checker.C.CheckerContext:
+    """What onnx.checker wants to know; versions out of range (said by other rules) are left out or brought into it."""
+    known = checker.C.CheckerContext()
+    known.ir_version = min(max(ir_version, 1), onnx.IR_VERSION)
+    opsets = {**dict.fromkeys(DIALECT_DOMAINS, 1), **(scope.opsets or {"": 1})}
+    known.opset_imports = {d: version for d, version in opsets.items() if 1 <= version <= highest_version(d)}
+    return known
+
+
 def _node_check(context: Context) -> Iterator[Hit]:
     """Every node of the main graph against its schema: attributes, number of inputs and outputs."""
-    if context.has_errors_at((MODEL,)):
-        return  # versions that onnx cannot even hold
     scope = context.scopes[0]
-    known = checker.C.CheckerContext()
-    known.ir_version = context.model.ir_version
-    known.opset_imports = {**dict.fromkeys(DIALECT_DOMAINS, 1), **(scope.opsets or {"": 1})}
+    known = _checker_context(scope, context.model.ir_version)
     unknown = {position for position, finding in context.found if finding.severity == "error"}
     for index, node in enumerate(scope.nodes):
         position = scope.at(NODES, index)
-        if position in unknown or (node.domain, node.op_type) in context.functions:
+        if (
+            position in unknown
+            or plain_domain(node.domain) not in known.opset_imports  # said elsewhere
+            or (node.domain, node.op_type) in context.functions
+            or has_subgraph(node)  # checked alone, it would not see the values around it
+        ):
             continue
         alias = node
         if plain_domain(node.domain) != node.domain:
@@ -86,12 +98,8 @@ def _node_check(context: Context) -> Iterator[Hit]:
 
 
 def _tensor_check(context: Context) -> Iterator[Hit]:
-    if context.has_errors_at((MODEL,)):
-        return  # versions that onnx cannot even hold
     scope = context.scopes[0]
-    known = checker.C.CheckerContext()
-    known.ir_version = context.model.ir_version
-    known.opset_imports = dict(scope.opsets) or {"": 1}
+    known = _checker_context(scope, context.model.ir_version)
     for index, tensor in enumerate(context.model.graph.initializer):
         try:
             checker.check_tensor(tensor, known)

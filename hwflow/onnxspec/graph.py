@@ -54,6 +54,10 @@ class Scope:
         """Node ``index`` as the ``where`` of a finding."""
         return f"node '{self.names[index]}' ({self.nodes[index].op_type}){self.label}"
 
+    def given(self) -> frozenset[str]:
+        """Value names that are there before any node of this graph."""
+        return self.outer.union(self.inputs, self.initializers)
+
     def defined(self) -> frozenset[str]:
         """All value names this graph itself defines."""
         made = (name for node in self.nodes for name in node.output if name)
@@ -144,14 +148,22 @@ def reads(node: onnx.NodeProto) -> Iterator[str]:
         yield from (output.name for output in graph.output if output.name not in own)
 
 
-def topological_order(nodes: Sequence[onnx.NodeProto]) -> tuple[list[int], list[int]]:
-    """Indices in topological order, the lowest possible index first, and the indices left over: those on cycles and
-    behind them. Source: A. B. Kahn, Topological sorting of large networks, 1962."""
+def _producers(nodes: Sequence[onnx.NodeProto], given: frozenset[str]) -> dict[str, int]:
     producers: dict[str, int] = {}
     for index, node in enumerate(nodes):
         for name in node.output:
-            if name:
+            if name and name not in given:
                 producers.setdefault(name, index)
+    return producers
+
+
+def topological_order(
+    nodes: Sequence[onnx.NodeProto], given: frozenset[str] = frozenset()
+) -> tuple[list[int], list[int]]:
+    """Indices in topological order, the lowest possible index first, and the indices left over: those on cycles and
+    behind them. Values in ``given`` are there before any node. Source: A. B. Kahn, Topological sorting of large
+    networks, 1962."""
+    producers = _producers(nodes, given)
     missing = [0] * len(nodes)
     readers: list[list[int]] = [[] for _ in nodes]
     for index, node in enumerate(nodes):
@@ -170,14 +182,10 @@ def topological_order(nodes: Sequence[onnx.NodeProto]) -> tuple[list[int], list[
     return order, [index for index, count in enumerate(missing) if count > 0]
 
 
-def find_cycle(nodes: Sequence[onnx.NodeProto], left: Sequence[int]) -> list[int]:
+def find_cycle(nodes: Sequence[onnx.NodeProto], left: Sequence[int], given: frozenset[str] = frozenset()) -> list[int]:
     """One cycle among the nodes ``left`` over by :func:`topological_order`, in the direction of the data."""
-    producers: dict[str, int] = {}
+    producers = _producers(nodes, given)
     inside = set(left)
-    for index in left:
-        for name in nodes[index].output:
-            if name:
-                producers.setdefault(name, index)
     # Going against the data, every node left over has a producer left over: the walk must come back to itself.
     path: list[int] = []
     place: dict[int, int] = {}

@@ -58,8 +58,9 @@ def _read_bytes(path: Path) -> bytes:
 def read_model(path: str | os.PathLike[str]) -> onnx.ModelProto:
     """The model in the file ``path`` (binary protobuf), external tensors loaded.
 
-    Raises ModelRefused: no such file, a folder, unreadable, empty, not protobuf, truncated, no graph, text that is not UTF-8, external data
-    missing or damaged. Says nothing about the model's validity beyond that: see :func:`hwflow.onnxspec.validate`.
+    Raises ModelRefused: no such file, a folder, unreadable, empty, not protobuf, truncated, no graph, text that is not
+    UTF-8, external data missing or damaged. Says nothing about the model's validity beyond that: see
+    :func:`hwflow.onnxspec.validate`.
     """
     file = Path(path)
     data = _read_bytes(file)
@@ -74,7 +75,7 @@ def read_model(path: str | os.PathLike[str]) -> onnx.ModelProto:
             raise _refuse(
                 file,
                 f"the model file must be complete, but it ends after {len(data)} bytes inside {truncation.field}: "
-                f"at least {truncation.missing} bytes are missing",
+                f"at least {truncation.missing} more must follow",
                 "copy or download the file again",
             ) from error
         raise _refuse(
@@ -86,7 +87,9 @@ def read_model(path: str | os.PathLike[str]) -> onnx.ModelProto:
         raise _refuse(file, "the model file must hold an ONNX model, but no part of one is in it", _EXPORT_AGAIN)
     damaged = list(itertools.islice(bad_text(model), 5))
     if damaged:
-        message = f"all names and texts must be UTF-8, but {', '.join(damaged)} is not"
+        message = (
+            f"all names and texts must be UTF-8, but {', '.join(damaged)} {'is' if len(damaged) == 1 else 'are'} not"
+        )
         raise _refuse(file, message, "export the model again, or copy the file again if it is damaged")
     try:
         load_external_data_for_model(model, str(file.parent))

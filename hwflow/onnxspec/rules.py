@@ -37,10 +37,6 @@ class Context:
         """Whether a rule before this one has found an error."""
         return any(finding.severity == "error" for _, finding in self.found)
 
-    def has_errors_at(self, position: Position) -> bool:
-        """Whether one of them is at ``position``."""
-        return any(found == position and finding.severity == "error" for found, finding in self.found)
-
 
 @dataclass(frozen=True)
 class Hit:

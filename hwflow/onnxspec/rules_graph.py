@@ -88,9 +88,9 @@ def _dangling_outputs(context: Context) -> Iterator[Hit]:
 
 def _no_cycles(context: Context) -> Iterator[Hit]:
     for scope in context.scopes:
-        left = topological_order(scope.nodes)[1]
+        left = topological_order(scope.nodes, scope.given())[1]
         if left:
-            cycle = find_cycle(scope.nodes, left)
+            cycle = find_cycle(scope.nodes, left, scope.given())
             through = " -> ".join(f"'{scope.names[i]}'" for i in [*cycle, cycle[0]])
             yield Hit(
                 scope.at(NODES, cycle[0]),
@@ -103,10 +103,12 @@ def _no_cycles(context: Context) -> Iterator[Hit]:
 def _order(context: Context) -> Iterator[Hit]:
     for scope in context.scopes:
         maker: dict[str, int] = {}
+        given = scope.given()
         for index, node in enumerate(scope.nodes):
             for name in node.output:
-                maker.setdefault(name, index)
-        on_cycle = set(topological_order(scope.nodes)[1])
+                if name and name not in given:
+                    maker.setdefault(name, index)
+        on_cycle = set(topological_order(scope.nodes, scope.given())[1])
         for index, node in enumerate(scope.nodes):
             if index in on_cycle:
                 continue  # GRA-03 says it

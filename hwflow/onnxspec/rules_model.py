@@ -14,6 +14,11 @@ _HIGHEST = 2**31 - 1
 _EXPORT = "export the model again with a current exporter"
 
 
+def highest_version(domain: str) -> int:
+    """The highest version of an operator set that can be dealt with ("" is ai.onnx)."""
+    return int(onnx.defs.onnx_opset_version()) if domain == "" else _HIGHEST
+
+
 def _ir_version(context: Context) -> Iterator[Hit]:
     version = context.model.ir_version
     if not context.model.HasField("ir_version"):
@@ -36,15 +41,14 @@ def _opset_import(context: Context) -> Iterator[Hit]:
 
 
 def _opset_version(context: Context) -> Iterator[Hit]:
-    newest = onnx.defs.onnx_opset_version()
     for domain, version in opset_map(context.model.opset_import).items():
-        highest = newest if domain == "" else _HIGHEST
+        highest = highest_version(domain)
         if not 1 <= version <= highest:
             yield Hit(
                 (MODEL,),
                 "model",
                 f"the version of operator set '{domain or 'ai.onnx'}' must be from 1 to {highest}, not {version}",
-                f"export the model with opset {newest} or lower" if domain == "" else "export the model again",
+                f"export the model with opset {highest} or lower" if domain == "" else "export the model again",
             )
 
 

@@ -11,6 +11,7 @@ import onnx
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
 from hwflow.onnxspec.graph import NODES, plain_domain
 from hwflow.onnxspec.rules import Context, Hit, Rule
+from hwflow.onnxspec.rules_model import highest_version
 
 
 def find_schema(op_type: str, version: int, domain: str) -> onnx.defs.OpSchema | None:
@@ -57,8 +58,8 @@ def _known_operators(context: Context) -> Iterator[Hit]:
             version = scope.opsets.get(domain)
             if (
                 domain in DIALECT_DOMAINS
-                or (domain == "" and not 1 <= (version or 1) <= onnx.defs.onnx_opset_version())  # MOD-04 says it
-                or version is None  # the rule above says it
+                or version is None  # OPS-01 says it
+                or not 1 <= version <= highest_version(domain)  # MOD-04 says it
                 or (node.domain, node.op_type) in context.functions
             ):
                 continue

@@ -1,4 +1,4 @@
-"""Strings that are not UTF-8. Protobuf's parser lets them through and hands them out as bytes where text is expected."""
+"""Strings that are not UTF-8. Protobuf's parser lets them through, as bytes where text is expected."""
 
 from __future__ import annotations
 

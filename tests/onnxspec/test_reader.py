@@ -1,0 +1,186 @@
+"""Reading: every way in which a path can fail to be a model, with the message it gives."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from hwflow.onnxspec import read_model
+from tests.onnxspec.build import model, node, refused
+
+AGAIN = "remedy: give the path of an .onnx file (binary protobuf); export the model again if the file is damaged"
+
+
+def write(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def a_model() -> onnx.ModelProto:
+    return model([node("Add", ["x", "w"], ["y"])], constants={"w": np.arange(4, dtype=np.float32)})
+
+
+def test_reads_what_was_written(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.onnx", a_model().SerializeToString())
+    assert read_model(path) == a_model()
+    assert read_model(str(path)) == a_model()
+
+
+def test_missing_path(tmp_path: Path) -> None:
+    path = tmp_path / "no.onnx"
+    assert refused(lambda: read_model(path)) == [
+        f"error: file '{path}': the model file must exist, but there is no such file [model-file]\n"
+        "  remedy: check the path"
+    ]
+
+
+def test_folder(tmp_path: Path) -> None:
+    assert refused(lambda: read_model(tmp_path)) == [
+        f"error: file '{tmp_path}': the model must be a file, not a folder [model-file]\n"
+        "  remedy: give the path of the .onnx file in the folder"
+    ]
+
+
+def test_no_regular_file() -> None:
+    assert refused(lambda: read_model(os.devnull)) == [
+        f"error: file '{os.devnull}': the model must be a regular file [model-file]\n  remedy: copy the model to a file"
+    ]
+
+
+def test_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "m.onnx", a_model().SerializeToString())
+
+    def denied(self: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "read_bytes", denied)  # file modes do not stop a superuser
+    assert refused(lambda: read_model(path)) == [
+        f"error: file '{path}': the model file must be readable, but reading it failed: Permission denied "
+        "[model-file]\n  remedy: check its permissions"
+    ]
+
+
+def test_path_with_nul(tmp_path: Path) -> None:
+    (text,) = refused(lambda: read_model(tmp_path / "a\0b"))
+    assert text.endswith("[model-file]\n  remedy: check the path") or "reading it failed" in text
+
+
+def test_too_large(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    with path.open("wb") as file:
+        file.truncate(2**31)  # sparse: takes no room
+    assert refused(lambda: read_model(path)) == [
+        f"error: file '{path}': the model file must have at most 2147483647 bytes (protobuf's limit), not 2147483648 "
+        "[model-file]\n  remedy: save the model with its tensors as external data"
+    ]
+
+
+def test_empty(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.onnx", b"")
+    assert refused(lambda: read_model(path)) == [
+        f"error: file '{path}': the model file must hold an ONNX model, but it is empty [model-file]\n  {AGAIN}"
+    ]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        np.random.default_rng(0).bytes(1000),
+        b"# Notes\n\nThis is not a model.\n",
+        b'<?xml version="1.0"?>\n<model/>\n',
+        b"PK\x03\x04" + bytes(40),
+        b"\x0a\xff\xff\xff\x7fabc",  # a first field that is too long
+        b"\x80" * 20,
+    ],
+)
+def test_not_protobuf(tmp_path: Path, data: bytes) -> None:
+    path = write(tmp_path / "m.onnx", data)
+    assert refused(lambda: read_model(path)) == [
+        f"error: file '{path}': the model file must hold an ONNX model, but it is not a protobuf message [model-file]\n"
+        f"  {AGAIN}"
+    ]
+
+
+def test_another_message(tmp_path: Path) -> None:
+    # Field 100 (varint 1): well formed, and nothing of a ModelProto.
+    path = write(tmp_path / "m.onnx", b"\xa0\x06\x01")
+    assert refused(lambda: read_model(path)) == [
+        f"error: file '{path}': the model file must hold an ONNX model, but no part of one is in it [model-file]\n"
+        f"  {AGAIN}"
+    ]
+
+
+def test_no_graph(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.onnx", onnx.ModelProto(ir_version=10).SerializeToString())
+    assert refused(lambda: read_model(path)) == [
+        f"error: file '{path}': a model must have a graph, but this one has none [PRO-28]\n"
+        "  remedy: export the model again"
+    ]
+
+
+def test_truncated_in_the_graph(tmp_path: Path) -> None:
+    # ir_version (2 bytes), graph (tag, length 9, 9 bytes) of which the last 4 are cut off.
+    whole = onnx.ModelProto(ir_version=10, graph=onnx.GraphProto(name="seven77")).SerializeToString()
+    assert whole == b"\x08\x0a\x3a\x09\x12\x07seven77"
+    path = write(tmp_path / "m.onnx", whole[:-4])
+    assert refused(lambda: read_model(path)) == [
+        f"error: file '{path}': the model file must be complete, but it ends after 9 bytes inside graph: "
+        "at least 4 more must follow [model-file]\n  remedy: copy or download the file again"
+    ]
+
+
+def test_truncated_in_a_tag(tmp_path: Path) -> None:
+    # metadata_props is field 14: tag 0x72; functions is field 25: a tag of two bytes, of which one is there.
+    path = write(tmp_path / "m.onnx", b"\x08\x0a\xca")
+    assert refused(lambda: read_model(path)) == [
+        f"error: file '{path}': the model file must be complete, but it ends after 3 bytes inside a field's tag: "
+        "at least 1 more must follow [model-file]\n  remedy: copy or download the file again"
+    ]
+
+
+def test_text_that_is_not_utf8(tmp_path: Path) -> None:
+    data = model([node("Relu", ["x"], ["y"], name="first")]).SerializeToString()
+    path = write(tmp_path / "m.onnx", data.replace(b"first", b"f\xffrst"))
+    assert refused(lambda: read_model(path)) == [
+        f"error: file '{path}': all names and texts must be UTF-8, but graph.node[0].name is not [model-file]\n"
+        "  remedy: export the model again, or copy the file again if it is damaged"
+    ]
+
+
+def save_external(folder: Path, length: int) -> Path:
+    """A model whose weights are in w.bin, of which ``length`` bytes are there."""
+    tensor = numpy_helper.from_array(np.arange(4, dtype=np.float32), "w")
+    proto = model([node("Add", ["x", "w"], ["y"])], constants={"w": tensor})
+    path = folder / "m.onnx"
+    onnx.save(proto, str(path), save_as_external_data=True, location="w.bin", size_threshold=0, convert_attribute=False)
+    data = (folder / "w.bin").read_bytes()
+    assert len(data) == 16
+    (folder / "w.bin").write_bytes(data[:length])
+    return path
+
+
+def test_external_data_is_loaded(tmp_path: Path) -> None:
+    loaded = read_model(save_external(tmp_path, 16)).graph.initializer[0]
+    assert numpy_helper.to_array(loaded).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("damage", ["missing", "short", "outside"])
+def test_external_data_that_cannot_be_had(tmp_path: Path, damage: str) -> None:
+    path = save_external(tmp_path, 7 if damage == "short" else 16)
+    if damage == "missing":
+        (tmp_path / "w.bin").unlink()
+    elif damage == "outside":
+        proto = onnx.load(str(path), load_external_data=False)
+        for entry in proto.graph.initializer[0].external_data:
+            if entry.key == "location":
+                entry.value = "../w.bin"
+        path.write_bytes(proto.SerializeToString())
+    (text,) = refused(lambda: read_model(path))
+    # What follows is onnx's own sentence.
+    assert text.startswith(f"error: file '{path}': the model's external data must be readable, but loading it failed: ")
+    assert text.endswith("[EXT-02]\n  remedy: put the data files where the model says, relative to the model file")

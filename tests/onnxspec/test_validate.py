@@ -1,0 +1,353 @@
+"""Validation: each rule on a hand-made model that breaks it, with the full text of what it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from hwflow.onnxspec import validate
+from hwflow.onnxspec.validate import RULES
+from tests.onnxspec.build import model, node, texts, value
+
+
+def findings(proto: onnx.ModelProto) -> list[str]:
+    before = proto.SerializeToString()
+    result = texts(validate(proto, "m.onnx"))
+    assert proto.SerializeToString() == before, "validation must not change the model"
+    return result
+
+
+def test_a_valid_model() -> None:
+    assert findings(model([node("Relu", ["x"], ["y"])])) == []
+
+
+def test_the_long_name_of_the_default_domain() -> None:
+    proto = model([node("Relu", ["x"], ["y"], domain="ai.onnx")], opsets={"ai.onnx": 13})
+    assert findings(proto) == []
+
+
+def test_no_ir_version() -> None:
+    proto = model([node("Relu", ["x"], ["y"])])
+    proto.ClearField("ir_version")
+    assert findings(proto) == [
+        "error: model: ir_version must be there, but the model has none [PRO-01]\n"
+        "  remedy: export the model again with a current exporter"
+    ]
+
+
+def test_ir_version_of_the_future() -> None:
+    assert findings(model([node("Relu", ["x"], ["y"])], ir_version=15)) == [
+        "error: model: ir_version must be from 1 to 14, not 15 [PRO-01]\n"
+        "  remedy: export the model with IR version 14 or lower"
+    ]
+
+
+def test_no_opset_import() -> None:
+    assert findings(model([node("Relu", ["x"], ["y"])], opsets={"com.microsoft": 1})) == [
+        "error: node 'Relu_y' (Relu): the operator's domain must be imported, but 'ai.onnx' is not in opset_import "
+        "[OPS-01]\n  remedy: add domain 'ai.onnx' to opset_import"
+    ]
+    proto = model([node("Relu", ["x"], ["y"])])
+    del proto.opset_import[:]
+    assert findings(proto) == [
+        "error: model: opset_import must have at least one entry, but it is empty [PRO-02]\n"
+        "  remedy: export the model again"
+    ]
+
+
+@pytest.mark.parametrize("version", [0, 29, 2**40])
+def test_opset_out_of_range(version: int) -> None:
+    assert findings(model([node("Relu", ["x"], ["y"])], opsets={"": version})) == [
+        f"error: model: the version of operator set 'ai.onnx' must be from 1 to 28, not {version} [MOD-04]\n"
+        "  remedy: export the model with opset 28 or lower"
+    ]
+
+
+def test_unnamed_input_and_output() -> None:
+    proto = model(
+        [node("Relu", ["x"], ["y"])], [value("x", [1, 4]), value("", [1])], [value("y", [1, 4]), value("", [1])]
+    )
+    assert findings(proto) == [
+        "error: input 1: input 1 of the graph must have a name, but it has none [GRA-17]\n  remedy: give it a name",
+        "error: output 1: output 1 of the graph must have a name, but it has none [GRA-17]\n  remedy: give it a name",
+    ]
+
+
+def test_initializer_names() -> None:
+    proto = model([node("Add", ["x", "w"], ["y"])], constants={"w": np.ones(4, np.float32)})
+    proto.graph.initializer.append(proto.graph.initializer[0])
+    proto.graph.initializer.add(data_type=1, float_data=[1.0])
+    assert findings(proto) == [
+        "error: initializer 'w': initializer names must be distinct, but 'w' names more than one [PRO-05]\n"
+        "  remedy: rename one of them",
+        "error: initializer 2: an initializer must have a name, but this one has none [PRO-05]\n"
+        "  remedy: give it a name",
+    ]
+
+
+def test_a_value_defined_twice() -> None:
+    proto = model(
+        [
+            node("Relu", ["x"], ["y"], name="first"),
+            node("Abs", ["x"], ["y"], name="second"),
+            node("Neg", ["y"], ["x"], name="third"),
+            node("Neg", ["y"], ["w"], name="fourth"),
+        ],
+        [value("x", [1, 4]), value("x", [1, 4])],
+        constants={"w": np.ones(4, np.float32)},
+    )
+    remedy = "[GRA-23]\n  remedy: rename one of them"
+    assert findings(proto) == [
+        f"error: input 'x': value 'x' must be defined once, but two inputs have that name {remedy}",
+        "error: node 'second' (Abs): value 'y' must be defined once, but node 'first' (Relu) defines it too " + remedy,
+        "error: node 'third' (Neg): value 'x' must be defined once, but the graph's input defines it too " + remedy,
+        "error: node 'fourth' (Neg): value 'w' must be defined once, but an initializer defines it too " + remedy,
+    ]
+
+
+def test_dangling_inputs_and_outputs() -> None:
+    proto = model(
+        [node("Add", ["x", "lost"], ["a"], name="add"), node("Mul", ["a", "gone"], ["b"])],
+        outputs=[value("b", [1, 4]), value("y", [1, 4])],
+    )
+    assert findings(proto) == [
+        "error: node 'add' (Add): input 'lost' must be a graph input, an initializer or the output of a node, "
+        "but nothing makes it [NOD-05]\n  remedy: add what makes 'lost', or read another value",
+        "error: node 'Mul_b' (Mul): input 'gone' must be a graph input, an initializer or the output of a node, "
+        "but nothing makes it [NOD-05]\n  remedy: add what makes 'gone', or read another value",
+        "error: output 'y': output 'y' must be the output of a node, an input or an initializer, but nothing makes it "
+        "[NOD-12]\n  remedy: add what makes 'y', or remove the output",
+    ]
+
+
+def test_a_cycle() -> None:
+    proto = model(
+        [
+            node("Relu", ["c"], ["tail"], name="behind"),
+            node("Add", ["x", "c"], ["a"], name="one"),
+            node("Relu", ["a"], ["b"], name="two"),
+            node("Neg", ["b"], ["c"], name="three"),
+        ],
+        outputs=[value("tail", [1, 4])],
+    )
+    assert findings(proto) == [
+        "error: node 'one' (Add): the graph must have no cycle, but there is one: 'one' -> 'two' -> 'three' -> 'one' "
+        "[GRA-03]\n  remedy: break the cycle: no node may read, directly or through others, what it makes"
+    ]
+
+
+def test_a_node_that_reads_itself() -> None:
+    proto = model([node("Add", ["x", "y"], ["y"], name="loop")])
+    assert findings(proto) == [
+        "error: node 'loop' (Add): the graph must have no cycle, but there is one: 'loop' -> 'loop' [GRA-03]\n"
+        "  remedy: break the cycle: no node may read, directly or through others, what it makes"
+    ]
+
+
+def test_wrong_order() -> None:
+    proto = model([node("Relu", ["a"], ["y"], name="late"), node("Neg", ["x"], ["a"], name="early")])
+    assert findings(proto) == [
+        "error: node 'late' (Relu): nodes must be in topological order, but 'a' is made later, by node 'early' (Neg) "
+        "[NOD-35]\n  remedy: sort the nodes so that each one follows those it reads from"
+    ]
+
+
+def test_duplicate_node_names_are_a_warning() -> None:
+    proto = model([node("Relu", ["x"], ["a"], name="same"), node("Neg", ["a"], ["y"], name="same")])
+    assert findings(proto) == [
+        "warning: node 'same_2' (Neg): node names must be distinct, but 'same' names an earlier node too; "
+        "this one is called 'same_2' here [NAM-05]\n  remedy: rename one of them"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("op_type", "domain", "opsets", "message", "remedy"),
+    [
+        (
+            "Rellu",
+            "",
+            {"": 21},
+            "the operator must be in version 21 of operator set 'ai.onnx', but Rellu is not",
+            "did you mean Relu?",
+        ),
+        (
+            "Zzzzzz",
+            "",
+            {"": 21},
+            "the operator must be in version 21 of operator set 'ai.onnx', but Zzzzzz is not",
+            "replace the node by operators of a known set",
+        ),
+        (
+            "Gelu",
+            "",
+            {"": 13},
+            "the operator must be in version 13 of operator set 'ai.onnx', but Gelu came with version 20",
+            "export the model with opset 20 or higher",
+        ),
+        (
+            "Upsample",
+            "",
+            {"": 13},
+            "the operator must not be deprecated, but Upsample is in version 13 of operator set 'ai.onnx'",
+            "export the model with the operator that replaces it",
+        ),
+        (
+            "Relu",
+            "my.domain",
+            {"": 13, "my.domain": 3},
+            "the operator must be in version 3 of operator set 'my.domain', but Relu is not",
+            "replace the node by operators of a known set",
+        ),
+    ],
+)
+def test_unknown_operators(op_type: str, domain: str, opsets: dict[str, int], message: str, remedy: str) -> None:
+    proto = model([node(op_type, ["x"], ["y"], name="n", domain=domain)], opsets=opsets)
+    assert findings(proto) == [f"error: node 'n' ({op_type}): {message} [OPR-01]\n  remedy: {remedy}"]
+
+
+def test_a_domain_that_is_not_imported_is_said_once() -> None:
+    proto = model([node("A", ["x"], ["a"], name="n", domain="my.domain"), node("B", ["a"], ["y"], domain="my.domain")])
+    assert findings(proto) == [
+        "error: node 'n' (A): the operator's domain must be imported, but 'my.domain' is not in opset_import [OPS-01]\n"
+        "  remedy: add domain 'my.domain' to opset_import"
+    ]
+
+
+@pytest.mark.parametrize(
+    "domain", ["com.microsoft", "qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"]
+)
+def test_dialects_are_known(domain: str) -> None:
+    nodes = [node("Anything", ["x"], ["y"], name="q", domain=domain)]
+    assert findings(model(nodes, opsets={"": 13, domain: 1})) == []
+    # Exporters forget the import: nothing is unclear, so no error.
+    assert findings(model(nodes, opsets={"": 13})) == [
+        f"warning: node 'q' (Anything): the operator's domain must be imported, but '{domain}' is not in opset_import "
+        f"[OPS-01]\n  remedy: add domain '{domain}' to opset_import"
+    ]
+
+
+def test_every_node_that_does_not_fit_its_schema() -> None:
+    proto = model(
+        [
+            node("Relu", ["x"], ["a"], name="fine"),
+            node("Concat", ["a", "x"], ["b"], name="no_axis"),
+            node("Relu", ["b", "b"], ["c"], name="two_inputs"),
+            node("LeakyRelu", ["c"], ["y"], name="odd", alfa=0.1),
+        ]
+    )
+    assert findings(proto) == [
+        f"error: node '{name}' ({op}): the node must fit its operator, but onnx.checker says: {reason} [onnx.checker]\n"
+        "  remedy: correct the model, or export it again"
+        for name, op, reason in (
+            ("no_axis", "Concat", "Required attribute 'axis' is missing."),
+            (
+                "two_inputs",
+                "Relu",
+                "Node(two_inputs) with schema(::Relu:14) has input size 2 not in range [min=1, max=1].",
+            ),
+            ("odd", "LeakyRelu", "Unrecognized attribute: alfa for operator LeakyRelu"),
+        )
+    ]
+
+
+def test_a_malformed_tensor() -> None:
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4], float_data=[1.0])
+    (text,) = findings(model([node("Add", ["x", "w"], ["y"])], constants={"w": tensor}))
+    assert text.startswith("error: initializer 'w': the tensor must be well formed, but onnx.checker says: ")
+    assert text.endswith("[onnx.checker]\n  remedy: correct the model, or export it again")
+
+
+def test_types_that_do_not_fit() -> None:
+    proto = model([node("Relu", ["x"], ["a"]), node("And", ["a", "a"], ["y"], name="and")])
+    assert findings(proto) == [
+        "error: node 'and' (And): types and shapes must fit together, but onnx.shape_inference says: "
+        "(op_type:And, node name: and): A typestr: T, has unsupported type: tensor(float) [onnx.shape_inference]\n"
+        "  remedy: correct the model, or export it again"
+    ]
+
+
+def test_shapes_that_do_not_fit() -> None:
+    constants = {"w": np.ones((3, 2), np.float32)}
+    (text,) = findings(model([node("MatMul", ["x", "w"], ["y"], name="mm")], constants=constants))
+    assert text.startswith(
+        "error: node 'mm' (MatMul): types and shapes must fit together, but onnx.shape_inference says: "
+    )
+    assert "Incompatible dimensions" in text
+
+
+def test_all_at_once_in_the_order_of_the_graph() -> None:
+    proto = model(
+        [
+            node("Rellu", ["x"], ["a"], name="n0"),
+            node("Add", ["a", "lost"], ["b"], name="n1"),
+            node("Concat", ["b"], ["c"], name="n2"),
+            node("Add", ["c", "d"], ["d"], name="n3"),
+        ],
+        [value("", [1])],
+        opsets={"": 13},
+        ir_version=99,
+    )
+    assert [(f.rule, f.where) for f in validate(proto, "m.onnx")] == [
+        ("PRO-01", "model"),
+        ("GRA-17", "input 0"),
+        ("NOD-05", "node 'n0' (Rellu)"),
+        ("OPR-01", "node 'n0' (Rellu)"),
+        ("NOD-05", "node 'n1' (Add)"),
+        ("onnx.checker", "node 'n2' (Concat)"),
+        ("GRA-03", "node 'n3' (Add)"),
+        ("NOD-12", "output 'y'"),
+    ]
+
+
+def branch(name: str, *nodes: onnx.NodeProto, output: str) -> onnx.GraphProto:
+    return helper.make_graph(nodes, name, [], [value(output, [1, 4])])
+
+
+def conditional(**branches: Any) -> onnx.ModelProto:
+    return model(
+        [node("If", ["c"], ["y"], name="choose", **branches)],
+        [value("x", [1, 4]), value("c", [], TensorProto.BOOL)],
+    )
+
+
+def test_subgraphs_see_outer_values() -> None:
+    proto = conditional(
+        then_branch=branch("a", node("Relu", ["x"], ["t"]), output="t"),
+        else_branch=branch("b", node("Neg", ["x"], ["e"]), output="e"),
+    )
+    assert findings(proto) == []
+
+
+def test_findings_in_subgraphs_say_where() -> None:
+    proto = conditional(
+        then_branch=branch("a", node("Relu", ["lost"], ["t"], name="r"), output="t"),
+        else_branch=branch("b", node("Neg", ["x"], ["x"], name="n"), output="x"),
+    )
+    assert findings(proto) == [
+        "error: node 'n' (Neg) in 'else_branch' of node 'choose' (If): value 'x' must be defined once, "
+        "but a graph around this one defines it too [GRA-23]\n  remedy: rename one of them",
+        "error: node 'r' (Relu) in 'then_branch' of node 'choose' (If): input 'lost' must be a graph input, "
+        "an initializer or the output of a node, but nothing makes it [NOD-05]\n"
+        "  remedy: add what makes 'lost', or read another value",
+    ]
+
+
+def test_local_functions() -> None:
+    def with_body(*body: onnx.NodeProto) -> onnx.ModelProto:
+        function = helper.make_function("local", "Twice", ["a"], ["b"], body, [helper.make_opsetid("", 21)])
+        return model([node("Twice", ["x"], ["y"], domain="local")], opsets={"": 21, "local": 1}, functions=[function])
+
+    assert findings(with_body(node("Add", ["a", "a"], ["b"]))) == []
+    assert findings(with_body(node("Add", ["a", "lost"], ["b"], name="n"))) == [
+        "error: node 'n' (Add) in function 'local.Twice': input 'lost' must be a graph input, an initializer or "
+        "the output of a node, but nothing makes it [NOD-05]\n  remedy: add what makes 'lost', or read another value"
+    ]
+
+
+def test_rule_ids_are_given_once() -> None:
+    ids = [rule.id for rule in RULES if not rule.id.startswith("onnx.")]
+    assert len(ids) == len(set(ids))
