@@ -7,7 +7,7 @@ which shapes of graph are legal depends on the stage: see :mod:`hwflow.ir.legali
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from typing import Any
@@ -85,6 +85,12 @@ class Graph:
     inputs: list[Port]
     outputs: list[Port]
     nodes: list[Node]
+
+    def copy(self) -> Graph:
+        """The same graph with nodes and ports of its own; values are shared (passes may not change their types)."""
+        nodes = [Node(n.name, n.op, list(n.inputs), list(n.outputs), dict(n.attributes), n.sources) for n in self.nodes]
+        inputs, outputs = ([replace(p) for p in ports] for ports in (self.inputs, self.outputs))
+        return Graph(self.name, self.stage, inputs, outputs, nodes)
 
     def values(self) -> list[Value]:
         """Every value: inputs first, then in order of production."""

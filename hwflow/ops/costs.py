@@ -156,17 +156,16 @@ def frame_sync(family: str, width: int, count: int) -> Resources:
 
 
 def multiply_add_shift(
-    family: str, x: IntType, multiplier: IntType, addend: IntType, product: IntType, out: IntType, lanes: int, words: int,
-    depth: int,
+    family: str, x: IntType, multiplier: IntType, addend: IntType, out: IntType, lanes: int, words: int, dsp: int, depth: int
 ) -> Resources:
-    """Parameters, products, one adder, clamp."""
+    """Parameters, products (``dsp`` multiplier blocks for all lanes), the sum, clamp."""
     total = rom(family, words, lanes * (multiplier.bits + addend.bits))
-    each = products(family, x, multiplier, 1, "dsp") + adders(product.bits, 1)
-    clamp = Resources(lut=product.bits + 2 * out.bits, ff=2 * product.bits + out.bits)
+    width = max(x.bits + multiplier.bits, addend.bits) + 1
+    each = adders(width, 1) + Resources(lut=width + 2 * out.bits, ff=width + out.bits + 2 * x.bits)
     for _ in range(lanes):
-        total += each + clamp + Resources(ff=x.bits)
+        total += each
     counter = ceil(log2(words + 1)) + 12
-    return total + Resources(lut=counter, ff=counter) + queue(family, lanes * out.bits, depth)
+    return total + Resources(lut=counter, ff=counter, dsp=dsp) + queue(family, lanes * out.bits, depth)
 
 
 def thresholds(family: str, x: IntType, levels: int, out: IntType, lanes: int, words: int, depth: int) -> Resources:

@@ -42,7 +42,7 @@ class MaxPool(HardwareOperator):
         window = node.attributes["window"]
         steps = np.arange(pixels * blocks).reshape(pixels // window, window, blocks)
         process = Process(steps.size, {0: every(steps.size)}, {0: steps[:, -1, :].reshape(-1)})
-        return Timing((process,), (Core.latency,))
+        return Timing((process,), (Core.latency_of(channels, folding.input_lanes),))
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
         blocks = -(-node.inputs[0].typed.shape[1] // folding.input_lanes)

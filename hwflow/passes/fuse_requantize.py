@@ -1,16 +1,19 @@
-"""Two requantizers in a row become one. Requires: types. Ensures: no requantize reads a requantize nobody else reads.
+"""Two requantizers in a row become one, and one that changes nothing goes. Requires: types. Ensures: no requantize
+reads a requantize nobody else reads, none is the identity.
 
-An optimisation: the staircases compose exactly, so the result is the same value for value.
+An optimisation: staircases compose exactly, so the result is the same value for value.
 """
 
 from __future__ import annotations
 
 from hwflow.ir.graph import Graph
+from hwflow.numerics.staircase import Staircase
 from hwflow.passes.infer_types import infer_types
 
 
 def fuse_requantize(graph: Graph) -> Graph:
-    """Fuse until nothing is left to fuse; types are inferred again."""
+    """A copy of the graph with everything fused; types are inferred again."""
+    graph = graph.copy()
     producers, consumers = graph.producers(), graph.consumers()
     outputs = {p.value for p in graph.outputs}
     for node in list(graph.nodes):
@@ -29,4 +32,24 @@ def fuse_requantize(graph: Graph) -> Graph:
         node.inputs = list(inner.inputs)
         node.sources = inner.sources + node.sources
         graph.nodes.remove(inner)
+    infer_types(graph)
+    _drop_identities(graph)
     return infer_types(graph)
+
+
+def _drop_identities(graph: Graph) -> None:
+    """Readers of a requantizer that maps every value of its interval to itself read its input instead."""
+    for node in list(graph.nodes):
+        if node.op != "requantize" or not all(_is_identity(s) for s in node.attributes["staircases"]):
+            continue
+        (before,), (after,) = node.inputs, node.outputs
+        for reader in graph.nodes:
+            reader.inputs = [before if v is after else v for v in reader.inputs]
+        for port in graph.outputs:
+            if port.value is after:
+                port.value = before
+        graph.nodes.remove(node)
+
+
+def _is_identity(s: Staircase) -> bool:
+    return s.low == s.lo and s.thresholds == tuple(range(s.lo + 1, s.hi + 1))

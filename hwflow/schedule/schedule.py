@@ -52,7 +52,7 @@ def schedule(graph: Graph, device: Device, budget: Budget, interval: int | None 
 
 def _insert_plumbing(graph: Graph) -> None:
     """A frame synchroniser behind every input and width converters where neighbours' lanes differ."""
-    names = Names([n.name for n in graph.nodes] + [v.name for v in graph.values()])
+    names = _Fresh(graph)
     consumers = graph.consumers()
     nodes: list[Node] = []
     for port in graph.inputs:
@@ -78,7 +78,7 @@ def _redirect_outputs(graph: Graph, old: Value, new: Value, sync: Node) -> None:
             port.value = new
 
 
-def _convert(graph: Graph, value: Value, here: int, there: int, names: Names, nodes: list[Node]) -> Value:
+def _convert(graph: Graph, value: Value, here: int, there: int, names: _Fresh, nodes: list[Node]) -> Value:
     """Width converters from ``here`` to ``there`` lanes: one where one divides the other, else up and then down."""
     middle = lcm(here, there)
     for source, target in ((here, middle), (middle, there)):
@@ -87,11 +87,20 @@ def _convert(graph: Graph, value: Value, here: int, there: int, names: Names, no
     return value
 
 
-def _insert(graph: Graph, value: Value, op: str, folding: Folding, names: Names, nodes: list[Node]) -> Value:
+def _insert(graph: Graph, value: Value, op: str, folding: Folding, names: _Fresh, nodes: list[Node]) -> Value:
     suffix = "sync" if op == "frame_sync" else f"x{folding.input_lanes}_to_x{folding.output_lanes}"
-    result = Value(names.fresh(f"{value.name}_{suffix}"), value.type, value.origin)
-    nodes.append(Node(names.fresh(f"{result.name}"), op, [value], [result], {"folding": folding}))
+    wish = f"{value.name}_{suffix}"
+    result = Value(names.values.fresh(wish), value.type, value.origin)
+    nodes.append(Node(names.nodes.fresh(wish), op, [value], [result], {"folding": folding}))
     return result
+
+
+class _Fresh:
+    """Names for what is inserted."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.nodes = Names([n.name for n in graph.nodes])
+        self.values = Names([v.name for v in graph.values()])
 
 
 def _size_queues(graph: Graph) -> Run:

@@ -1,0 +1,80 @@
+"""manifest.json: what a simulator or a host must know of an emitted design."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from hwflow.codegen.top import TOP, StreamPort, Top
+from hwflow.ir.graph import Graph
+from hwflow.schedule.schedule import Schedule
+
+FORMAT = 1
+
+
+def manifest(top: Top, schedule: Schedule, model: str, board: str | None) -> dict[str, Any]:
+    """The manifest of an emitted design; timings in cycles, ``order`` as in :class:`hwflow.ir.graph.Port`."""
+    return {
+        "format": FORMAT,
+        "top": TOP,
+        "model": model,
+        "clock": "clk",
+        "reset": "rst",
+        "error": "error",
+        "sources": ["design.v"],
+        "weights": [f"weights/{file.name}.mem" for file in top.files],
+        "inputs": [_stream(s) for s in top.inputs],
+        "outputs": [_stream(s) for s in top.outputs],
+        "timing": {
+            "initiation_interval": schedule.initiation_interval,
+            "latency": schedule.latency,
+            "frames": len(schedule.run.last_output),
+            "last_output": list(schedule.run.last_output),
+        },
+        "names": _names(schedule.graph, top),
+        "board": board,
+        "host": host_nodes(schedule.graph),
+    }
+
+
+def host_nodes(graph: Graph) -> dict[str, list[str]]:
+    """ONNX nodes left to the host, before the inputs and behind the outputs."""
+    return {
+        "prefix": [n for p in graph.inputs for n in p.host],
+        "suffix": [n for p in graph.outputs for n in p.host],
+    }
+
+
+def _stream(stream: StreamPort) -> dict[str, Any]:
+    pixels, channels = stream.type.shape
+    port = stream.port
+    return {
+        "name": port.name,
+        "port": stream.prefix,
+        "value": port.value.origin or port.name,
+        "pixels": pixels,
+        "channels": channels,
+        "lanes": stream.lanes,
+        "beats": stream.beats,
+        "element": {"width": stream.type.element.bits, "signed": stream.type.element.signed},
+        "element_bytes": stream.element_bytes,
+        "shape": list(port.shape),
+        "order": [int(k) for k in port.order],
+        "scale": [_rational(s) for s in port.scale],
+        "zero_point": [_rational(z) for z in port.zero_point],
+        "axis": port.axis,
+    }
+
+
+def _rational(value: Fraction) -> str:
+    """Exact: "numerator/denominator"."""
+    return f"{value.numerator}/{value.denominator}"
+
+
+def _names(graph: Graph, top: Top) -> dict[str, str]:
+    """ONNX node -> the HDL instances that do its work (joined by a comma), hardware nodes without one by their own name."""
+    table: dict[str, list[str]] = {}
+    for node in graph.nodes:
+        for source in node.sources or (node.name,):
+            table.setdefault(source, []).append(top.names[node.name])
+    return {source: ",".join(instances) for source, instances in table.items()}

@@ -1,0 +1,143 @@
+"""report.json: what was made, how fast, how large, how sure. The keys are a contract; a figure not known is null."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hwflow.codegen.manifest import host_nodes
+from hwflow.ir.graph import Graph, Node
+from hwflow.numerics.requantizer import LookupForm, MultiplyAddShift, ThresholdForm
+from hwflow.onnxspec.model import ResolvedModel
+from hwflow.ops.operator import Resources, beats
+from hwflow.ops.registry import OPERATORS, hardware
+from hwflow.schedule.schedule import Schedule
+
+
+@dataclass
+class Seconds:
+    """Wall-clock seconds of each step; None where it did not run."""
+
+    steps: dict[str, float | None] = field(
+        default_factory=lambda: dict.fromkeys(("import", "schedule", "verilog", "synthesis", "place_route"))
+    )
+
+
+def report(
+    model: ResolvedModel,
+    schedule: Schedule,
+    *,
+    board: str | None,
+    device: str | None,
+    toolchain: str | None,
+    target_mhz: float | None,
+    available: Mapping[str, int],
+    seconds: Seconds,
+) -> dict[str, Any]:
+    """The report before synthesis; :func:`add_synthesis` fills in the rest."""
+    graph = schedule.graph
+    macs = sum(OPERATORS[n.op].macs(n) for n in graph.nodes)
+    multipliers = sum(n.attributes["folding"].multipliers for n in graph.nodes)
+    interval = schedule.initiation_interval
+    return {
+        "model": {
+            "name": model.name,
+            "ir_version": model.ir_version,
+            "opset": model.opsets.get("", None),
+            "parameters": model.parameters,
+            "macs": macs,
+        },
+        "board": board,
+        "device": device,
+        "toolchain": toolchain,
+        "clock": {"target_mhz": target_mhz, "fmax_mhz": None},
+        "timing": {
+            "initiation_interval": interval,
+            "latency": schedule.latency,
+            "frames_per_second": target_mhz * 1e6 / interval if target_mhz else None,
+        },
+        "resources": _resources(schedule.resources, available),
+        "multipliers": multipliers,
+        "multiplier_utilization": macs / (interval * multipliers) if multipliers else None,
+        "layers": [_layer(n) for n in graph.nodes],
+        "fifos": [_fifo(n, i) for n in graph.nodes for i in range(len(n.outputs))],
+        "exactness": _exactness(graph),
+        "host": host_nodes(graph),
+        "seconds": dict(seconds.steps),
+    }
+
+
+def add_synthesis(
+    table: dict[str, Any], *, fmax_mhz: float | None, clock_mhz: float | None, resources: Mapping[str, int], seconds: Mapping[str, float]
+) -> None:
+    """Enter what synthesis, place and route found: resources of the design alone, the clock that was asked for."""
+    if clock_mhz is not None:
+        table["clock"]["target_mhz"] = clock_mhz
+        table["timing"]["frames_per_second"] = clock_mhz * 1e6 / table["timing"]["initiation_interval"]
+    table["clock"]["fmax_mhz"] = fmax_mhz
+    for name, used in resources.items():
+        table["resources"][name]["synthesized"] = used
+    for step in ("synthesis", "place_route"):
+        if step in seconds:
+            table["seconds"][step] = seconds[step]
+
+
+def _resources(predicted: Resources, available: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        name: {"predicted": getattr(predicted, name), "synthesized": None, "available": available.get(name)}
+        for name in ("lut", "ff", "dsp", "bram")
+    }
+
+
+def _layer(node: Node) -> dict[str, Any]:
+    folding = node.attributes["folding"]
+    timing = hardware(node.op).timing(node, folding)
+    details: dict[str, Any] = {"input_lanes": folding.input_lanes, "output_lanes": folding.output_lanes}
+    if folding.multipliers:
+        details |= {"pe": folding.output_lanes, "simd": folding.input_lanes, "multiplier": folding.multiplier}
+    return {
+        "name": node.name,
+        "op": node.op,
+        "onnx_nodes": list(node.sources),
+        "folding": details,
+        "initiation_interval": timing.cycles,
+        "latency": max(timing.latency),
+        "macs": OPERATORS[node.op].macs(node),
+        "multipliers": folding.multipliers,
+        "accumulator_bits": node.outputs[0].typed.element.bits if node.op == "mvu" else None,
+    }
+
+
+def _fifo(node: Node, index: int) -> dict[str, Any]:
+    value, lanes = node.outputs[index], node.attributes["folding"].output_lanes
+    return {
+        "name": value.name,
+        "width": lanes * value.typed.element.bits,
+        "depth": node.attributes["depths"][index],
+        "beats_per_frame": beats(value.typed.shape, lanes),
+    }
+
+
+def _exactness(graph: Graph) -> dict[str, Any]:
+    """Every requantizer, its form, and that it was proved equal to its staircases (an unproved one is never built)."""
+    forms = [
+        {
+            "name": n.name,
+            "form": type(n.attributes["form"]).__name__,
+            "input_interval": [n.inputs[0].typed.interval.lo, n.inputs[0].typed.interval.hi],
+            "output_interval": [n.outputs[0].typed.interval.lo, n.outputs[0].typed.interval.hi],
+            **_details(n.attributes["form"]),
+        }
+        for n in graph.nodes
+        if n.op == "requantize"
+    ]
+    return {"requantizers": forms, "proved": len(forms)}
+
+
+def _details(form: MultiplyAddShift | ThresholdForm | LookupForm) -> dict[str, int]:
+    if isinstance(form, MultiplyAddShift):
+        return {"multiplier_bits": form.multiplier_bits, "addend_bits": form.addend_type[0], "shift": form.shift}
+    if isinstance(form, ThresholdForm):
+        return {"thresholds": form.levels}
+    return {"words": form.span}

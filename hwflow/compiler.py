@@ -1,0 +1,138 @@
+"""The Python API: load, check, compile. The command line is a thin layer over these."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from hwflow.boards import Board, UnknownBoard, find_board
+from hwflow.codegen.board_top import plan_clock
+from hwflow.codegen.report import Seconds
+from hwflow.errors import Finding, ModelRefused, UsageError
+from hwflow.frontend.lower import lower
+from hwflow.ir.graph import Graph
+from hwflow.onnxspec import ResolvedModel, read_model, resolve, validate
+from hwflow.passes import pipeline
+from hwflow.schedule.folding import Budget
+from hwflow.schedule.schedule import Schedule, schedule
+
+Progress = Callable[[str], None]
+
+# Place and route gets slow and clocks fall when a device is full; multipliers and memories are placed easily.
+FILL = {"lut": 0.6, "ff": 0.6, "dsp": 1.0, "bram": 0.9}
+
+
+@dataclass
+class Model:
+    """An ONNX model, read, validated and resolved. ``seconds``: how long that took."""
+
+    path: Path
+    proto: onnx.ModelProto
+    resolved: ResolvedModel
+    dimensions: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @cached_property
+    def quantized(self) -> Graph:
+        """The quantized graph, nothing fused: the golden model. Raises :class:`ModelRefused` with all reasons."""
+        return pipeline.run(lower(self.resolved), pipeline.QUANTIZED)
+
+
+@dataclass
+class Design:
+    """A model scheduled for a board."""
+
+    model: Model
+    board: Board
+    clock_mhz: float
+    schedule: Schedule
+    seconds: Seconds
+
+    def write(self, out: str | os.PathLike[str], until: str = "verilog", progress: Progress | None = None) -> dict[str, Any]:
+        """Write the output folder (see :mod:`hwflow.output`) and return the report."""
+        from hwflow.output import write_design
+
+        return write_design(self, Path(out), until, progress or (lambda line: None))
+
+
+def check(path: str | os.PathLike[str]) -> list[Finding]:
+    """Every finding about a model file: the ONNX specification and hwflow's own rules. Never raises for a bad model."""
+    try:
+        proto = read_model(path)
+    except ModelRefused as refused:
+        return list(refused.findings)
+    findings = validate(proto, path)
+    if any(f.severity == "error" for f in findings):
+        return findings
+    try:
+        pipeline.run(lower(resolve(proto, {})), (*pipeline.QUANTIZED, *pipeline.DATAFLOW))
+    except ModelRefused as refused:
+        findings += refused.findings
+    return findings
+
+
+def load(path: str | os.PathLike[str], dimensions: Mapping[str, int] | None = None) -> Model:
+    """Read, validate and resolve a model; ``dimensions`` binds dimension variables.
+
+    Raises :class:`ModelRefused` with all findings.
+    """
+    begin = time.perf_counter()
+    proto = read_model(path)
+    errors = [f for f in validate(proto, path) if f.severity == "error"]
+    if errors:
+        raise ModelRefused(errors)
+    resolved = resolve(proto, dimensions or {})
+    return Model(Path(path), proto, resolved, dict(dimensions or {}), time.perf_counter() - begin)
+
+
+def board_named(name: str) -> Board:
+    """A board by name. Raises :class:`UsageError` that lists those there are."""
+    try:
+        return find_board(name)
+    except UnknownBoard as unknown:
+        known = ", ".join(unknown.known)
+        raise UsageError(
+            Finding("known-board", "option --board", f"board must be one of {known}, not '{name}'", "see 'hwflow boards'")
+        ) from None
+
+
+def compile(  # the verb of the command line's design; shadows the builtin inside this module only
+    model: Model | str | os.PathLike[str],
+    board: Board | str,
+    *,
+    fps: float | None = None,
+    dimensions: Mapping[str, int] | None = None,
+    progress: Progress | None = None,
+) -> Design:
+    """Compile for a board: at least ``fps`` frames a second at the board's clock, else the fastest that fits.
+
+    Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (unknown board).
+    """
+    say = progress or (lambda line: None)
+    board = board_named(board) if isinstance(board, str) else board
+    if not isinstance(model, Model):
+        say("reading the model")
+        model = load(model, dimensions)
+    if fps is not None and not fps > 0:
+        raise UsageError(Finding("positive-fps", "option --fps", f"frames a second must be greater than 0, not {fps:g}", "give a rate"))
+    begin = time.perf_counter()
+    dataflow = pipeline.run(model.quantized, pipeline.DATAFLOW)
+    seconds = Seconds()
+    seconds.steps["import"] = model.seconds + time.perf_counter() - begin
+    say("scheduling")
+    begin = time.perf_counter()
+    clock = plan_clock(board)
+    part = board.part
+    budget = Budget(*(int(getattr(part, name) * share) for name, share in FILL.items()))
+    interval = None if fps is None else max(1, int(clock.frequency_hz / fps))
+    scheduled = schedule(dataflow, part, budget, interval)
+    pipeline.run(scheduled.graph, ())
+    seconds.steps["schedule"] = time.perf_counter() - begin
+    return Design(model, board, float(clock.frequency_hz) / 1e6, scheduled, seconds)

@@ -1,0 +1,65 @@
+"""The golden model: walks a graph and calls each operator's evaluate. Works on every integer stage alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from hwflow.errors import Finding, ModelRefused
+from hwflow.ir.graph import Graph, IntArray, Port, Value
+from hwflow.ops.registry import OPERATORS
+
+
+def evaluate(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[str, IntArray]:
+    """Outputs by port name, [frames, *logical shape], for ``inputs`` by port name, [frames, *logical shape], int64.
+
+    Raises :class:`ModelRefused` for an input that is missing, of the wrong shape or outside its type.
+    """
+    values = trace(graph, inputs)
+    return {port.name: _to_logical(port, values[port.value]) for port in graph.outputs}
+
+
+def trace(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[Value, IntArray]:
+    """Every value of the graph, [frames, *its shape]."""
+    _check(graph, inputs)
+    values: dict[Value, IntArray] = {}
+    for port in graph.inputs:
+        values[port.value] = _to_stream(port, np.asarray(inputs[port.name], dtype=np.int64))
+    for node in graph.nodes:
+        results = OPERATORS[node.op].evaluate(node.attributes, [values[v] for v in node.inputs])
+        values.update(zip(node.outputs, results, strict=True))
+    return values
+
+
+def _to_stream(port: Port, array: IntArray) -> IntArray:
+    flat = array.reshape(len(array), -1)
+    return flat[:, port.order].reshape(len(array), *port.value.typed.shape)
+
+
+def _to_logical(port: Port, array: IntArray) -> IntArray:
+    result = np.empty((len(array), len(port.order)), dtype=np.int64)
+    result[:, port.order] = array.reshape(len(array), -1)
+    return result.reshape(len(array), *port.shape)
+
+
+def _check(graph: Graph, inputs: Mapping[str, IntArray]) -> None:
+    findings = []
+    for port in graph.inputs:
+        where, interval = f"input '{port.name}'", port.value.typed.element.interval
+        array = inputs.get(port.name)
+        if array is None:
+            there = ", ".join(f"'{n}'" for n in inputs) or "nothing"
+            findings.append(Finding("input-present", where, f"must be given, not missing (there is {there})", "add it to the .npz"))
+        elif array.shape[1:] != port.shape:
+            found = list(array.shape)
+            findings.append(Finding("input-shape", where, f"shape must be [frames, {_text(port.shape)}], not {found}", "reshape it"))
+        elif array.size and not (interval.includes(int(array.min())) and interval.includes(int(array.max()))):
+            found = f"[{array.min()}, {array.max()}]"
+            findings.append(Finding("input-range", where, f"integers must lie in {interval}, not in {found}", "clip them"))
+    if findings:
+        raise ModelRefused(findings)
+
+
+def _text(shape: tuple[int, ...]) -> str:
+    return ", ".join(map(str, shape))

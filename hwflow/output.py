@@ -1,0 +1,158 @@
+"""The output folder of ``synth``: written beside, then renamed, so that it is whole or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hwflow.codegen import verilog
+from hwflow.codegen.board_top import write_board
+from hwflow.codegen.manifest import manifest
+from hwflow.codegen.report import add_synthesis, report
+from hwflow.codegen.top import Top, memory_text
+from hwflow.errors import Finding, UsageError
+from hwflow.host import choose_inputs, port_inputs
+from hwflow.sim.testbench import write_testbench
+from hwflow.toolchain import build as toolchain_build
+from hwflow.toolchain import tool
+from hwflow.toolchain.yosys import YOSYS
+from hwflow.vectors import golden_vectors
+
+if TYPE_CHECKING:
+    from hwflow.compiler import Design
+
+UNTIL = ("verilog", "netlist", "bitstream")
+TESTBENCH_FRAMES = 4
+
+
+def write_design(design: Design, out: Path, until: str, progress: Callable[[str], None]) -> dict[str, Any]:
+    """Write ``out`` up to ``until`` and return report.json's contents.
+
+    ``out`` appears only when everything up to the Verilog is in it; an older output there is replaced then. Synthesis,
+    place and route work inside it: when one fails, the Verilog, the board project and the logs stay.
+    """
+    if until not in UNTIL:
+        raise UsageError(Finding("known-step", "option --until", f"must be one of {', '.join(UNTIL)}, not '{until}'", "choose one"))
+    out = Path(os.path.abspath(out))
+    with replaced_folder(out) as folder:
+        progress("writing Verilog")
+        table = _write_verilog(design, folder)
+        progress("writing the board's top")
+        description = write_board(folder, design.board, design.clock_mhz)
+        toolchain_build.write_top_verilog(folder)
+    if until != "verilog":
+        result = toolchain_build.build(out, "netlist" if until == "netlist" else "bitstream", progress)
+        add_synthesis(
+            table, fmax_mhz=result.fmax_mhz, clock_mhz=description["clock"]["design_mhz"],
+            resources=result.design_resources, seconds=result.seconds,
+        )
+        write_json(out / "report.json", table)
+    return table
+
+
+def _write_verilog(design: Design, folder: Path) -> dict[str, Any]:
+    begin = time.perf_counter()
+    name = design.model.resolved.name
+    top = Top(design.schedule.graph)
+    yosys = YOSYS.find()
+
+    def run_yosys(script: str, cwd: Path) -> None:
+        log = cwd / "yosys.log"
+        tool.run(yosys, ["-q", "-s", script], cwd, log, step="writing Verilog (yosys)", remedy="report this model as a defect")
+        log.unlink()
+
+    verilog.emit(top, name, folder, run_yosys)
+    (folder / "weights").mkdir()
+    for file in top.files:
+        (folder / "weights" / f"{file.name}.mem").write_text(memory_text(file))
+    board = design.board
+    table = manifest(top, design.schedule, name, board.name)
+    table["dimensions"] = dict(design.model.dimensions)
+    write_json(folder / "manifest.json", table, indent=None)
+    shutil.copyfile(design.model.path, folder / "model.onnx")
+    beside = design.model.path.parent / "inputs.npz"
+    if beside.is_file():
+        shutil.copyfile(beside, folder / "inputs.npz")
+    design.seconds.steps["verilog"] = time.perf_counter() - begin
+    chosen = choose_inputs(design.model, folder / "model.onnx", None, TESTBENCH_FRAMES, np.random.default_rng(0))
+    write_testbench(folder, golden_vectors(design.model, folder, port_inputs(design.model, chosen.arrays)), TESTBENCH_FRAMES)
+    available = {key: getattr(board.part, key) for key in ("lut", "ff", "dsp", "bram")}
+    result = report(
+        design.model.resolved, design.schedule, board=board.name, device=board.part.device, toolchain=board.toolchain,
+        target_mhz=design.clock_mhz, available=available, seconds=design.seconds,
+    )
+    write_json(folder / "report.json", result)
+    return result
+
+
+def write_json(path: Path, table: dict[str, Any], indent: int | None = 1) -> None:
+    """Write beside, then rename."""
+    beside = path.with_name(path.name + ".part")
+    beside.write_text(json.dumps(table, indent=indent) + "\n")
+    beside.replace(path)
+
+
+@contextmanager
+def replaced_folder(out: Path) -> Iterator[Path]:
+    """A new folder that takes the place of ``out`` when the body ends well, and vanishes otherwise.
+
+    Raises :class:`UsageError` when ``out`` cannot be written, or is something hwflow did not make.
+    """
+    check_writable(out)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    except OSError as error:
+        raise _unwritable(out, error.strerror or str(error)) from None
+    try:
+        folder.chmod(0o777 & ~_umask())
+        yield folder
+        if out.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+            out.rename(old / "old")
+            folder.rename(out)
+            shutil.rmtree(old)
+        else:
+            folder.rename(out)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def check_writable(out: Path) -> None:
+    """Raise :class:`UsageError` unless ``out`` can be made or replaced; makes nothing."""
+    if out.exists():
+        if not out.is_dir():
+            raise _unwritable(out, "it is a file")
+        if any(out.iterdir()) and not (out / "manifest.json").is_file():
+            raise UsageError(
+                Finding(
+                    "output-folder", f"output '{out}'", "must be a new, an empty or an earlier output folder, not one with other files",
+                    "choose another folder with -o",
+                )
+            )
+    above = out.parent
+    while not above.exists():
+        above = above.parent
+    if not above.is_dir():
+        raise _unwritable(out, f"'{above}' is a file")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise _unwritable(out, f"'{above}' may not be written")
+
+
+def _unwritable(out: Path, reason: str) -> UsageError:
+    return UsageError(Finding("output-folder", f"output '{out}'", f"must be a folder that can be written, but {reason}", "choose another folder with -o"))
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

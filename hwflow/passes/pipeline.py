@@ -1,0 +1,33 @@
+"""The passes in order: a literal list. Each graph is checked against its stage's legality table after every pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hwflow.ir.graph import Graph
+from hwflow.ir.legality import check
+from hwflow.ops.registry import LEGAL
+from hwflow.passes.fuse_requantize import fuse_requantize
+from hwflow.passes.infer_types import infer_types
+from hwflow.passes.insert_forks import insert_forks
+from hwflow.passes.to_dataflow import to_dataflow
+
+Pass = Callable[[Graph], Graph]
+
+QUANTIZED: tuple[Pass, ...] = (infer_types,)
+"""Passes on the graph the front end made: nothing fused, every ONNX integer value still there (``compare`` uses it)."""
+
+DATAFLOW: tuple[Pass, ...] = (fuse_requantize, to_dataflow, insert_forks)
+"""From there to streams. ``fuse_requantize`` is an optimisation; the others are needed."""
+
+
+def run(graph: Graph, passes: tuple[Pass, ...]) -> Graph:
+    """Apply ``passes`` in order and check after those that end in a legal graph."""
+    for index, step in enumerate(passes):
+        graph = step(graph)
+        if index + 1 == len(passes) or step not in _INCOMPLETE:
+            check(graph, step.__name__, LEGAL)
+    return graph
+
+
+_INCOMPLETE = frozenset({to_dataflow})  # streams with several readers are legal only after insert_forks
