@@ -1,0 +1,191 @@
+"""``simulate``: golden model and RTL on the same frames, compared bit for bit; measured timing against predicted."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hwflow.compiler import Design, Model, Progress, load
+from hwflow.compiler import compile as compile_model
+from hwflow.errors import Finding, Mismatch, ToolError, UsageError
+from hwflow.host import Inputs, choose_inputs, port_inputs
+from hwflow.sim.errors import ManifestError, SimulatorFailed, VectorError
+from hwflow.sim.icarus_run import run_icarus
+from hwflow.sim.manifest import load_design
+from hwflow.sim.result import RunResult
+from hwflow.sim.vectors import Vectors, from_stream
+from hwflow.sim.verilator_run import run_verilator
+from hwflow.toolchain.icarus import ICARUS, VVP
+from hwflow.toolchain.verilator import VERILATOR
+from hwflow.vectors import golden_vectors
+
+SIMULATORS = ("verilator", "icarus")
+ICARUS_FRAMES = 4  # what an event-driven simulator is asked to do when nobody says how much
+DEFAULT_BOARD = "ulx3s_85f"  # a model that was not compiled yet is compiled for it
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """The verdict. ``accuracy``: share of frames whose greatest output is the label's, where labels were there."""
+
+    result: RunResult
+    inputs: Inputs
+    predicted_interval: int | None
+    predicted_latency: int
+    findings: tuple[Finding, ...]
+    accuracy: float | None
+
+    @property
+    def ok(self) -> bool:
+        return not self.findings
+
+    def table(self) -> dict[str, Any]:
+        """What ``sim --format json`` prints."""
+        r = self.result
+        return {
+            "frames": r.frames, "mismatches": r.mismatches, "cycles": r.cycles,
+            "initiation_interval": r.initiation_interval, "latency": r.latency, "simulator": r.simulator,
+        }
+
+
+def simulate(
+    target: str | os.PathLike[str],
+    *,
+    inputs: str | os.PathLike[str] | None = None,
+    frames: int | None = None,
+    simulator: str = "verilator",
+    stall: float = 0.0,
+    seed: int = 0,
+    wave: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Simulation:
+    """Simulate an output folder of ``synth``, or a model (which is compiled to a temporary folder first).
+
+    ``stall``: probability per cycle that the source pauses and that the sink is not ready; timing is judged without
+    stalls only. Raises :class:`UsageError`, :class:`ModelRefused`, :class:`ToolError`; a wrong design raises nothing.
+    """
+    say = progress or (lambda line: None)
+    path = Path(target)
+    if simulator not in SIMULATORS:
+        raise UsageError(
+            Finding("known-simulator", "option --simulator", f"must be one of {', '.join(SIMULATORS)}, not '{simulator}'", "choose one")
+        )
+    if not 0 <= stall < 1:
+        raise UsageError(Finding("probability", "option --stall", f"must be at least 0 and less than 1, not {stall:g}", "choose one such as 0.3"))
+    if wave is not None and Path(wave).suffix not in (".vcd", ".fst"):
+        raise UsageError(Finding("wave-file", "option --wave", f"must end in .vcd or .fst, not '{Path(wave).name}'", "choose one of the two"))
+    if wave is not None and not Path(wave).absolute().parent.is_dir():
+        raise UsageError(Finding("wave-file", "option --wave", f"folder '{Path(wave).parent}' must exist", "make it first"))
+    if path.is_dir():
+        model = _compiled_model(path)
+        chosen = choose_inputs(model, path / "model.onnx", inputs, frames, np.random.default_rng(seed))
+        return _run(model, path, chosen, frames, simulator, stall, seed, wave, say)
+    design: Design = compile_model(path, DEFAULT_BOARD, progress=progress)
+    chosen = choose_inputs(design.model, path, inputs, frames, np.random.default_rng(seed))
+    with tempfile.TemporaryDirectory(prefix="hwflow-") as folder:
+        out = Path(folder) / "out"
+        design.write(out, "verilog", progress)
+        return _run(design.model, out, chosen, frames, simulator, stall, seed, wave, say)
+
+
+def require(simulation: Simulation) -> None:
+    """Raise :class:`Mismatch` with every finding of a simulation that went wrong."""
+    if simulation.findings:
+        raise Mismatch(simulation.findings)
+
+
+def _compiled_model(out: Path) -> Model:
+    manifest = out / "manifest.json"
+    try:
+        dimensions = json.loads(manifest.read_text()).get("dimensions", {})
+    except (OSError, ValueError, AttributeError) as error:
+        raise UsageError(
+            Finding("output-folder", f"folder '{out}'", f"must be an output folder of 'hwflow synth' ({error})", "run 'hwflow synth' first")
+        ) from None
+    return load(out / "model.onnx", dimensions)
+
+
+def _run(
+    model: Model, out: Path, chosen: Inputs, frames: int | None, simulator: str, stall: float, seed: int,
+    wave: str | os.PathLike[str] | None, say: Progress,
+) -> Simulation:
+    arrays = chosen.arrays
+    if simulator == "icarus" and frames is None:
+        arrays = {name: array[:ICARUS_FRAMES] for name, array in arrays.items()}
+    say("golden model")
+    try:
+        vectors = golden_vectors(model, out, port_inputs(model, arrays))
+        say(f"simulating {vectors.frames} frames with {simulator}")
+        result = _simulator(simulator, out, vectors, stall, seed, Path(wave) if wave is not None else None)
+    except (ManifestError, VectorError) as error:
+        raise UsageError(Finding("output-folder", f"folder '{out}'", str(error), "run 'hwflow synth' again")) from None
+    except SimulatorFailed as error:
+        raise ToolError(Finding("simulator-run", error.step, f"must succeed, not fail (log: {error.log})\n{error.tail}", "read the log")) from None
+    interval, latency = _predicted(out, vectors.frames)
+    findings = list(_findings(result, interval, latency, stall))
+    return Simulation(result, chosen, interval, latency, tuple(findings), _accuracy(vectors, out, chosen))
+
+
+def _simulator(simulator: str, out: Path, vectors: Vectors, stall: float, seed: int, wave: Path | None) -> RunResult:
+    if simulator == "verilator":
+        verilator = VERILATOR.find()
+        return run_verilator(
+            out, vectors, command=verilator.command, environment=verilator.environment, stall=stall, seed=seed, wave=wave
+        )
+    icarus = ICARUS.find()
+    VVP.find()
+    return run_icarus(out, vectors, command=icarus.command, environment=icarus.environment, stall=stall, seed=seed, wave=wave)
+
+
+def _predicted(out: Path, frames: int) -> tuple[int | None, int]:
+    """Predicted initiation interval over ``frames`` frames, and latency. The interval of few frames, while queues fill,
+    may differ from the lasting one; the manifest has the cycle of each of the first frames' last beat."""
+    timing = json.loads((out / "manifest.json").read_text())["timing"]
+    last = timing["last_output"]
+    if frames < 2:
+        return None, timing["latency"]
+    if frames <= len(last):
+        return last[frames - 1] - last[frames - 2], timing["latency"]
+    return timing["initiation_interval"], timing["latency"]
+
+
+def _findings(result: RunResult, interval: int | None, latency: int, stall: float) -> list[Finding]:
+    found = []
+    if result.hang is not None:
+        found.append(Finding("no-deadlock", "simulation", str(result.hang), "report this model as a defect of hwflow"))
+    if result.first_violation is not None:
+        text = f"{result.violations} breaches of the stream protocol; the first: {result.first_violation}"
+        found.append(Finding("stream-protocol", "simulation", text, "report this model as a defect of hwflow"))
+    if result.error:
+        found.append(Finding("error-output", "simulation", f"'error' must stay 0, not rise at cycle {result.error_cycle}", "report it"))
+    if result.mismatches:
+        elements = f"{result.mismatches} elements in {result.mismatching_frames} of {result.frames} frames differ"
+        text = f"{elements}; the first: {result.first_mismatch}" if result.first_mismatch else elements
+        found.append(
+            Finding("bit-exact", "simulation", text, "if the output folder was changed, run 'hwflow synth' again; else report it")
+        )
+    if stall == 0 and not found:
+        for name, measured, predicted in (
+            ("initiation interval", result.initiation_interval, interval), ("latency", result.latency, latency)
+        ):
+            if measured != predicted:
+                text = f"measured {name} must be the predicted {predicted} cycles, not {measured}"
+                found.append(Finding("exact-timing", "simulation", text, "report this model as a defect of hwflow"))
+    return found
+
+
+def _accuracy(vectors: Vectors, out: Path, chosen: Inputs) -> float | None:
+    """Of a classifier: one output whose frame is a vector; the first of equal greatest values counts."""
+    if chosen.labels is None or len(vectors.expected) != 1:
+        return None
+    (port,) = vectors.expected
+
+    stream = next(s for s in load_design(out).outputs if s.port == port)
+    logits = from_stream(stream, vectors.expected[port]).reshape(vectors.frames, -1)
+    return float(np.mean(logits.argmax(axis=1) == chosen.labels[: vectors.frames]))
