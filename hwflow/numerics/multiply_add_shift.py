@@ -1,0 +1,245 @@
+"""Multiply, add, shift, clamp: ``y = clamp((m * x + b) >> s, low, high)``, the least such form of given staircases.
+
+Conditions. Let one channel's staircase on ``[lo, hi]`` have thresholds ``T_1 <= .. <= T_n`` where it reaches the
+levels ``v_k = bottom + k``, and let ``[low, high]`` be the clamp all channels share. With ``m >= 0`` the form is
+monotone, so it equals the staircase on the whole interval if and only if
+
+    m * T_k       + b >= v_k * 2**s      for k = 1 .. n, and for (lo, bottom) if bottom > low        (lower points)
+    m * (T_k - 1) + b <  v_k * 2**s      for k = 1 .. n, and for (hi + 1, top + 1) if top < high     (upper points)
+
+Search. A ``b`` exists for given ``m, s`` iff ``max(v_k * 2**s - m * T_k) < min(v_k * 2**s - m * (T_k - 1))``; both
+sides are integers, so this depends on the slope ``m / 2**s`` alone: the slopes of all lines that separate the lower
+points ``(T_k, v_k)`` (on or below the line) from the upper points ``(T_k - 1, v_k)`` (strictly above it). They form an
+open interval, whose rational ends are found exactly by Newton's iteration on the difference of the two sides, a concave
+piecewise linear function: from outside it reaches the end in a handful of steps. The least shift is then the least
+``s`` for which an integer multiple of ``2**-s`` lies inside, and if ``s`` works for a channel so does ``s + 1`` (with
+``2m, 2b``): the least common shift is the greatest of the channels' least shifts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hwflow.errors import Finding, InternalError
+from hwflow.numerics.accumulator import width_of
+from hwflow.numerics.staircase import IntArray, Staircase
+
+MAX_SHIFT = 40  # beyond it no core would want the multiplier
+
+_SAFE = 1 << 62
+_Array = npt.NDArray[Any]  # int64, or object holding Python ints
+
+
+@dataclass(frozen=True)
+class MultiplyAddShift:
+    """``y = clamp((multipliers[c] * x + addends[c]) >> shift, low, high)`` with an arithmetic shift, for channel c.
+
+    Multipliers are not negative; addends are signed; one shift and one clamp for all channels.
+    """
+
+    multipliers: tuple[int, ...]
+    addends: tuple[int, ...]
+    shift: int
+    low: int
+    high: int
+
+    @property
+    def channels(self) -> int:
+        return len(self.multipliers)
+
+    @property
+    def uniform(self) -> bool:
+        """All channels have the same parameters: constants, no table."""
+        return len(set(self.multipliers)) <= 1 and len(set(self.addends)) <= 1
+
+    @property
+    def multiplier_bits(self) -> int:
+        """Width of the multiplier field, unsigned."""
+        return max(1, *(m.bit_length() for m in self.multipliers))
+
+    @property
+    def addend_type(self) -> tuple[int, bool]:
+        """(bits, signed) of the addend field."""
+        return width_of(min(self.addends), max(self.addends))
+
+    def evaluate(self, x: npt.ArrayLike, channel: int | npt.NDArray[np.integer[Any]] = 0) -> IntArray:
+        """The outputs for an integer array; ``channel`` is one index or an array that broadcasts with ``x``."""
+        x = np.asarray(x, dtype=np.int64)
+        if x.size == 0:
+            return np.zeros(np.broadcast_shapes(x.shape, np.shape(channel)), dtype=np.int64)
+        reach = max(abs(int(x.min())), abs(int(x.max()))) * max(self.multipliers) + max(map(abs, self.addends))
+        kind: Any = np.int64 if reach < _SAFE else object
+        m, b = np.array(self.multipliers, dtype=kind)[channel], np.array(self.addends, dtype=kind)[channel]
+        shifted = (m * x.astype(kind) + b) >> self.shift
+        return np.asarray(np.clip(shifted, self.low, self.high), dtype=np.int64)
+
+
+def find_multiply_add_shift(staircases: Sequence[Staircase], max_shift: int = MAX_SHIFT) -> MultiplyAddShift | None:
+    """The form with the least shift that all channels share; None if there is none up to ``max_shift``.
+
+    The clamp is the range of all channels together. At the common shift each channel takes its least multiplier (so the
+    width of the field is least as well), and with it the addend nearest to zero. A channel without thresholds takes
+    multiplier 0. The result is proved before it is returned.
+    """
+    if not staircases:
+        raise ValueError("staircases must be one a channel, not none")
+    low, high = min(s.low for s in staircases), max(s.high for s in staircases)
+    slopes = _slopes(staircases, low, high)
+    if slopes is None:
+        return None
+    shift = 0
+    for slope in slopes:  # what works at a shift works at every greater one: no need to look back
+        while _least_multiplier(slope, shift) is None:
+            shift += 1
+            if shift > max_shift:
+                return None
+    multipliers: list[int] = []
+    for slope in slopes:
+        m = _least_multiplier(slope, shift)
+        assert m is not None
+        multipliers.append(m)
+    addends = tuple(_addend(s, m, shift, low, high) for s, m in zip(staircases, multipliers, strict=True))
+    form = MultiplyAddShift(tuple(multipliers), addends, shift, low, high)
+    if not proves(form, staircases):
+        raise InternalError(
+            Finding(
+                "requantizer-proved", "multiply-add-shift search",
+                f"{form} must satisfy every threshold, not fail one", "report this model as a defect of hwflow",
+            )
+        )
+    return form
+
+
+def proves(form: MultiplyAddShift, staircases: Sequence[Staircase]) -> bool:
+    """Whether ``form`` equals each channel's staircase over that channel's whole interval, by the conditions above."""
+    if not (len(form.multipliers) == len(form.addends) == len(staircases)) or form.shift < 0:
+        return False
+    for m, b, s in zip(form.multipliers, form.addends, staircases, strict=True):
+        if m < 0 or s.low < form.low or s.high > form.high:
+            return False
+        if s.low > form.low and m * s.lo + b < s.low << form.shift:
+            return False
+        if s.high < form.high and m * s.hi + b >= (s.high + 1) << form.shift:
+            return False
+        if not s.thresholds:
+            continue
+        # v_k is at most an end of the clamp in size, and T_k - 1 at most an end of the interval
+        extent = max(abs(s.lo), abs(s.hi)) * m + abs(b) + (max(abs(s.low), abs(s.high)) << form.shift)
+        t: _Array = s.array if extent < _SAFE else s.array.astype(object)
+        level = np.arange(s.low + 1, s.high + 1).astype(t.dtype) << form.shift
+        at = m * t + b
+        if not (np.all(at >= level) and np.all(at - m < level)):
+            return False
+    return True
+
+
+# An open interval of slopes (p_lo / q_lo, p_hi / q_hi), q_hi = 0 meaning no upper end; None: slope 0, no thresholds.
+_Slope = tuple[int, int, int, int]
+
+
+def _least_multiplier(slope: _Slope | None, shift: int) -> int | None:
+    """The least integer m with m / 2**shift inside the open interval."""
+    if slope is None:
+        return 0
+    p_lo, q_lo, p_hi, q_hi = slope
+    m = (p_lo << shift) // q_lo + 1
+    return m if m * q_hi < p_hi << shift else None
+
+
+def _addend(s: Staircase, m: int, shift: int, low: int, high: int) -> int:
+    """The integer nearest to zero among those that meet all conditions for this multiplier."""
+    at_least: list[int] = []
+    at_most: list[int] = []
+    if s.low > low:
+        at_least.append((s.low << shift) - m * s.lo)
+    if s.high < high:
+        at_most.append(((s.high + 1) << shift) - m * s.hi - 1)
+    if s.thresholds:
+        extent = max(abs(s.lo), abs(s.hi)) * m + (max(abs(s.low), abs(s.high)) << shift)
+        t: _Array = s.array if extent < _SAFE else s.array.astype(object)
+        gap = (np.arange(s.low + 1, s.high + 1).astype(t.dtype) << shift) - m * t
+        at_least.append(int(gap.max()))
+        at_most.append(int(gap.min()) + m - 1)
+    b = 0
+    if at_most:
+        b = min(b, *at_most)
+    if at_least:
+        b = max(b, *at_least)
+    return b
+
+
+def _slopes(staircases: Sequence[Staircase], low: int, high: int) -> list[_Slope | None] | None:
+    """For each channel the open interval of slopes that work; None if one channel's is empty.
+
+    All channels together in padded arrays [channel, point]; x counts from the channel's ``lo``, v from its ``low``.
+    """
+    rows = [c for c, s in enumerate(staircases) if s.thresholds]
+    result: list[_Slope | None] = [None] * len(staircases)
+    if not rows:
+        return result
+    points = max(len(staircases[c].thresholds) for c in rows) + 1
+    span = max(staircases[c].hi - staircases[c].lo for c in rows) + 2
+    # an iterate p / q has p <= points and q <= span: all intermediate values stay below 2 * points * span
+    kind: Any = np.int64 if 4 * (points + 1) * span < _SAFE else object
+    lower = np.zeros((2, len(rows), points), dtype=kind)  # [x or v, channel, point]
+    upper = np.zeros((2, len(rows), points), dtype=kind)
+    levels = np.arange(1, points + 1).astype(kind)
+    for row, c in enumerate(rows):
+        s = staircases[c]
+        n = len(s.thresholds)
+        x = s.array.astype(kind) - s.lo
+        lower[0, row, 1 : n + 1], lower[1, row, 1 : n + 1] = x, levels[:n]
+        lower[:, row, n + 1 :] = lower[:, row, n : n + 1]
+        if s.low == low:  # (lo, bottom), that is (0, 0), is no condition
+            lower[:, row, 0] = lower[:, row, 1]
+        upper[0, row, :n], upper[1, row, :n] = x - 1, levels[:n]
+        upper[:, row, n:] = upper[:, row, n - 1 : n]
+        if s.high < high:
+            upper[0, row, n:], upper[1, row, n:] = s.hi - s.lo, n + 1
+    left = _end(lower, upper, rising=True)
+    right = _end(lower, upper, rising=False)
+    if left is None or right is None:
+        return None
+    for row, c in enumerate(rows):
+        p_lo, q_lo, p_hi, q_hi = int(left[0][row]), int(left[1][row]), int(right[0][row]), int(right[1][row])
+        if p_lo * q_hi >= p_hi * q_lo:
+            return None
+        result[c] = (p_lo, q_lo, p_hi, q_hi)
+    return result
+
+
+def _end(lower: _Array, upper: _Array, *, rising: bool) -> tuple[_Array, _Array] | None:
+    """The left (``rising``) or right end p / q of {slope : min over upper > max over lower}; None: the set is empty.
+
+    The function is min over pairs (upper j, lower k) of ``(v_j - v_k) - slope * (x_j - x_k)``. The pair farthest apart
+    in x gives a slope outside the set or at its end; from there, each step goes to the root of the pair that is least.
+    Right ends that do not exist come back as 1 / 0.
+    """
+    every = np.arange(lower.shape[1])
+    sign = -1 if rising else 1  # a pair bounds the slope on this side iff sign * (x_j - x_k) > 0
+    j, k = (0, -1) if rising else (-1, 0)
+    p, q = sign * (upper[1, :, j] - lower[1, :, k]), sign * (upper[0, :, j] - lower[0, :, k])
+    if rising:  # q >= 1: the first threshold - 1 lies left of the last threshold
+        active = every
+    else:
+        unbounded = q <= 0
+        p[unbounded], q[unbounded] = 1, 0
+        active = every[~unbounded.astype(bool)]
+    while active.size:
+        above = q[active, None] * upper[1, active] - p[active, None] * upper[0, active]
+        below = q[active, None] * lower[1, active] - p[active, None] * lower[0, active]
+        j_least, k_most = above.argmin(axis=1), below.argmax(axis=1)
+        rows = np.arange(active.size)
+        negative = (above[rows, j_least] < below[rows, k_most]).astype(bool)
+        active, j_least, k_most = active[negative], j_least[negative], k_most[negative]
+        dv = sign * (upper[1, active, j_least] - lower[1, active, k_most])
+        dx = sign * (upper[0, active, j_least] - lower[0, active, k_most])
+        if np.any(dx <= 0):
+            return None
+        p[active], q[active] = dv, dx
+    return p, q

@@ -1,0 +1,123 @@
+"""Rounding and saturation: the one place where a real number becomes an integer.
+
+ONNX's ``QuantizeLinear`` is ``saturate(round_half_even(x / scale) + zero_point)``: the rounding happens *before* the
+zero point is added. QONNX's ``Quant`` rounds ``x / scale + zero_point``, and knows more rounding modes.
+Everything is exact (:class:`fractions.Fraction` in, ``int`` out).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from math import ceil, floor
+
+HALF = Fraction(1, 2)
+
+
+class Rounding(Enum):
+    """A rounding mode, named as QONNX names it. Every mode is a non-decreasing function.
+
+    ROUND: to nearest, ties to even. CEIL, FLOOR: towards plus, minus infinity. UP: away from zero. DOWN and
+    ROUND_TO_ZERO: towards zero. HALF_UP, HALF_DOWN: to nearest, ties away from and towards zero (by magnitude).
+    """
+
+    ROUND = "ROUND"
+    CEIL = "CEIL"
+    FLOOR = "FLOOR"
+    UP = "UP"
+    DOWN = "DOWN"
+    HALF_UP = "HALF_UP"
+    HALF_DOWN = "HALF_DOWN"
+    ROUND_TO_ZERO = "ROUND_TO_ZERO"
+
+    def __call__(self, x: Fraction) -> int:
+        """``x`` rounded to an integer."""
+        match self:
+            case Rounding.ROUND:
+                return round_half_even(x)
+            case Rounding.CEIL:
+                return ceil(x)
+            case Rounding.FLOOR:
+                return floor(x)
+            case Rounding.UP:
+                return ceil(x) if x > 0 else floor(x)
+            case Rounding.HALF_UP:
+                return floor(x + HALF) if x > 0 else ceil(x - HALF)
+            case Rounding.HALF_DOWN:
+                return ceil(x - HALF) if x > 0 else floor(x + HALF)
+            case _:
+                return floor(x) if x > 0 else ceil(x)
+
+    def bound(self, n: int) -> tuple[Fraction, bool]:
+        """The set ``{x : self(x) >= n}`` as (v, strict): ``{x > v}`` if strict, else ``{x >= v}``."""
+        match self:
+            case Rounding.ROUND:  # n - 1/2 lies between n - 1 and n, and goes to the even one
+                return n - HALF, n % 2 != 0
+            case Rounding.CEIL:
+                return Fraction(n - 1), True
+            case Rounding.FLOOR:
+                return Fraction(n), False
+            case Rounding.UP:
+                return (Fraction(n - 1), True) if n > 0 else (Fraction(n), False)
+            case Rounding.HALF_UP:
+                return n - HALF, n <= 0
+            case Rounding.HALF_DOWN:
+                return n - HALF, n > 0
+            case _:
+                return (Fraction(n), False) if n > 0 else (Fraction(n - 1), True)
+
+
+def round_half_even(x: Fraction) -> int:
+    """The integer nearest to ``x``; of two equally near, the even one."""
+    n = floor(x + HALF)
+    return n - 1 if n % 2 and n - x == HALF else n
+
+
+@dataclass(frozen=True)
+class Quantizer:
+    """From a real number to an integer level in ``[low, high]``.
+
+    ``saturate(rounding(x / scale) + zero_point)`` with an integer zero point, or, with ``zero_point_inside`` (QONNX),
+    ``saturate(rounding(x / scale + zero_point))`` with any zero point. ``scale`` must be positive.
+    """
+
+    scale: Fraction
+    zero_point: Fraction | int
+    low: int
+    high: int
+    rounding: Rounding = Rounding.ROUND
+    zero_point_inside: bool = False
+
+    def __post_init__(self) -> None:
+        if self.scale <= 0:
+            raise ValueError(f"quantizer scale must be positive, not {self.scale}")
+        if self.low > self.high:
+            raise ValueError(f"quantizer range must not be empty, not [{self.low}, {self.high}]")
+        if not self.zero_point_inside and Fraction(self.zero_point).denominator != 1:
+            raise ValueError(f"zero point must be an integer, not {self.zero_point}")
+
+    def __call__(self, x: Fraction) -> int:
+        """The level of the real number ``x``."""
+        if self.zero_point_inside:
+            level = self.rounding(Fraction(x) / self.scale + self.zero_point)
+        else:
+            level = self.rounding(Fraction(x) / self.scale) + int(self.zero_point)
+        return max(self.low, min(self.high, level))
+
+    def dequantize(self, level: int) -> Fraction:
+        """The real number that ``level`` stands for."""
+        return self.scale * (level - self.zero_point)
+
+    def bound(self, level: int) -> tuple[Fraction, bool]:
+        """``{x : self(x) >= level}`` for ``low < level <= high`` as (v, strict), see :meth:`Rounding.bound`."""
+        if self.zero_point_inside:
+            value, strict = self.rounding.bound(level)
+            return (value - self.zero_point) * self.scale, strict
+        value, strict = self.rounding.bound(level - int(self.zero_point))
+        return value * self.scale, strict
+
+
+def quantize(x: Fraction, scale: Fraction, zero_point: int, low: int, high: int) -> int:
+    """ONNX's QuantizeLinear: ``saturate(round_half_even(x / scale) + zero_point)``, saturating to ``[low, high]``."""
+    return Quantizer(scale, zero_point, low, high)(x)
