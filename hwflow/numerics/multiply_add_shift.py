@@ -1,19 +1,19 @@
 """Multiply, add, shift, clamp: ``y = clamp((m * x + b) >> s, low, high)``, the least such form of given staircases.
 
-Conditions. Let one channel's staircase on ``[lo, hi]`` have thresholds ``T_1 <= .. <= T_n`` where it reaches the levels
-``v_k = bottom + k``, and let ``[low, high]`` be the clamp all channels share. With ``m >= 0`` the form is monotone, so it
-equals the staircase on the whole interval if and only if
+Conditions. Let one channel's staircase on ``[lo, hi]`` have thresholds ``T_1 <= .. <= T_n`` where it reaches the
+levels ``v_k = bottom + k``, and let ``[low, high]`` be the clamp all channels share. With ``m >= 0`` the form is
+monotone, so it equals the staircase on the whole interval if and only if
 
     m * T_k       + b >= v_k * 2**s      for k = 1 .. n, and for (lo, bottom) if bottom > low        (lower points)
     m * (T_k - 1) + b <  v_k * 2**s      for k = 1 .. n, and for (hi + 1, top + 1) if top < high     (upper points)
 
-Search. A ``b`` exists for given ``m, s`` iff ``max(v_k * 2**s - m * T_k) < min(v_k * 2**s - m * (T_k - 1))``; both sides
-are integers, so this depends on the slope ``m / 2**s`` alone: the slopes of all lines that separate the lower points
-``(T_k, v_k)`` (on or below the line) from the upper points ``(T_k - 1, v_k)`` (strictly above it). They form an open interval,
-whose rational ends are found exactly by Newton's iteration on the difference of the two sides, a concave piecewise
-linear function: from outside it reaches the end in a handful of steps. The least shift is then the least ``s`` for which an
-integer multiple of ``2**-s`` lies inside, and if ``s`` works for a channel so does ``s + 1`` (with ``2m, 2b``): the least common
-shift is the greatest of the channels' least shifts.
+Search. A ``b`` exists for given ``m, s`` iff ``max(v_k * 2**s - m * T_k) < min(v_k * 2**s - m * (T_k - 1))``; both
+sides are integers, so this depends on the slope ``m / 2**s`` alone: the slopes of all lines that separate the lower
+points ``(T_k, v_k)`` (on or below the line) from the upper points ``(T_k - 1, v_k)`` (strictly above it). They form an
+open interval, whose rational ends are found exactly by Newton's iteration on the difference of the two sides, a concave
+piecewise linear function: from outside it reaches the end in a handful of steps. The least shift is then the least
+``s`` for which an integer multiple of ``2**-s`` lies inside, and if ``s`` works for a channel so does ``s + 1`` (with
+``2m, 2b``): the least common shift is the greatest of the channels' least shifts.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def find_multiply_add_shift(staircases: Sequence[Staircase], max_shift: int = MA
     if slopes is None:
         return None
     shift = 0
-    for slope in slopes:  # a channel's least shift given that smaller ones failed others: feasible sets are upward closed
+    for slope in slopes:  # what works at a shift works at every greater one: no need to look back
         while _least_multiplier(slope, shift) is None:
             shift += 1
             if shift > max_shift:
@@ -107,9 +107,11 @@ def find_multiply_add_shift(staircases: Sequence[Staircase], max_shift: int = MA
     form = MultiplyAddShift(tuple(multipliers), addends, shift, low, high)
     if not proves(form, staircases):
         raise InternalError(
-            Finding("requantizer-proved", "multiply-add-shift search", f"{form} must satisfy every threshold, not fail one",
-                    "report this model as a defect of hwflow")
-        )  # fmt: skip
+            Finding(
+                "requantizer-proved", "multiply-add-shift search",
+                f"{form} must satisfy every threshold, not fail one", "report this model as a defect of hwflow",
+            )
+        )
     return form
 
 
@@ -214,8 +216,8 @@ def _slopes(staircases: Sequence[Staircase], low: int, high: int) -> list[_Slope
 def _end(lower: _Array, upper: _Array, *, rising: bool) -> tuple[_Array, _Array] | None:
     """The left (``rising``) or right end p / q of {slope : min over upper > max over lower}; None: the set is empty.
 
-    The function is min over pairs (upper j, lower k) of ``(v_j - v_k) - slope * (x_j - x_k)``. The pair farthest apart in
-    x gives a slope outside the set or at its end; from there, each step goes to the root of the pair that is least.
+    The function is min over pairs (upper j, lower k) of ``(v_j - v_k) - slope * (x_j - x_k)``. The pair farthest apart
+    in x gives a slope outside the set or at its end; from there, each step goes to the root of the pair that is least.
     Right ends that do not exist come back as 1 / 0.
     """
     every = np.arange(lower.shape[1])

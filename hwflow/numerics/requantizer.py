@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ __all__ = [
 Channel = int | npt.NDArray[np.integer[Any]]
 
 BITS_PER_LUT = 16  # table bits that cost as much as one LUT (16 x 1 memory, the least any supported family has)
-MAX_LOOKUP_BITS = 12  # of the input interval: beyond it a ROM is offered only where asked for by name
+MAX_LOOKUP_BITS = 12  # of the input interval: beyond it a ROM is built only by ``lookup_form`` itself
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ Form = MultiplyAddShift | ThresholdForm | LookupForm
 
 
 def threshold_form(staircases: Sequence[Staircase]) -> ThresholdForm:
-    """Thresholds for all channels; exists always. Channels with fewer levels are padded (see :class:`ThresholdForm`)."""
+    """Thresholds for all channels; exists always. Channels of fewer levels are padded (see :class:`ThresholdForm`)."""
     base, top = min(s.low for s in staircases), max(s.high for s in staircases)
     return ThresholdForm(
         base,
@@ -175,8 +176,8 @@ def lookup_form(staircases: Sequence[Staircase]) -> LookupForm:
 def proves(form: Form, staircases: Sequence[Staircase]) -> bool:
     """Whether ``form`` equals each channel's staircase over that channel's whole interval.
 
-    Multiply-add-shift: the inequalities at every threshold and both ends (see ``multiply_add_shift``). Thresholds: those
-    that fall within the interval must be the staircase's own. ROM: every word within the interval.
+    Multiply-add-shift: the inequalities at every threshold and both ends (see ``multiply_add_shift``). Thresholds:
+    those that fall within the interval must be the staircase's own. ROM: every word within the interval.
     """
     if isinstance(form, MultiplyAddShift):
         return mas.proves(form, staircases)
@@ -194,18 +195,18 @@ def proves(form: Form, staircases: Sequence[Staircase]) -> bool:
 
 def _own(base: int, thresholds: tuple[int, ...], s: Staircase) -> bool:
     """Counting ``thresholds`` from ``base`` is the staircase ``s``."""
-    if any(a > b for a, b in zip(thresholds, thresholds[1:], strict=False)):
+    if any(a > b for a, b in pairwise(thresholds)):
         return False
     first, last = bisect_right(thresholds, s.lo), bisect_right(thresholds, s.hi)
     return base + first == s.low and thresholds[first:last] == s.thresholds
 
 
-def cost(form: Form, input_bits: int, input_signed: bool) -> int:
+def cost(form: Form, input_bits: int) -> int:
     """LUTs of one lane that serves all channels in turn, tables included at BITS_PER_LUT bits a LUT.
 
     - multiply-add-shift: the multiplier array ``input_bits * multiplier_bits``, an adder as wide as the widest sum, and
       one multiplier and one addend field a channel;
-    - thresholds: one comparator of ``threshold`` width for each, one more LUT a threshold to count it, and the fields;
+    - thresholds: a comparator as wide as input and field for each, one more LUT a threshold to count it, and the fields;
     - ROM: ``2**address_bits * output_bits`` a channel.
 
     A table that is the same for all channels is stored once; for the first two it is constants and costs nothing.
@@ -225,17 +226,22 @@ def cost(form: Form, input_bits: int, input_signed: bool) -> int:
     return input_bits * form.multiplier_bits + adder + _ceil_div(table, BITS_PER_LUT)
 
 
+def _ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
+
+
 def realise(staircases: Sequence[Staircase], input_bits: int, input_signed: bool) -> Form:
     """The cheapest form by :func:`cost`, proved equal to ``staircases`` (one a channel) over their whole intervals.
 
     ``input_bits, input_signed`` is the type of the requantizer's input; every interval must fit in it (ValueError).
-    Thresholds always exist; a multiply-add-shift may not; a ROM is considered up to MAX_LOOKUP_BITS bits of interval. On a
-    tie the order is multiply-add-shift, thresholds, ROM.
+    Thresholds always exist; a multiply-add-shift may not; a ROM is considered up to MAX_LOOKUP_BITS bits of interval.
+    On a tie the order is multiply-add-shift, thresholds, ROM.
     """
     if not staircases:
         raise ValueError("staircases must be one a channel, not none")
     lo, hi = min(s.lo for s in staircases), max(s.hi for s in staircases)
-    least, greatest = (-1 << (input_bits - 1), (1 << (input_bits - 1)) - 1) if input_signed else (0, (1 << input_bits) - 1)
+    least = -1 << (input_bits - 1) if input_signed else 0
+    greatest = least + (1 << input_bits) - 1
     if lo < least or hi > greatest:
         raise ValueError(f"intervals must lie within the input type [{least}, {greatest}], not [{lo}, {hi}]")
     forms: list[Form] = []
@@ -247,15 +253,13 @@ def realise(staircases: Sequence[Staircase], input_bits: int, input_signed: bool
         forms.append(thresholds)
     if hi - lo < 1 << MAX_LOOKUP_BITS:
         forms.append(lookup_form(staircases))
-    best = min(forms, key=lambda form: cost(form, input_bits, input_signed))
+    best = min(forms, key=lambda form: cost(form, input_bits))
     if not proves(best, staircases):
         raise InternalError(
-            Finding("requantizer-proved", f"requantizer of {len(staircases)} channels",
-                    f"{type(best).__name__} must equal its staircases on the whole interval, not differ",
-                    "report this model as a defect of hwflow")
-        )  # fmt: skip
+            Finding(
+                "requantizer-proved", f"requantizer of {len(staircases)} channels",
+                f"{type(best).__name__} must equal its staircases on the whole interval, not differ",
+                "report this model as a defect of hwflow",
+            )
+        )
     return best
-
-
-def _ceil_div(a: int, b: int) -> int:
-    return -(-a // b)

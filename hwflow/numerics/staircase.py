@@ -129,7 +129,7 @@ def quantizer_staircase(
 def real_value(
     q: int, scale: Fraction, zero_point: Fraction | int, functions: Iterable[Elementwise] = ()
 ) -> Fraction:
-    """The exact real number that reaches the quantizer for the integer ``q`` (to explain a float evaluator's result)."""
+    """The exact real number that reaches the quantizer for the integer ``q`` (explains a float evaluator's result)."""
     x = Fraction(scale) * (q - Fraction(zero_point))
     for function in functions:
         x = function(x)
