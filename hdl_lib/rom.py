@@ -1,0 +1,147 @@
+"""Read-only tables: where their words come from, and the synchronous memory that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from amaranth.hdl import ClockSignal, Instance, Module, Signal
+from amaranth.lib import memory, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+VERILOG = Path(__file__).parent / "verilog" / "hwflow_rom.v"
+"""The Verilog module a file-based :class:`Rom` instantiates; it must be read along with the emitted design."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The words of a read-only table: exactly one of ``words`` (written out) and ``file`` (in a ``$readmemh`` file).
+
+    ``words``: ``depth`` bit patterns in ``0 .. 2**width - 1``. ``file``: a path as the tool that reads the Verilog
+    sees it. ``width``: bits of a word, at least 1. ``depth``: words, at least 1.
+    """
+
+    words: Sequence[int] | None
+    file: str | None
+    width: int
+    depth: int
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise ValueError(f"Table width must be at least 1 bit, not {self.width}; leave out a table without bits")
+        if self.depth < 1:
+            raise ValueError(f"Table depth must be at least 1 word, not {self.depth}; leave out an empty table")
+        if (self.words is None) == (self.file is None):
+            given = "neither" if self.words is None else "both"
+            raise ValueError(f"Table must have exactly one of words and file, not {given}; pass None for the other one")
+        if self.words is not None:
+            if len(self.words) != self.depth:
+                raise ValueError(
+                    f"Table words must be {self.depth} (depth), not {len(self.words)}; "
+                    "pad with words that are never read"
+                )
+            for index, word in enumerate(self.words):
+                if not 0 <= word < 1 << self.width:
+                    raise ValueError(
+                        f"Table word {index} must be in 0..2**{self.width}-1, not {word}; "
+                        "mask a negative number to its two's complement"
+                    )
+
+    @classmethod
+    def of_words(cls, words: Sequence[int], width: int) -> Table:
+        """A table of these words."""
+        return cls(tuple(words), None, width, len(words))
+
+
+def readmemh_text(words: Sequence[int], width: int) -> str:
+    """The words as a ``$readmemh`` file: one a line, fixed number of hexadecimal digits, address 0 first."""
+    digits = -(-width // 4)
+    return "".join(f"{word:0{digits}x}\n" for word in words)
+
+
+class Rom(wiring.Component):
+    """A read-only memory with one synchronous read port.
+
+    Parameters
+    ----------
+    width: bits of a word, >= 1.
+    depth: number of words, >= 1.
+    init: the words (bit patterns), as an Amaranth memory: simulates in Python, for small tables.
+    file: path of a ``$readmemh`` file instead: an instance of Verilog module ``hwflow_rom`` (:data:`VERILOG`).
+    output_register: one more register behind the memory, for clock speed.
+
+    Members
+    -------
+    en: In(1). Read in this cycle.
+    addr: In. The word to read; values from ``depth`` on give an unspecified word.
+    data: Out(width).
+
+    Timing
+    ------
+    ``latency`` cycles from ``en`` and ``addr`` to ``data``: 1, or 2 with ``output_register``. One read a cycle.
+    ``data`` holds the word until the one of the next read arrives. Unspecified before the first
+    read. Reset has no effect.
+
+    Ordering
+    --------
+    Words arrive in the order of their reads.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        depth: int,
+        *,
+        init: Sequence[int] | None = None,
+        file: str | None = None,
+        output_register: bool = False,
+    ) -> None:
+        self._table = Table(init, file, width, depth)
+        self._output_register = output_register
+        # A port of no bits is not Verilog: a table of one word keeps an address bit that is not looked at.
+        self.address_width = max(1, ceil_log2(depth))
+        super().__init__({"en": In(1), "addr": In(self.address_width), "data": Out(width)})
+
+    @classmethod
+    def of_table(cls, table: Table, *, output_register: bool = False) -> Rom:
+        """The memory that holds ``table``."""
+        return cls(table.width, table.depth, init=table.words, file=table.file, output_register=output_register)
+
+    @property
+    def latency(self) -> int:
+        """Cycles from ``en`` to ``data``."""
+        return 2 if self._output_register else 1
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        table = self._table
+        # A single word is a register that never changes: synthesis makes a constant of it.
+        constant = table.words[0] if table.words is not None and table.depth == 1 else None
+        word = Signal(table.width, name="word", init=constant or 0, reset_less=True)
+        if table.file is not None:
+            m.submodules.table = Instance(
+                "hwflow_rom",
+                p_WIDTH=table.width,
+                p_DEPTH=table.depth,
+                p_ADDRESS_WIDTH=self.address_width,
+                p_FILE=table.file,
+                i_clk=ClockSignal("sync"),
+                i_en=self.en,
+                i_addr=self.addr,
+                o_data=word,
+            )
+        elif constant is not None:
+            m.d.sync += word.eq(constant)
+        else:
+            m.submodules.table = cells = memory.Memory(shape=table.width, depth=table.depth, init=list(table.words))
+            port = cells.read_port(domain="sync")
+            m.d.comb += [port.en.eq(self.en), port.addr.eq(self.addr), word.eq(port.data)]
+        if self._output_register:
+            registered = Signal(table.width, name="word_registered", reset_less=True)
+            m.d.sync += registered.eq(word)
+            m.d.comb += self.data.eq(registered)
+        else:
+            m.d.comb += self.data.eq(word)
+        return m

@@ -1,0 +1,26 @@
+// A table with a synchronous read port, loaded from a hex file when the design is elaborated.
+//
+// WIDTH          bits of a word
+// DEPTH          words
+// ADDRESS_WIDTH  bits of addr; DEPTH is at most 2**ADDRESS_WIDTH
+// FILE           path of a $readmemh file with DEPTH words, relative to where the simulator or synthesizer runs
+//
+// data shows memory[addr] in the cycle after one with en, and holds it until the cycle after the next one with en.
+module hwflow_rom #(
+    parameter WIDTH = 8,
+    parameter DEPTH = 2,
+    parameter ADDRESS_WIDTH = 1,
+    parameter FILE = "memory.mem"
+) (
+    input  wire                     clk,
+    input  wire                     en,
+    input  wire [ADDRESS_WIDTH-1:0] addr,
+    output reg  [WIDTH-1:0]         data
+);
+    reg [WIDTH-1:0] memory [0:DEPTH-1];
+
+    initial $readmemh(FILE, memory);
+
+    always @(posedge clk)
+        if (en) data <= memory[addr];
+endmodule
