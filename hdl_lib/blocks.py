@@ -1,0 +1,71 @@
+"""Channel blocks, loop counters and delayed control: the parts that cores with a static schedule have in common."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Const, Module, Shape, Signal, Value
+
+
+def block_count(channels: int, lanes: int) -> int:
+    """Beats a pixel: ``ceil(channels / lanes)``.
+
+    Raises ValueError unless both are at least 1.
+    """
+    if channels < 1:
+        raise ValueError(f"channels must be at least 1, not {channels}")
+    if lanes < 1:
+        raise ValueError(f"lanes must be at least 1, not {lanes}")
+    return -(-channels // lanes)
+
+
+def limits(shape: Shape) -> tuple[int, int]:
+    """Least and greatest value of an integer shape."""
+    if shape.signed:
+        return -(1 << (shape.width - 1)), (1 << (shape.width - 1)) - 1
+    return 0, (1 << shape.width) - 1
+
+
+def width_for(low: int, high: int) -> int:
+    """Least width of a two's complement number that holds ``low`` to ``high``."""
+    return max(low.bit_length() if low >= 0 else (-low - 1).bit_length(), high.bit_length()) + 1
+
+
+def loop(m: Module, name: str, count: int, advance: Value, *, start: int = 0) -> Value:
+    """A loop of ``count`` rounds that moves on in every cycle with ``advance``; returns "this is the last round".
+
+    The result is a register (a constant for one round), so that nested loops cost one AND each. ``start``: the round
+    it is in after reset, below ``count``.
+    """
+    if count == 1:
+        return Const(1)
+    left = Signal(range(count), name=f"{name}_left", init=count - 1 - start)
+    last = Signal(name=f"{name}_last", init=start == count - 1)
+    with m.If(advance):
+        with m.If(last):
+            m.d.sync += [left.eq(count - 1), last.eq(0)]
+        with m.Else():
+            m.d.sync += [left.eq(left - 1), last.eq(left == 1)]
+    return last
+
+
+def count_up(m: Module, name: str, count: int, advance: Value) -> Signal:
+    """A register that counts 0 to ``count - 1`` over and over, one up in every cycle with ``advance``."""
+    value = Signal(range(max(count, 2)), name=name)
+    if count & (count - 1):
+        wrap = Signal(name=f"{name}_wrap")  # the value is the greatest one
+        with m.If(advance):
+            m.d.sync += [value.eq(value + 1), wrap.eq(value == count - 2)]
+            with m.If(wrap):
+                m.d.sync += value.eq(0)
+    elif count > 1:
+        with m.If(advance):
+            m.d.sync += value.eq(value + 1)
+    return value
+
+
+def delayed(m: Module, name: str, value: Value, cycles: int) -> Value:
+    """``value`` as it was ``cycles`` cycles ago; 0 in the cycles after reset."""
+    for stage in range(1, cycles + 1):
+        register = Signal.like(value, name=f"{name}_{stage}", init=0)
+        m.d.sync += register.eq(value)
+        value = register
+    return value
