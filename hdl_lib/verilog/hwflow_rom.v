@@ -10,7 +10,7 @@ module hwflow_rom #(
     parameter WIDTH = 8,
     parameter DEPTH = 2,
     parameter ADDRESS_WIDTH = 1,
-    parameter FILE = "memory.mem"
+    parameter FILE = ""
 ) (
     input  wire                     clk,
     input  wire                     en,
@@ -19,7 +19,12 @@ module hwflow_rom #(
 );
     reg [WIDTH-1:0] memory [0:DEPTH-1];
 
-    initial $readmemh(FILE, memory);
+    // Without a file, as a tool sees this module before it is instantiated, the words are unknown.
+    generate
+        if (FILE != "") begin : load
+            initial $readmemh(FILE, memory);
+        end
+    endgenerate
 
     always @(posedge clk)
         if (en) data <= memory[addr];

@@ -1,0 +1,54 @@
+"""Sums with a register behind every adder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from amaranth.hdl import Module, Shape, Signal, ValueLike
+from amaranth.utils import ceil_log2
+
+
+@dataclass(frozen=True)
+class Term:
+    """A hardware value and the interval ``low .. high`` it is known to stay in."""
+
+    value: ValueLike
+    low: int
+    high: int
+
+
+def shape_of(low: int, high: int, limit: int | None = None) -> Shape:
+    """The narrowest shape that holds ``low .. high``, cut to ``limit`` bits (sums modulo ``2**limit``)."""
+    shape = Shape.cast(range(low, high + 1))
+    return shape if limit is None or shape.width <= limit else Shape(limit, shape.signed)
+
+
+def registered(m: Module, name: str, term: Term, limit: int | None = None) -> Term:
+    """``term`` one cycle later, in a register called ``name``. The register has no reset: it carries data only."""
+    register = Signal(shape_of(term.low, term.high, limit), name=name, reset_less=True)
+    m.d.sync += register.eq(term.value)
+    return Term(register, term.low, term.high)
+
+
+def tree_levels(terms: int) -> int:
+    """Register levels of :func:`adder_tree` over so many terms, which is its latency in cycles."""
+    return ceil_log2(terms)
+
+
+def adder_tree(m: Module, name: str, terms: Sequence[Term], limit: int | None = None) -> Term:
+    """The sum of ``terms`` after ``tree_levels(len(terms))`` cycles, one sum a cycle.
+
+    Exact, or with ``limit`` modulo ``2**limit``. Registers are called ``<name>_<level>_<index>``.
+    """
+    level = 0
+    while len(terms) > 1:
+        sums = []
+        for index in range(0, len(terms), 2):
+            pair = terms[index : index + 2]
+            total = pair[0].value if len(pair) == 1 else pair[0].value + pair[1].value
+            low, high = sum(term.low for term in pair), sum(term.high for term in pair)
+            sums.append(registered(m, f"{name}_{level}_{index // 2}", Term(total, low, high), limit))
+        terms = sums
+        level += 1
+    return terms[0]

@@ -1,0 +1,149 @@
+"""Products of an input and a weight with registers behind, as a multiplier block or as sums of partial products.
+
+The form "lut" takes the weight two bits at a time: such a digit selects 0, x, 2x or 3x (in the top digit of a signed
+weight 0, x, -2x or -x), which costs two 4-input tables a bit, and the selected rows are added in a tree with a register
+behind every adder. The multiples 3x and -x depend on the input alone, so all products of one input share them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Module, Mux, Shape, Value
+from amaranth.utils import ceil_log2
+
+from .adder_tree import Term, registered
+
+FORMS = ("dsp", "lut")
+DIGIT = 2  # bits of the weight a row of the form "lut" takes
+
+
+def interval(shape: Shape) -> tuple[int, int]:
+    """The least and the greatest value of ``shape``."""
+    if shape.signed:
+        return -(1 << shape.width - 1), (1 << shape.width - 1) - 1
+    return 0, (1 << shape.width) - 1
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An input with the multiples of it that :meth:`Multiplier.product` selects from."""
+
+    x: Value
+    triple: Value | None = None
+    negative: Value | None = None
+
+
+@dataclass(frozen=True)
+class Multiplier:
+    """How ``input_shape`` times ``weight_shape`` is built in the form "dsp" or "lut".
+
+    A product with an operand of a single bit is a selection in either form and takes no multiplier block.
+    """
+
+    input_shape: Shape
+    weight_shape: Shape
+    form: str
+
+    @property
+    def blocks(self) -> int:
+        """Products a synthesizer may put into multiplier blocks: 1 or 0 (operands up to 16 bits fit one block)."""
+        return int(self.form == "dsp" and not self._single_bit)
+
+    @property
+    def latency(self) -> int:
+        """Cycles from operands to product."""
+        return max(1, ceil_log2(len(self._digits))) if self._rows else 1
+
+    @property
+    def operand_latency(self) -> int:
+        """Cycles from an input to its :class:`Operand`: 1 where multiples are computed, else 0."""
+        return int(self._triple or self._negative)
+
+    @property
+    def _single_bit(self) -> bool:
+        return 1 in (self.input_shape.width, self.weight_shape.width)
+
+    @property
+    def _rows(self) -> bool:
+        return self.form == "lut" and not self._single_bit
+
+    @property
+    def _digits(self) -> list[tuple[int, int]]:
+        """First bit and end of every digit of the weight."""
+        width = self.weight_shape.width
+        return [(bit, min(bit + DIGIT, width)) for bit in range(0, width, DIGIT)]
+
+    @property
+    def _triple(self) -> bool:
+        """Whether some digit takes the value 3: one of two bits without a sign."""
+        full = self.weight_shape.width // DIGIT
+        whole_top_is_signed = self.weight_shape.signed and self.weight_shape.width % DIGIT == 0
+        return self._rows and full - int(whole_top_is_signed) > 0
+
+    @property
+    def _negative(self) -> bool:
+        return self._rows and self.weight_shape.signed
+
+    def operand(self, m: Module, name: str, x: Value) -> Operand:
+        """The operand for an input, ``operand_latency`` cycles later; its registers are called ``<name>...``."""
+        if not self.operand_latency:
+            return Operand(x)
+        low, high = interval(self.input_shape)
+        triple = negative = None
+        if self._triple:
+            triple = registered(m, f"{name}_triple", Term(x + x.shift_left(1), 3 * low, 3 * high)).value
+        if self._negative:
+            negative = registered(m, f"{name}_negative", Term(-x, -high, -low)).value
+        return Operand(registered(m, f"{name}_operand", Term(x, low, high)).value, triple, negative)
+
+    def product(self, m: Module, name: str, operand: Operand, weight: Value) -> Term:
+        """The product, ``latency`` cycles later; its registers are called ``<name>...``."""
+        width = self.weight_shape.width
+        if not self._rows:
+            return registered(m, name, Term(self._one_step(operand.x, weight), *self._bounds(0, width)))
+        # Each row is the input times the weight's bits first..end.
+        rows = [(first, end, self._row(operand, weight[first:end], end == width)) for first, end in self._digits]
+        level = 0
+        while len(rows) > 1 or level == 0:
+            sums = []
+            for index in range(0, len(rows), 2):
+                first, end, value = rows[index]
+                if index + 1 < len(rows):
+                    middle, end, upper = rows[index + 1]
+                    value = _shifted_sum(value, upper, middle - first)
+                full_name = name if len(rows) <= 2 else f"{name}_rows{level}_{index // 2}"
+                sums.append((first, end, registered(m, full_name, Term(value, *self._bounds(first, end))).value))
+            rows = sums
+            level += 1
+        return Term(rows[0][2], *self._bounds(0, width))
+
+    def _bounds(self, first: int, end: int) -> tuple[int, int]:
+        """Least and greatest product of an input and the weight's bits first..end taken as a number."""
+        part = Shape(end - first, self.weight_shape.signed and end == self.weight_shape.width)
+        products = [a * b for a in interval(self.input_shape) for b in interval(part)]
+        return min(products), max(products)
+
+    def _one_step(self, x: Value, weight: Value) -> Value:
+        for factor, bit, shape in ((x, weight, self.weight_shape), (weight, x, self.input_shape)):
+            if shape.width == 1:
+                return Mux(bit[0], -factor if shape.signed else factor, 0)
+        return x * weight
+
+    def _row(self, operand: Operand, digit: Value, top: bool) -> Value:
+        """The input times one digit."""
+        x, signed = operand.x, top and self.weight_shape.signed
+        if len(digit) == 1:
+            return Mux(digit[0], operand.negative if signed else x, 0)
+        if signed:
+            return Mux(
+                digit[1], Mux(digit[0], operand.negative, operand.negative.shift_left(1)), Mux(digit[0], x, 0)
+            )
+        return Mux(digit[1], Mux(digit[0], operand.triple, x.shift_left(1)), Mux(digit[0], x, 0))
+
+
+def _shifted_sum(low: Value, high: Value, distance: int) -> Value:
+    """``low + (high << distance)``, exactly. The low bits pass by the adder."""
+    upper = low.shift_right(distance) + high
+    total = Cat(low[:distance], upper)
+    return total.as_signed() if upper.shape().signed else total

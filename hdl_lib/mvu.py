@@ -1,0 +1,255 @@
+"""The matrix-vector unit: pe x simd multipliers, weights stationary in a table."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Mux, Shape, Signal
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .adder_tree import Term, adder_tree, tree_levels
+from .multiplier import FORMS, Multiplier
+from .output_queue import OutputQueue
+from .rom import Rom, Table
+
+MAXIMUM_WIDTH = 16  # bits of an input or a weight: a product of two fits every multiplier block there is
+
+
+class Mvu(wiring.Component):
+    """Multiplies input vectors with a constant matrix, ``pe`` rows and ``simd`` columns at a time.
+
+    A pixel is ``synapse_fold`` input beats of ``simd`` values, and gives ``neuron_fold`` output beats of ``pe``
+    values::
+
+        output beat nf, lane p = sum over sf, s of weight[nf * synapse_fold + sf][p][s] * input beat sf, lane s
+
+    Parameters
+    ----------
+    input_shape, weight_shape: integer shapes of 1 to 16 bits, signed or unsigned each.
+    accumulator_shape: integer shape of an output lane. The caller guarantees that it holds every result;
+        intermediate sums may leave it.
+    pe, simd, synapse_fold, neuron_fold: each at least 1.
+    weights: ``neuron_fold * synapse_fold`` words of ``pe * simd`` weights. The word at address
+        ``nf * synapse_fold + sf`` holds ``weight[..][p][s]`` in lane ``p * simd + s`` of ``weight_shape``'s width,
+        lane 0 in the least significant bits.
+    multiplier: "dsp" (the ``*`` operator between registers) or "lut" (sums of partial products, see
+        :mod:`hdl_lib.multiplier`).
+    depth: credits of the output queue, at least 1. ``latency // synapse_fold + 2`` or more sustain the full rate.
+
+    Members
+    -------
+    i: In(stream of ArrayLayout(input_shape, simd)).
+    o: Out(stream of ArrayLayout(accumulator_shape, pe)).
+
+    Timing
+    ------
+    One process; its steps of a pixel are (nf, sf), nf outermost. A step consumes an input beat iff nf == 0 (for nf > 0
+    the beats come from an internal buffer), and produces an output beat iff sf == synapse_fold - 1. Step n executes at
+    the first cycle t after step n - 1's with: ``i.valid`` if it consumes; if it produces output beat j,
+    t >= (handshake of output beat j - depth) + 1. Output beat j of a step at t shows ``o.valid`` at
+    max(t + latency, handshake of output beat j - 1, + 1).
+
+    Initiation interval: ``synapse_fold * neuron_fold`` cycles a pixel. Latency (:meth:`latency_of`): 2 cycles for
+    weights and input registers, 1 for the multiples of the input where "lut" needs them, the product's, one a level
+    of the adder tree, 1 for the accumulator if synapse_fold > 1, 1 for the output queue. Backpressure stops the issue
+    of steps only; what was issued runs on into the queue.
+
+    Ordering
+    --------
+    Pixels leave in the order they came, the beats of a pixel by rising nf.
+    """
+
+    def __init__(
+        self,
+        input_shape,
+        weight_shape,
+        accumulator_shape,
+        *,
+        pe: int,
+        simd: int,
+        synapse_fold: int,
+        neuron_fold: int,
+        weights: Table,
+        multiplier: str,
+        depth: int,
+    ) -> None:
+        self.input_shape = Shape.cast(input_shape)
+        self.weight_shape = Shape.cast(weight_shape)
+        self.accumulator_shape = Shape.cast(accumulator_shape)
+        self.pe = pe
+        self.simd = simd
+        self.synapse_fold = synapse_fold
+        self.neuron_fold = neuron_fold
+        self.weights = weights
+        self.depth = depth
+        self._check(multiplier)
+        self.multiplier = Multiplier(self.input_shape, self.weight_shape, multiplier)
+        super().__init__(
+            {
+                "i": In(stream.Signature(data.ArrayLayout(self.input_shape, simd))),
+                "o": Out(stream.Signature(data.ArrayLayout(self.accumulator_shape, pe))),
+            }
+        )
+
+    def _check(self, multiplier: str) -> None:
+        for name in ("pe", "simd", "synapse_fold", "neuron_fold", "depth"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"Mvu {name} must be at least 1, not {getattr(self, name)}")
+        for name in ("input_shape", "weight_shape"):
+            if not 1 <= getattr(self, name).width <= MAXIMUM_WIDTH:
+                raise ValueError(
+                    f"Mvu {name} must have 1 to {MAXIMUM_WIDTH} bits, not {getattr(self, name).width}; "
+                    "split wider operands into several products"
+                )
+        if self.accumulator_shape.width < 1:
+            raise ValueError("Mvu accumulator_shape must have at least 1 bit, not 0; leave out rows that are all zero")
+        if multiplier not in FORMS:
+            raise ValueError(f'Mvu multiplier must be "dsp" or "lut", not {multiplier!r}')
+        width = self.pe * self.simd * self.weight_shape.width
+        depth = self.neuron_fold * self.synapse_fold
+        if (self.weights.width, self.weights.depth) != (width, depth):
+            raise ValueError(
+                f"Mvu weights must be {depth} words (neuron_fold * synapse_fold) of {width} bits "
+                f"(pe * simd * weight bits), not {self.weights.depth} words of {self.weights.width} bits; "
+                "pack the table for this folding"
+            )
+
+    @staticmethod
+    def latency_of(*, input_shape, weight_shape, simd: int, synapse_fold: int, multiplier: str) -> int:
+        """Cycles from the step that produces to ``o.valid`` with an empty queue."""
+        form = Multiplier(Shape.cast(input_shape), Shape.cast(weight_shape), multiplier)
+        return 2 + form.operand_latency + form.latency + tree_levels(simd) + int(synapse_fold > 1) + 1
+
+    @property
+    def latency(self) -> int:
+        """As :meth:`latency_of`."""
+        return self.latency_of(
+            input_shape=self.input_shape,
+            weight_shape=self.weight_shape,
+            simd=self.simd,
+            synapse_fold=self.synapse_fold,
+            multiplier=self.multiplier.form,
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.queue = queue = OutputQueue(data.ArrayLayout(self.accumulator_shape, self.pe), self.depth)
+        wiring.connect(m, queue.o, wiring.flipped(self.o))
+
+        # Issue: which step is next, and whether it can be taken.
+        step = Signal()
+        consumes, produces, first, synapse = self._schedule(m, step)
+        room = Signal()
+        m.d.comb += [
+            room.eq(~produces | queue.available),
+            self.i.ready.eq(consumes & room),
+            step.eq((self.i.valid | ~consumes) & room),
+            queue.reserve.eq(step & produces),
+        ]
+
+        # Operands: the weights leave the table's output register in the same cycle the inputs leave theirs.
+        ahead = self.multiplier.operand_latency
+        m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
+        m.d.comb += [
+            rom.en.eq(self._delayed(m, "weight_read", step, ahead, reset=True)),
+            rom.addr.eq(self._delayed(m, "weight_address", self._address(m, step), ahead)),
+        ]
+        inputs = self._inputs(m, step, consumes, synapse)
+        operands = [self.multiplier.operand(m, f"input{s}", x) for s, x in enumerate(inputs)]
+
+        # Products and their sums.
+        sums = []
+        for p in range(self.pe):
+            products = []
+            for s, operand in enumerate(operands):
+                lane = rom.data.word_select(p * self.simd + s, self.weight_shape.width)
+                weight = Signal(self.weight_shape, name=f"weight{p}_{s}")
+                m.d.comb += weight.eq(lane)
+                products.append(self.multiplier.product(m, f"product{p}_{s}", operand, weight))
+            sums.append(adder_tree(m, f"sum{p}", products, self.accumulator_shape.width))
+        stages = 2 + ahead + self.multiplier.latency + tree_levels(self.simd)
+
+        # Accumulation.
+        results = sums
+        if self.synapse_fold > 1:
+            restart = self._delayed(m, "restart", first, stages)
+            update = self._delayed(m, "update", step, stages, reset=True)
+            results = [self._accumulator(m, f"accumulator{p}", term, restart, update) for p, term in enumerate(sums)]
+            stages += 1
+        m.d.comb += queue.push.eq(self._delayed(m, "push", step & produces, stages, reset=True))
+        for p, term in enumerate(results):
+            m.d.comb += queue.payload[p].eq(term.value)
+        return m
+
+    def _schedule(self, m: Module, step: Signal) -> tuple[Signal, Signal, Signal, Signal]:
+        """The next step: whether it consumes, whether it produces, whether its sf is 0; its sf. All registers."""
+        consumes = Signal(init=1)
+        produces = Signal(init=self.synapse_fold == 1)
+        first = Signal(init=1)
+        synapse = Signal(range(self.synapse_fold))
+        neuron = Signal(range(self.neuron_fold))
+        with m.If(step):
+            if self.synapse_fold > 1:
+                m.d.sync += [
+                    first.eq(produces),
+                    produces.eq(synapse == self.synapse_fold - 2),
+                    synapse.eq(Mux(produces, 0, synapse + 1)),
+                ]
+            if self.neuron_fold > 1:
+                with m.If(produces):
+                    last = neuron == self.neuron_fold - 1
+                    m.d.sync += [consumes.eq(last), neuron.eq(Mux(last, 0, neuron + 1))]
+        return consumes, produces, first, synapse
+
+    def _address(self, m: Module, step: Signal) -> Signal:
+        """The address of the next step's weights."""
+        words = self.weights.depth
+        weight = Signal(range(max(2, words)))
+        if words > 1:
+            with m.If(step):
+                m.d.sync += weight.eq(Mux(weight == words - 1, 0, weight + 1))
+        return weight
+
+    def _inputs(self, m: Module, step: Signal, consumes: Signal, synapse: Signal) -> list[Signal]:
+        """The lanes of the step's input beat, 2 cycles after the step."""
+        beat = data.ArrayLayout(self.input_shape, self.simd)
+        arrived = Signal(beat, reset_less=True)
+        used = Signal(beat, reset_less=True)
+        if self.neuron_fold > 1 and self.synapse_fold == 1:
+            # The register that receives the only beat of a pixel is the buffer.
+            with m.If(step & consumes):
+                m.d.sync += arrived.eq(self.i.payload)
+        else:
+            m.d.sync += arrived.eq(self.i.payload)
+        if self.neuron_fold > 1 and self.synapse_fold > 1:
+            # A beat that arrives at t is written at t + 1 and first read at t + synapse_fold or later, so that a read
+            # never meets the write of its own word, and the buffer is only overwritten a pixel later.
+            m.submodules.replay = replay = memory.Memory(shape=beat, depth=self.synapse_fold, init=[])
+            write, read = replay.write_port(), replay.read_port()
+            m.d.comb += [
+                write.en.eq(self._delayed(m, "replay_write", step & consumes, 1, reset=True)),
+                write.addr.eq(self._delayed(m, "replay_address", synapse, 1)),
+                write.data.eq(arrived),
+                read.en.eq(1),
+                read.addr.eq(synapse),
+            ]
+            fresh = self._delayed(m, "fresh", consumes, 1)
+            m.d.sync += used.eq(Mux(fresh, arrived.as_value(), read.data.as_value()))
+        else:
+            m.d.sync += used.eq(arrived)
+        return [used[s] for s in range(self.simd)]
+
+    def _accumulator(self, m: Module, name: str, term: Term, restart: Signal, update: Signal) -> Term:
+        """The running sum, one cycle later."""
+        accumulator = Signal(self.accumulator_shape, name=name, reset_less=True)
+        with m.If(update):
+            m.d.sync += accumulator.eq(Mux(restart, 0, accumulator) + term.value)
+        return Term(accumulator, 0, 0)
+
+    @staticmethod
+    def _delayed(m: Module, name: str, value, cycles: int, *, reset: bool = False) -> Signal:
+        """``value`` so many cycles later. ``reset``: zero after reset, for what says that something is there."""
+        for cycle in range(cycles):
+            register = Signal(value.shape(), name=f"{name}_{cycle + 1}", reset_less=not reset)
+            m.d.sync += register.eq(value)
+            value = register
+        return value

@@ -1,0 +1,270 @@
+# amaranth: UnusedElaboratable=no
+"""Mvu: exact products for every shape and folding, handshakes in the cycles its law says."""
+
+import random
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pytest
+from amaranth.hdl import Module, ResetInserter, Shape, Signal
+from amaranth.sim import Simulator
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hdl_lib.mvu import Mvu
+from hdl_lib.rom import Table
+from tests.hdl_lib.bench import STALLS, drive, pack, unpack
+
+
+def values(shape: Shape, count: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Numbers of ``shape``; half of them the extremes."""
+    low, high = (-(1 << shape.width - 1), (1 << shape.width - 1) - 1) if shape.signed else (0, (1 << shape.width) - 1)
+    uniform = rng.integers(low, high, count, endpoint=True)
+    return np.where(rng.random(count) < 0.5, uniform, rng.choice([low, high], count)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A matrix, its folding, and the pixels it is multiplied with."""
+
+    input_shape: Shape
+    weight_shape: Shape
+    pe: int = 2
+    simd: int = 2
+    synapse_fold: int = 2
+    neuron_fold: int = 2
+    multiplier: str = "dsp"
+    depth: int = 10
+    pixels: int = 4
+    seed: int = 0
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """[neuron fold, synapse fold, pe, simd]"""
+        count = (self.neuron_fold, self.synapse_fold, self.pe, self.simd)
+        return values(self.weight_shape, count, np.random.default_rng(self.seed))
+
+    @cached_property
+    def inputs(self) -> np.ndarray:
+        """[pixels, synapse fold, simd]"""
+        count = (self.pixels, self.synapse_fold, self.simd)
+        return values(self.input_shape, count, np.random.default_rng(self.seed + 1))
+
+    @cached_property
+    def outputs(self) -> np.ndarray:
+        """[pixels, neuron fold, pe] by an integer matrix product over whole rows and columns."""
+        rows, columns = self.neuron_fold * self.pe, self.synapse_fold * self.simd
+        matrix = self.weights.transpose(0, 2, 1, 3).reshape(rows, columns)
+        flat = self.inputs.reshape(self.pixels, columns) @ matrix.T
+        return flat.reshape(self.pixels, self.neuron_fold, self.pe)
+
+    @cached_property
+    def accumulator_shape(self) -> Shape:
+        """The narrowest shape of the results that do occur: intermediate sums may well leave it."""
+        low, high = int(self.outputs.min()), int(self.outputs.max())
+        return Shape.cast(range(min(low, 0), max(high, 1) + 1))
+
+    def build(self) -> Mvu:
+        width = self.weight_shape.width
+        words = [pack([int(w) for w in word.ravel()], width) for word in self.weights.reshape(-1, self.pe, self.simd)]
+        return Mvu(
+            self.input_shape,
+            self.weight_shape,
+            self.accumulator_shape,
+            pe=self.pe,
+            simd=self.simd,
+            synapse_fold=self.synapse_fold,
+            neuron_fold=self.neuron_fold,
+            weights=Table.of_words(words, self.pe * self.simd * width),
+            multiplier=self.multiplier,
+            depth=self.depth,
+        )
+
+    @property
+    def beats(self) -> list[int]:
+        return [pack([int(x) for x in beat], self.input_shape.width) for beat in self.inputs.reshape(-1, self.simd)]
+
+    def run(self, dut: Mvu | None = None, **how):
+        """The trace of all pixels through ``dut`` (a new one by default), with the right values."""
+        trace = drive(dut or self.build(), self.beats, self.pixels * self.neuron_fold, **how)
+        shape = self.accumulator_shape
+        got = [unpack(word, shape.width, self.pe, signed=shape.signed) for word in trace.beats]
+        assert got == self.outputs.reshape(-1, self.pe).tolist()
+        return trace
+
+
+shapes = st.builds(Shape, st.integers(1, 16), st.booleans())
+fold = st.integers(1, 4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    case=st.builds(
+        Case, shapes, shapes, st.integers(1, 3), st.integers(1, 5), fold, fold,
+        st.sampled_from(["dsp", "lut"]), st.integers(1, 12), st.integers(1, 4), st.integers(0, 1 << 30),
+    ),
+    stalls=st.sampled_from(STALLS),
+)  # fmt: skip
+def test_exact_for_every_shape_and_folding(case, stalls):
+    gap, stall = stalls
+    case.run(gap=gap, stall=stall, seed=case.seed)
+
+
+@pytest.mark.parametrize("multiplier", ["dsp", "lut"])
+@pytest.mark.parametrize("weight_signed", [False, True])
+@pytest.mark.parametrize("input_signed", [False, True])
+@pytest.mark.parametrize("width", [2, 3, 4, 5])
+def test_every_product(width, input_signed, weight_signed, multiplier):
+    """All pairs of operands of 2 to 5 bits: a lane for every weight, a pixel for every input."""
+    count = 1 << width
+    case = Case(Shape(width, input_signed), Shape(width, weight_signed), count, 1, 1, 1, multiplier, 16, count)
+    numbers = [unpack(pattern, width, 1, signed=signed)[0] for signed in (False, True) for pattern in range(count)]
+    by_sign = {False: np.array(numbers[:count]), True: np.array(numbers[count:])}
+    case.__dict__["weights"] = by_sign[weight_signed].reshape(1, 1, count, 1)
+    case.__dict__["inputs"] = by_sign[input_signed].reshape(count, 1, 1)
+    case.run()
+
+
+def law(latency: int, synapse_fold: int, neuron_fold: int, pixels: int, depth: int) -> tuple[list[int], list[int]]:
+    """Handshake cycles with an always willing source and sink: the issue-slot law of the contract, written out."""
+    taken, popped = [], []
+    t = -1
+    for _ in range(pixels):
+        for nf in range(neuron_fold):
+            for sf in range(synapse_fold):
+                t += 1
+                if sf == synapse_fold - 1:
+                    beat = len(popped)
+                    if beat >= depth:
+                        t = max(t, popped[beat - depth] + 1)
+                    popped.append(max(t + latency, popped[-1] + 1 if popped else 0))
+                if nf == 0:
+                    taken.append(t)
+    return taken, popped
+
+
+S8, U8, S4 = Shape(8, True), Shape(8, False), Shape(4, True)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 6, 12])
+@pytest.mark.parametrize("folds", [(1, 1), (1, 2), (2, 1), (1, 5), (5, 1), (2, 2), (3, 4), (4, 3)])
+def test_handshakes_follow_the_law(folds, depth):
+    synapse_fold, neuron_fold = folds
+    case = Case(U8, S8, 1, 3, synapse_fold, neuron_fold, "dsp", depth, pixels=8)
+    trace = case.run()
+    latency = 6 + (synapse_fold > 1)  # weights 2, product 1, tree 2, accumulator if any, queue 1
+    assert (trace.in_cycles, trace.out_cycles) == law(latency, synapse_fold, neuron_fold, 8, depth)
+
+
+@pytest.mark.parametrize(
+    ("input_shape", "weight_shape", "simd", "synapse_fold", "multiplier", "latency"),
+    [  # front 2, multiples, product, tree, accumulator, queue 1
+        (U8, S8, 1, 1, "dsp", 2 + 0 + 1 + 0 + 0 + 1),
+        (U8, S8, 5, 1, "dsp", 2 + 0 + 1 + 3 + 0 + 1),
+        (U8, S8, 4, 9, "dsp", 2 + 0 + 1 + 2 + 1 + 1),
+        (U8, S8, 4, 1, "lut", 2 + 1 + 2 + 2 + 0 + 1),
+        (U8, S4, 4, 3, "lut", 2 + 1 + 1 + 2 + 1 + 1),
+        (S4, Shape(2, True), 2, 1, "lut", 2 + 1 + 1 + 1 + 0 + 1),
+        (S4, Shape(16, False), 2, 1, "lut", 2 + 1 + 3 + 1 + 0 + 1),
+        (S4, Shape(1, True), 2, 2, "lut", 2 + 0 + 1 + 1 + 1 + 1),
+        (Shape(1, False), S8, 2, 2, "lut", 2 + 0 + 1 + 1 + 1 + 1),
+    ],
+)
+def test_latency(input_shape, weight_shape, simd, synapse_fold, multiplier, latency):
+    assert latency == Mvu.latency_of(
+        input_shape=input_shape,
+        weight_shape=weight_shape,
+        simd=simd,
+        synapse_fold=synapse_fold,
+        multiplier=multiplier,
+    )
+    case = Case(input_shape, weight_shape, 2, simd, synapse_fold, 2, multiplier, depth=16)
+    dut = case.build()
+    assert dut.latency == latency
+    trace = case.run(dut)
+    assert (trace.in_cycles, trace.out_cycles) == law(latency, synapse_fold, 2, case.pixels, 16)
+
+
+@pytest.mark.parametrize(("gap", "stall"), STALLS)
+@pytest.mark.parametrize("multiplier", ["dsp", "lut"])
+@pytest.mark.parametrize(("synapse_fold", "neuron_fold"), [(1, 1), (1, 3), (3, 1), (2, 2), (18, 2)])
+def test_gaps_and_stalls(synapse_fold, neuron_fold, multiplier, gap, stall):
+    """Two frames of three pixels each, back to back; (18, 2) has a buffer too deep for small memories."""
+    Case(U8, S4, 2, 2, synapse_fold, neuron_fold, multiplier, 4, pixels=6).run(gap=gap, stall=stall, seed=3)
+
+
+@pytest.mark.parametrize("after", range(1, 30, 4))
+@pytest.mark.parametrize(("synapse_fold", "neuron_fold"), [(1, 1), (1, 2), (3, 2)])
+def test_reset_in_mid_frame(synapse_fold, neuron_fold, after):
+    """After a reset in any state the core starts afresh: nothing of before comes out."""
+    case = Case(S8, S8, 2, 2, synapse_fold, neuron_fold, "lut", 5)
+    reset = Signal()
+    dut, m = case.build(), Module()
+    m.submodules.dut = ResetInserter(reset)(dut)
+    rng = random.Random(after)
+    got = []
+
+    async def bench(ctx):
+        ctx.set(dut.i.valid, 1)
+        for _ in range(after):
+            ctx.set(dut.i.payload.as_value(), rng.getrandbits(16))
+            ctx.set(dut.o.ready, rng.random() < 0.5)
+            await ctx.tick()
+        ctx.set(dut.i.valid, 0)
+        ctx.set(reset, 1)
+        await ctx.tick()
+        ctx.set(reset, 0)
+        ctx.set(dut.o.ready, 1)
+        waiting = case.beats
+        assert not ctx.get(dut.o.valid)
+        for _ in range(100):
+            ctx.set(dut.i.valid, bool(waiting))
+            if waiting:
+                ctx.set(dut.i.payload.as_value(), waiting[0])
+            _, _, taken, valid, payload = await ctx.tick().sample(dut.i.ready, dut.o.valid, dut.o.payload.as_value())
+            if taken:
+                waiting = waiting[1:]
+            if valid:
+                got.append(unpack(payload, case.accumulator_shape.width, 2, signed=case.accumulator_shape.signed))
+
+    simulator = Simulator(m)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    assert got == case.outputs.reshape(-1, 2).tolist()
+
+
+GOOD = dict(
+    input_shape=8, weight_shape=8, accumulator_shape=24, pe=2, simd=1, synapse_fold=2, neuron_fold=1,
+    weights=Table.of_words([0, 1], 16), multiplier="dsp", depth=2,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"pe": 0}, "Mvu pe must be at least 1, not 0"),
+        ({"depth": 0}, "Mvu depth must be at least 1, not 0"),
+        (
+            {"input_shape": 17},
+            "Mvu input_shape must have 1 to 16 bits, not 17; split wider operands into several products",
+        ),
+        (
+            {"accumulator_shape": 0},
+            "Mvu accumulator_shape must have at least 1 bit, not 0; leave out rows that are all zero",
+        ),
+        ({"multiplier": "soft"}, "Mvu multiplier must be \"dsp\" or \"lut\", not 'soft'"),
+        (
+            {"simd": 2},
+            "Mvu weights must be 2 words (neuron_fold * synapse_fold) of 32 bits (pe * simd * weight bits), "
+            "not 2 words of 16 bits; pack the table for this folding",
+        ),
+    ],
+)
+def test_messages(change, message):
+    arguments = {**GOOD, **change}
+    shapes_in_order = [arguments.pop(f"{name}_shape") for name in ("input", "weight", "accumulator")]
+    with pytest.raises(ValueError) as caught:
+        Mvu(*shapes_in_order, **arguments)
+    assert str(caught.value) == message
