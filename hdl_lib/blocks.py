@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module, Shape, Signal, Value
+from amaranth.hdl import Const, Module, Signal, Value
 
 
 def block_count(channels: int, lanes: int) -> int:
@@ -15,18 +15,6 @@ def block_count(channels: int, lanes: int) -> int:
     if lanes < 1:
         raise ValueError(f"lanes must be at least 1, not {lanes}")
     return -(-channels // lanes)
-
-
-def limits(shape: Shape) -> tuple[int, int]:
-    """Least and greatest value of an integer shape."""
-    if shape.signed:
-        return -(1 << (shape.width - 1)), (1 << (shape.width - 1)) - 1
-    return 0, (1 << shape.width) - 1
-
-
-def width_for(low: int, high: int) -> int:
-    """Least width of a two's complement number that holds ``low`` to ``high``."""
-    return max(low.bit_length() if low >= 0 else (-low - 1).bit_length(), high.bit_length()) + 1
 
 
 def loop(m: Module, name: str, count: int, advance: Value, *, start: int = 0) -> Value:

@@ -6,8 +6,10 @@ from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .blocks import block_count, count_up, delayed, limits, loop
+from .blocks import block_count, count_up, delayed, loop
+from .multiplier import interval
 from .output_queue import OutputQueue
+from .storage import check_depth
 from .window_geometry import WindowGeometry
 
 
@@ -78,12 +80,13 @@ class SlidingWindow(wiring.Component):
         self.lanes = lanes
         self.rows = rows
         self.depth = depth
+        check_depth(depth)
         if rows < self.geometry.minimum_rows:
             raise ValueError(
                 f"rows must be at least {self.geometry.minimum_rows}, not {rows}: "
                 "with fewer the window's rows are never in the buffer together"
             )
-        low, high = limits(self.shape)
+        low, high = interval(self.shape)
         if not low <= pad_value <= high:
             raise ValueError(f"pad_value must be in {low}..{high}, the range of {self.shape}, not {pad_value}")
         self.pad_value = pad_value

@@ -1,0 +1,210 @@
+"""Requantization as a multiplication, an addition and a shift."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
+
+from .adder_tree import Term, adder_tree, registered, shape_of, tree_levels
+from .multiplier import interval
+from .per_channel import PerChannel
+from .rom import Table
+
+PART = 17  # bits without a sign that a multiplier block of 18 by 18 bits with sign takes
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Bits ``first .. first + width - 1`` of an operand as a number."""
+
+    first: int
+    width: int
+    signed: bool
+
+    @property
+    def interval(self) -> tuple[int, int]:
+        return interval(Shape(self.width, self.signed))
+
+    def of(self, value: Value) -> Value:
+        bits = value[self.first : self.first + self.width]
+        return bits.as_signed() if self.signed else bits
+
+
+def _parts(shape: Shape) -> list[_Part]:
+    """An operand cut into numbers of at most 18 bits with sign or 17 without."""
+    parts, first = [], 0
+    while shape.width - first > PART + shape.signed:
+        parts.append(_Part(first, PART, False))
+        first += PART
+    return [*parts, _Part(first, shape.width - first, shape.signed)]
+
+
+class MultiplyAddShift(PerChannel):
+    """``y = clamp((multiplier * x + addend) >> shift, low, high)`` with a multiplier and an addend for each channel.
+
+    The shift is arithmetic (rounds down). Exact: nothing overflows for any input, multiplier and addend.
+
+    Parameters
+    ----------
+    input_shape, output_shape: of an element, integer shapes.
+    lanes, channels: elements a beat and elements a pixel; ``blocks = ceil(channels / lanes)`` beats a pixel.
+    multiplier_shape, addend_shape: of the parameters, integer shapes.
+    shift: bits, at least 0.
+    low, high: the results' limits, values of ``output_shape``.
+    parameters: a word for each block, or a single one for all. For each lane, lane 0 in the least significant bits: the
+        multiplier in the low bits, the addend above it. A single word given as a number becomes constants.
+    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+
+    Members
+    -------
+    i: In(stream). Elements of ``input_shape``.
+    o: Out(stream). Elements of ``output_shape``; lanes beyond ``channels`` follow the table's fields for them.
+
+    Timing
+    ------
+    One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
+    input, input again with the parameters, products, one for each level of the sum, limits, output queue. An operand
+    wider than a multiplier block takes is cut in parts, each product of two parts in a block of its own: see
+    :meth:`latency_of` and :meth:`multipliers_of`. Initiation interval 1 cycle a beat. Under backpressure no step
+    begins; those begun go on.
+
+    Ordering
+    --------
+    Beats leave in the order they came.
+    """
+
+    def __init__(
+        self,
+        input_shape: Shape,
+        output_shape: Shape,
+        *,
+        lanes: int,
+        channels: int,
+        multiplier_shape: Shape,
+        addend_shape: Shape,
+        shift: int,
+        low: int,
+        high: int,
+        parameters: Table,
+        depth: int,
+    ) -> None:
+        self.multiplier_shape = Shape.cast(multiplier_shape)
+        self.addend_shape = Shape.cast(addend_shape)
+        self.shift = shift
+        self.low = low
+        self.high = high
+        self.parameters = parameters
+        super().__init__(input_shape, output_shape, lanes=lanes, channels=channels, depth=depth)
+        if shift < 0:
+            raise ValueError(f"shift must be at least 0, not {shift}; multiply by a power of two instead")
+        least, greatest = interval(self.output_shape)
+        if not least <= low <= high <= greatest:
+            raise ValueError(
+                f"low and high must be in {least}..{greatest}, the range of {self.output_shape}, and in this order, "
+                f"not {low} and {high}"
+            )
+        for name, shape in (
+            ("input_shape", self.input_shape),
+            ("multiplier_shape", self.multiplier_shape),
+            ("addend_shape", self.addend_shape),
+        ):
+            if shape.width < 1:
+                raise ValueError(f"{name} must have at least 1 bit, not 0")
+        self._check_table(
+            parameters,
+            lanes * (self.multiplier_shape.width + self.addend_shape.width),
+            f"{lanes} lanes with a multiplier of {self.multiplier_shape.width} "
+            f"and an addend of {self.addend_shape.width}",
+        )
+
+    @staticmethod
+    def latency_of(input_shape: Shape, multiplier_shape: Shape) -> int:
+        """Cycles from a step to ``o.valid``: 6 if both operands fit a multiplier block (18 bits with sign, 17
+        without), 7 if one of them takes two, or both do."""
+        terms = 1 + len(MultiplyAddShift._sums(_parts(Shape.cast(input_shape)), _parts(Shape.cast(multiplier_shape))))
+        return 5 + tree_levels(terms)
+
+    @property
+    def latency(self) -> int:
+        """As :meth:`latency_of`."""
+        return self.latency_of(self.input_shape, self.multiplier_shape)
+
+    @staticmethod
+    def multipliers_of(input_shape: Shape, multiplier_shape: Shape) -> int:
+        """Multiplier blocks a lane: the products of two parts, but those with a part of a single bit need none."""
+        sizes = [sum(part.width > 1 for part in _parts(Shape.cast(s))) for s in (input_shape, multiplier_shape)]
+        return sizes[0] * sizes[1]
+
+    @staticmethod
+    def _sums(xs: list[_Part], multipliers: list[_Part]) -> list[list[tuple[_Part, _Part]]]:
+        """The products of all parts, gathered so that each gathering is a concatenation: bit ranges that follow each
+        other, all but the top one without sign."""
+        pairs = sorted(((x, c) for x in xs for c in multipliers), key=lambda pair: pair[0].first + pair[1].first)
+        gatherings: list[list[tuple[_Part, _Part]]] = []
+        for x, c in pairs:
+            for gathering in gatherings:
+                below_x, below_c = gathering[-1]
+                end = below_x.first + below_c.first + below_x.width + below_c.width
+                if not (below_x.signed or below_c.signed) and end <= x.first + c.first:
+                    gathering.append((x, c))
+                    break
+            else:
+                gatherings.append([(x, c)])
+        return gatherings
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        queue, step = self._issue(m)
+        xs, word = self._operands(m, step, self.parameters)
+        width = self.multiplier_shape.width + self.addend_shape.width
+        for lane, x in enumerate(xs):
+            fields = word.word_select(lane, width)
+            multiplier = Signal(self.multiplier_shape, name=f"multiplier_{lane}")
+            addend = Signal(self.addend_shape, name=f"addend_{lane}")
+            m.d.comb += Cat(multiplier, addend).eq(fields)
+            total = self._multiply_add(m, lane, x, multiplier, addend)
+            m.d.comb += queue.payload[lane].eq(self._shift_clamp(m, lane, total))
+        return m
+
+    def _multiply_add(self, m: Module, lane: int, x: Value, multiplier: Value, addend: Value) -> Term:
+        """``multiplier * x + addend`` in a register."""
+        corners = [a * b for a in interval(self.input_shape) for b in interval(self.multiplier_shape)]
+        addend_low, addend_high = interval(self.addend_shape)
+        low, high = min(corners) + addend_low, max(corners) + addend_high
+        shape = shape_of(low, high)
+        terms = [registered(m, f"addend_{lane}_1", Term(addend, addend_low, addend_high))]
+        for index, gathering in enumerate(self._sums(_parts(self.input_shape), _parts(self.multiplier_shape))):
+            base = gathering[0][0].first + gathering[0][1].first
+            bits: Value | None = None
+            signed = False
+            term_low = term_high = 0
+            for part, (x_part, c_part) in enumerate(gathering):
+                ends = [a * b for a in x_part.interval for b in c_part.interval]
+                first = x_part.first + c_part.first
+                term = Term(x_part.of(x) * c_part.of(multiplier), min(ends), max(ends))
+                product = registered(m, f"product_{lane}_{index}_{part}", term).value
+                # Unsigned below: fill the gap up to this product's first bit.
+                bits = product if bits is None else Cat(bits, Const(0, first - base - len(bits)), product)
+                signed = product.shape().signed
+                term_low, term_high = term_low + (min(ends) << first), term_high + (max(ends) << first)
+            bits = bits.as_signed() if signed else bits
+            terms.append(Term(bits.shift_left(base), term_low, term_high))
+        total = adder_tree(m, f"sum_{lane}", terms, shape.width).value[: shape.width]
+        return Term(total.as_signed() if shape.signed else total, low, high)
+
+    def _shift_clamp(self, m: Module, lane: int, total: Term) -> Value:
+        """The limited result: comparisons and low bits in registers, the choice behind them."""
+        shifted = total.value.shift_right(self.shift)
+        body = Signal(self.output_shape, name=f"body_{lane}", reset_less=True)
+        m.d.sync += body.eq(shifted)
+        result: Value = body
+        for name, limit, beyond, possible in (
+            ("below", self.low, shifted < self.low, total.low >> self.shift < self.low),
+            ("above", self.high, shifted > self.high, total.high >> self.shift > self.high),
+        ):
+            if possible:
+                flag = Signal(name=f"{name}_{lane}", reset_less=True)
+                m.d.sync += flag.eq(beyond)
+                result = Mux(flag, limit, result)
+        return result
