@@ -31,11 +31,11 @@ def stimulus(width, signed, channels, lanes, window, pixels, seed=0):
     blocks = -(-channels // lanes)
     low = -(1 << (width - 1)) if signed else 0
     # Mostly values near the least one, so that the maximum is not always at the top of the range.
+    bits = [width, max(1, width // 2)]
     inputs = [
-        [[low + rng.choice([rng.getrandbits(width), rng.getrandbits(max(1, width // 2))]) for _ in range(lanes * blocks)]
-         for _ in range(window)]
+        [[low + rng.getrandbits(rng.choice(bits)) for _ in range(lanes * blocks)] for _ in range(window)]
         for _ in range(pixels)
-    ]  # fmt: skip
+    ]
     outputs = [[max(pixel[c] for pixel in group) for c in range(lanes * blocks)] for group in inputs]
 
     def beats(values):

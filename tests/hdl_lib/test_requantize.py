@@ -53,7 +53,9 @@ class Bench:
             assert (trace.in_cycles, trace.out_cycles) == cycles(process)
 
 
-def multiply_add_shift(x_shape, y_shape, m_shape, b_shape, shift, low, high, lanes, channels, depth, words=None, seed=0):
+def multiply_add_shift(
+    x_shape, y_shape, m_shape, b_shape, shift, low, high, lanes, channels, depth, words=None, seed=0
+):
     """A core with random parameters, and its function."""
     rng = random.Random(seed)
     blocks = -(-channels // lanes)
@@ -237,7 +239,8 @@ LOOKUP_ARGUMENTS = dict(
          "shift must be at least 0, not -1; multiply by a power of two instead"),
         (MultiplyAddShift, MAS_ARGUMENTS | dict(low=-9),
          "low and high must be in -8..7, the range of signed(4), and in this order, not -9 and 7"),
-        (MultiplyAddShift, MAS_ARGUMENTS | dict(addend_shape=signed(0)), "addend_shape must have at least 1 bit, not 0"),
+        (MultiplyAddShift, MAS_ARGUMENTS | dict(addend_shape=unsigned(0)),
+         "addend_shape must have at least 1 bit, not 0"),
         (MultiplyAddShift, MAS_ARGUMENTS | dict(parameters=Table.of_words([0, 0], 29)),
          "the table's words must have 30 bits (2 lanes with a multiplier of 6 and an addend of 9), not 29"),
         (MultiplyAddShift, MAS_ARGUMENTS | dict(parameters=Table.of_words([0] * 3, 30)),
@@ -256,7 +259,8 @@ LOOKUP_ARGUMENTS = dict(
         (LookupRequantizer, LOOKUP_ARGUMENTS | dict(tables=[Table.of_words([0] * 4, n) for n in (4, 5)]),
          "the words of table 1 must have 4 bits as output_shape, not 5"),
         (LookupRequantizer, LOOKUP_ARGUMENTS | dict(channels=16, tables=[Table.of_words([0] * 9, 4)] * 2),
-         "the tables must have 8 blocks of a power of two words, not 9 words in all; only the last block may be shorter"),
+         "the tables must have 8 blocks of a power of two words, not 9 words in all; "
+         "only the last block may be shorter"),
     ],
 )  # fmt: skip
 def test_refused(core, arguments, message):
