@@ -224,7 +224,8 @@ class Mvu(wiring.Component):
             # A beat that arrives at t is written at t + 1 and first read at t + synapse_fold or later, so that a read
             # never meets the write of its own word, and the buffer is only overwritten a pixel later.
             m.submodules.replay = replay = memory.Memory(shape=beat, depth=self.synapse_fold, init=[])
-            write, read = replay.write_port(), replay.read_port()
+            write = replay.write_port()
+            read = replay.read_port()
             m.d.comb += [
                 write.en.eq(self._delayed(m, "replay_write", step & consumes, 1, reset=True)),
                 write.addr.eq(self._delayed(m, "replay_address", synapse, 1)),

