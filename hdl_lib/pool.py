@@ -96,10 +96,11 @@ class MaxPool(wiring.Component):
         beat = Signal(layout, reset_less=True)
         ring = [Signal(layout, name=f"maximum_{block}", reset_less=True) for block in range(self.blocks)]
         m.d.sync += beat.eq(self.i.payload)
+        first = delayed(m, "first", first, 1)
         with m.If(delayed(m, "step", step, 1)):
             for following, present in zip(ring[1:], ring, strict=False):
                 m.d.sync += following.eq(present)
-            self._maximum(m, ring[0], beat, ring[-1], delayed(m, "first", first, 1))
+            self._maximum(m, ring[0], beat, ring[-1], first)
         return ring[0].as_value(), 2
 
     def _in_memory(self, m: Module, step: Value, first: Value) -> tuple[Value, int]:

@@ -20,9 +20,9 @@ class LookupRequantizer(PerChannel):
     input_shape, output_shape: of an element, integer shapes.
     lanes, channels: elements a beat and elements a pixel; ``blocks = ceil(channels / lanes)`` beats a pixel.
     low: the least input there is.
-    tables: one for each lane, words of ``output_shape``'s width, all of the same depth. The result for input x in block k
-        is at address ``k * span + x - low``, ``span`` a power of two. The last block may end with the greatest input.
-        The result for an input beyond the table is unspecified.
+    tables: one for each lane, words of ``output_shape``'s width, all of the same depth. The result for input x in
+        block k is at address ``k * span + x - low``, ``span`` a power of two. The last block may end with the greatest
+        input. The result for an input beyond the table is unspecified.
     shared: the tables have one block, which serves all blocks.
     depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
 

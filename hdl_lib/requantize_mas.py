@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
 
 from .adder_tree import Term, adder_tree, registered, shape_of, tree_levels
 from .multiplier import interval
@@ -63,10 +63,11 @@ class MultiplyAddShift(PerChannel):
 
     Timing
     ------
-    One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages: input,
-    input again with the parameters, products, one for each level of the sum, limits, output queue. An operand wider than
-    a multiplier block takes is cut in parts, each product of two parts in a block of its own: see :meth:`latency_of` and
-    :meth:`multipliers_of`. Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun go on.
+    One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
+    input, input again with the parameters, products, one for each level of the sum, limits, output queue. An operand
+    wider than a multiplier block takes is cut in parts, each product of two parts in a block of its own: see
+    :meth:`latency_of` and :meth:`multipliers_of`. Initiation interval 1 cycle a beat. Under backpressure no step
+    begins; those begun go on.
 
     Ordering
     --------
@@ -181,11 +182,10 @@ class MultiplyAddShift(PerChannel):
             for part, (x_part, c_part) in enumerate(gathering):
                 ends = [a * b for a in x_part.interval for b in c_part.interval]
                 first = x_part.first + c_part.first
-                product = registered(
-                    m, f"product_{lane}_{index}_{part}", Term(x_part.of(x) * c_part.of(multiplier), min(ends), max(ends))
-                ).value
+                term = Term(x_part.of(x) * c_part.of(multiplier), min(ends), max(ends))
+                product = registered(m, f"product_{lane}_{index}_{part}", term).value
                 # Unsigned below: fill the gap up to this product's first bit.
-                bits = product if bits is None else Cat(bits, Signal(first - base - len(bits), name="gap"), product)
+                bits = product if bits is None else Cat(bits, Const(0, first - base - len(bits)), product)
                 signed = product.shape().signed
                 term_low, term_high = term_low + (min(ends) << first), term_high + (max(ends) << first)
             bits = bits.as_signed() if signed else bits

@@ -20,9 +20,9 @@ class Thresholds(PerChannel):
     input_shape, output_shape: of an element, integer shapes.
     lanes, channels: elements a beat and elements a pixel; ``blocks = ceil(channels / lanes)`` beats a pixel.
     base, levels: the least result and the number of thresholds a channel, at least 1.
-    parameters: a word for each block, or a single one for all. For each lane, lane 0 in the least significant bits, the
-        channel's ``levels`` thresholds in any order, each signed with ``input_shape.width + 1`` bits. The greatest value
-        of this width is a threshold that is never reached. A single word given as a number becomes constants.
+    parameters: a word for each block, or a single one for all. For each lane, lane 0 in the least significant bits,
+        the channel's ``levels`` thresholds in any order, each signed with ``input_shape.width + 1`` bits. The greatest
+        value of this width is a threshold that is never reached. A single word given as a number becomes constants.
     depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
 
     Members
@@ -32,9 +32,10 @@ class Thresholds(PerChannel):
 
     Timing
     ------
-    One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages: input,
-    input again with the thresholds, comparisons, counts of four comparisons, one for each level of the sum of these
-    counts, output queue. Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun go on.
+    One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
+    input, input again with the thresholds, comparisons, counts of four comparisons, one for each level of the sum of
+    these counts, output queue. Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun go
+    on.
 
     Ordering
     --------

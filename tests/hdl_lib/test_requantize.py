@@ -1,0 +1,269 @@
+"""The three requantizers against plain Python integers, and against the issue-slot law."""
+
+import random
+from bisect import bisect_right
+
+import pytest
+from amaranth.hdl import Shape, signed, unsigned
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hdl_lib.requantize_lookup import LookupRequantizer
+from hdl_lib.requantize_mas import MultiplyAddShift
+from hdl_lib.requantize_thresholds import Thresholds
+from hdl_lib.rom import Table
+from tests.hdl_lib.bench import STALLS, drive, pack
+from tests.hdl_lib.law import Process, cycles
+from tests.hdl_lib.protocol import after_reset, check_no_paths
+
+
+def limits(shape):
+    return (-(1 << (shape.width - 1)), (1 << (shape.width - 1)) - 1) if shape.signed else (0, (1 << shape.width) - 1)
+
+
+def sample(rng, shape):
+    """A value of the shape: often one near its ends or near 0."""
+    low, high = limits(shape)
+    near = rng.choice([low, high, 0, rng.randint(low, high)]) + rng.randint(-2, 2)
+    return min(max(near, low), high)
+
+
+class Bench:
+    """Pixels of random values (surplus lanes included) through a core, beats packed and expected values computed by
+    ``function(x, lane, block)``."""
+
+    def __init__(self, dut, function, *, pixels=12, seed=0, low=None, high=None):
+        rng = random.Random(seed)
+        self.dut = dut
+        self.beats, self.expected, self.channel_limit = [], [], []
+        for beat in range(pixels * dut.blocks):
+            block = beat % dut.blocks
+            xs = [sample(rng, dut.input_shape) for _ in range(dut.lanes)]
+            if low is not None:
+                xs = [min(max(x, low), high) for x in xs]
+            self.beats.append(pack(xs, dut.input_shape.width))
+            self.expected.append(pack([function(x, lane, block) for lane, x in enumerate(xs)], dut.output_shape.width))
+
+    def run(self, latency, gap=0.0, stall=0.0):
+        assert self.dut.latency == latency
+        trace = drive(self.dut, self.beats, len(self.beats), gap=gap, stall=stall)
+        assert trace.beats == self.expected
+        if not gap and not stall:
+            process = Process([(True, True)] * len(self.beats), self.dut.depth, latency)
+            assert (trace.in_cycles, trace.out_cycles) == cycles(process)
+
+
+def multiply_add_shift(
+    x_shape, y_shape, m_shape, b_shape, shift, low, high, lanes, channels, depth, words=None, seed=0
+):
+    """A core with random parameters, and its function."""
+    rng = random.Random(seed)
+    blocks = -(-channels // lanes)
+    words = words or blocks
+    fields = [[(sample(rng, m_shape), sample(rng, b_shape)) for _ in range(lanes)] for _ in range(words)]
+    width = m_shape.width + b_shape.width
+    table = [
+        sum((pack([m], m_shape.width) | pack([b], b_shape.width) << m_shape.width) << (lane * width)
+            for lane, (m, b) in enumerate(word))
+        for word in fields
+    ]  # fmt: skip
+    dut = MultiplyAddShift(
+        x_shape, y_shape, lanes=lanes, channels=channels, multiplier_shape=m_shape, addend_shape=b_shape, shift=shift,
+        low=low, high=high, parameters=Table.of_words(table, lanes * width), depth=depth,
+    )  # fmt: skip
+
+    def function(x, lane, block):
+        m, b = fields[block % words][lane]
+        return max(low, min(high, (m * x + b) >> shift))
+
+    return dut, function
+
+
+MAS = {  # name: (latency, arguments)
+    "int8": (6, (signed(18), signed(8), signed(18), signed(30), 20, -128, 127, 2, 5, 7)),
+    "int8 wide": (7, (signed(22), signed(8), signed(21), signed(40), 30, -128, 127, 1, 3, 8)),
+    "wide input": (7, (signed(25), unsigned(8), unsigned(17), signed(40), 33, 0, 255, 1, 2, 8)),
+    "wide multiplier": (7, (unsigned(17), unsigned(4), signed(26), signed(40), 38, 2, 13, 1, 1, 8)),
+    "unsigned": (6, (unsigned(8), unsigned(8), unsigned(9), unsigned(12), 9, 0, 255, 3, 3, 7)),
+    "unsigned 18": (7, (unsigned(18), unsigned(8), unsigned(17), unsigned(12), 27, 0, 255, 1, 1, 3)),
+    "unsigned wide": (7, (unsigned(20), unsigned(8), unsigned(20), unsigned(12), 31, 0, 255, 1, 1, 8)),
+    "no shift": (6, (signed(4), signed(12), signed(4), signed(3), 0, -2000, 2000, 1, 2, 7)),
+    "always clamped low": (6, (unsigned(3), unsigned(4), unsigned(3), unsigned(3), 4, 9, 12, 1, 2, 7)),
+    "shifted out": (6, (signed(4), signed(3), signed(4), signed(4), 30, -3, 3, 1, 2, 7)),
+    "shifted out, unsigned": (6, (unsigned(4), signed(3), unsigned(4), unsigned(4), 30, -3, 3, 1, 2, 7)),
+    "single bits": (6, (unsigned(1), signed(3), signed(1), signed(2), 0, -4, 3, 2, 3, 2)),
+    "one credit": (6, (signed(6), signed(4), signed(6), signed(8), 7, -8, 7, 2, 3, 1)),
+    "one word for all": (6, (signed(6), signed(4), signed(6), signed(8), 7, -7, 7, 2, 5, 7, 1)),
+    "three parts": (8, (signed(38), signed(8), signed(20), signed(50), 48, -128, 127, 1, 2, 9)),
+}
+
+
+@pytest.mark.parametrize("name", MAS)
+@pytest.mark.parametrize(("gap", "stall"), STALLS)
+def test_multiply_add_shift(name, gap, stall):
+    latency, arguments = MAS[name]
+    assert MultiplyAddShift.latency_of(arguments[0], arguments[2]) == latency
+    Bench(*multiply_add_shift(*arguments)).run(latency, gap, stall)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.data(), st.integers(0, 9))
+def test_multiply_add_shift_of_any_widths(draws, seed):
+    x_shape, y_shape, m_shape, b_shape = (
+        Shape(draws.draw(st.integers(1, width)), draws.draw(st.booleans())) for width in (36, 10, 36, 48)
+    )
+    low, high = sorted(draws.draw(st.integers(*limits(y_shape))) for _ in range(2))
+    lanes, channels = draws.draw(st.integers(1, 3)), draws.draw(st.integers(1, 5))
+    shift = draws.draw(st.integers(0, x_shape.width + m_shape.width + 2))
+    dut, function = multiply_add_shift(
+        x_shape, y_shape, m_shape, b_shape, shift, low, high, lanes, channels, 9, seed=seed
+    )
+    Bench(dut, function, seed=seed, pixels=8).run(dut.latency)
+
+
+def test_multiplier_blocks():
+    assert MultiplyAddShift.multipliers_of(signed(18), signed(18)) == 1
+    assert MultiplyAddShift.multipliers_of(unsigned(17), signed(18)) == 1
+    assert MultiplyAddShift.multipliers_of(signed(20), signed(18)) == 2
+    assert MultiplyAddShift.multipliers_of(signed(20), signed(20)) == 4
+    assert MultiplyAddShift.multipliers_of(unsigned(18), signed(18)) == 1  # the 18th bit alone is a selection
+    assert MultiplyAddShift.multipliers_of(signed(1), signed(18)) == 0
+
+
+def thresholds(x_shape, y_shape, base, levels, lanes, channels, depth, words=None, seed=0):
+    rng = random.Random(seed)
+    words = words or -(-channels // lanes)
+    low, high = limits(x_shape)
+    never = (1 << x_shape.width) - 1  # the greatest signed number of one bit more: out of reach but for unsigned inputs
+    pick = [[sorted(rng.choice([rng.randint(low, high), rng.randint(low, high), never]) for _ in range(levels))
+             for _ in range(lanes)] for _ in range(words)]  # fmt: skip
+    width = x_shape.width + 1
+    table = [pack([t for lane in word for t in lane], width) for word in pick]
+    dut = Thresholds(
+        x_shape, y_shape, lanes=lanes, channels=channels, base=base, levels=levels,
+        parameters=Table.of_words(table, lanes * levels * width), depth=depth,
+    )  # fmt: skip
+    return dut, lambda x, lane, block: base + bisect_right(pick[block % words][lane], x)
+
+
+THRESHOLDS = {  # name: (latency, arguments)
+    "one level": (5, (signed(12), unsigned(1), 0, 1, 2, 3, 6)),
+    "two bits": (5, (signed(9), signed(2), -2, 3, 1, 4, 6)),
+    "four levels": (5, (unsigned(6), unsigned(3), 3, 4, 1, 1, 6)),
+    "five levels": (6, (unsigned(6), unsigned(3), 1, 5, 1, 1, 3)),
+    "four bits": (7, (signed(16), signed(4), -8, 15, 3, 5, 8)),
+    "five bits": (8, (signed(8), unsigned(5), 0, 31, 1, 2, 9)),
+    "one word for all": (6, (signed(8), signed(4), -4, 8, 2, 5, 1, 1)),
+}
+
+
+@pytest.mark.parametrize("name", THRESHOLDS)
+@pytest.mark.parametrize(("gap", "stall"), STALLS)
+def test_thresholds(name, gap, stall):
+    latency, arguments = THRESHOLDS[name]
+    assert Thresholds.latency_of(arguments[3]) == latency
+    Bench(*thresholds(*arguments)).run(latency, gap, stall)
+
+
+def lookup(x_shape, y_shape, low, count, lanes, channels, depth, shared=False, cut=True, seed=0):
+    """``count`` inputs from ``low`` on; the last block of the tables ends with them if ``cut``."""
+    rng = random.Random(seed)
+    blocks = 1 if shared else -(-channels // lanes)
+    span = 1 << (count - 1).bit_length()
+    results = [[[sample(rng, y_shape) for _ in range(span)] for _ in range(blocks)] for _ in range(lanes)]
+    words = [[pack([y], y_shape.width) for block in lane for y in block] for lane in results]
+    words = [lane[: (blocks - 1) * span + count] if cut else lane for lane in words]
+    dut = LookupRequantizer(
+        x_shape, y_shape, lanes=lanes, channels=channels, low=low, depth=depth, shared=shared,
+        tables=[Table.of_words(lane, y_shape.width) for lane in words],
+    )  # fmt: skip
+    return dut, lambda x, lane, block: results[lane][block % blocks][x - low]
+
+
+LOOKUPS = {
+    "whole range": (signed(5), signed(8), -16, 32, 2, 3, 6),
+    "unsigned": (unsigned(4), unsigned(3), 0, 16, 1, 1, 6),
+    "part of the range": (signed(12), signed(8), -21, 37, 1, 3, 6),
+    "padded": (signed(12), signed(8), 900, 9, 3, 7, 2, False, False),
+    "shared": (signed(8), unsigned(6), -3, 19, 2, 5, 6, True),
+    "one input": (signed(8), unsigned(6), 5, 1, 2, 3, 1),
+    "one word": (signed(8), unsigned(6), 5, 1, 1, 1, 6),
+}
+
+
+@pytest.mark.parametrize("name", LOOKUPS)
+@pytest.mark.parametrize(("gap", "stall"), STALLS)
+def test_lookup(name, gap, stall):
+    arguments = LOOKUPS[name]
+    low, count = arguments[2:4]
+    Bench(*lookup(*arguments), low=low, high=low + count - 1).run(5, gap, stall)
+
+
+MAKERS = {
+    "mas": lambda: multiply_add_shift(signed(6), signed(4), signed(6), signed(8), 7, -8, 7, 2, 5, 7),
+    "thresholds": lambda: thresholds(signed(8), signed(4), -4, 8, 2, 5, 7),
+    "lookup": lambda: lookup(unsigned(4), unsigned(3), 0, 16, 2, 5, 6),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_reset_in_mid_frame(name):
+    for seed in range(3):
+        bench = Bench(*MAKERS[name](), pixels=6, seed=seed)
+        assert after_reset(bench.dut, bench.beats, len(bench.beats), seed=seed) == bench.expected
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_no_combinational_path(name):
+    check_no_paths(MAKERS[name]()[0])
+
+
+MAS_ARGUMENTS = dict(
+    input_shape=signed(8), output_shape=signed(4), lanes=2, channels=3, multiplier_shape=signed(6),
+    addend_shape=signed(9), shift=3, low=-8, high=7, parameters=Table.of_words([0, 0], 30), depth=2,
+)  # fmt: skip
+THRESHOLD_ARGUMENTS = dict(
+    input_shape=signed(8), output_shape=signed(4), lanes=1, channels=1, base=0, levels=3,
+    parameters=Table.of_words([0], 27), depth=2,
+)  # fmt: skip
+LOOKUP_ARGUMENTS = dict(
+    input_shape=signed(8), output_shape=signed(4), lanes=2, channels=3, low=0, tables=[Table.of_words([0] * 4, 4)] * 2,
+    depth=2,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("core", "arguments", "message"),
+    [
+        (MultiplyAddShift, MAS_ARGUMENTS | dict(shift=-1),
+         "shift must be at least 0, not -1; multiply by a power of two instead"),
+        (MultiplyAddShift, MAS_ARGUMENTS | dict(low=-9),
+         "low and high must be in -8..7, the range of signed(4), and in this order, not -9 and 7"),
+        (MultiplyAddShift, MAS_ARGUMENTS | dict(addend_shape=unsigned(0)),
+         "addend_shape must have at least 1 bit, not 0"),
+        (MultiplyAddShift, MAS_ARGUMENTS | dict(parameters=Table.of_words([0, 0], 29)),
+         "the table's words must have 30 bits (2 lanes with a multiplier of 6 and an addend of 9), not 29"),
+        (MultiplyAddShift, MAS_ARGUMENTS | dict(parameters=Table.of_words([0] * 3, 30)),
+         "the table must have 2 words (one for each beat of a pixel) or 1 (the same for all), not 3"),
+        (MultiplyAddShift, MAS_ARGUMENTS | dict(depth=0), "depth must be an integer of at least 1, not 0"),
+        (Thresholds, THRESHOLD_ARGUMENTS | dict(levels=0),
+         "levels must be at least 1, not 0; a constant needs no requantizer"),
+        (Thresholds, THRESHOLD_ARGUMENTS | dict(base=5),
+         "base and base + levels must be in -8..7, the range of signed(4), not 5 and 8"),
+        (Thresholds, THRESHOLD_ARGUMENTS | dict(parameters=Table.of_words([0], 24)),
+         "the table's words must have 27 bits (1 lanes with 3 thresholds of 9), not 24"),
+        (LookupRequantizer, LOOKUP_ARGUMENTS | dict(tables=[Table.of_words([0] * 4, 4)]),
+         "tables must be 2, one for each lane, not 1"),
+        (LookupRequantizer, LOOKUP_ARGUMENTS | dict(tables=[Table.of_words([0] * n, 4) for n in (4, 5)]),
+         "table 1 must have 4 words as table 0, not 5"),
+        (LookupRequantizer, LOOKUP_ARGUMENTS | dict(tables=[Table.of_words([0] * 4, n) for n in (4, 5)]),
+         "the words of table 1 must have 4 bits as output_shape, not 5"),
+        (LookupRequantizer, LOOKUP_ARGUMENTS | dict(channels=16, tables=[Table.of_words([0] * 9, 4)] * 2),
+         "the tables must have 8 blocks of a power of two words, not 9 words in all; "
+         "only the last block may be shorter"),
+    ],
+)  # fmt: skip
+def test_refused(core, arguments, message):
+    with pytest.raises(ValueError) as error:
+        core(**arguments)
+    assert str(error.value) == message
