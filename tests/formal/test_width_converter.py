@@ -44,7 +44,8 @@ class ConverterProof(wiring.Component):
         m.submodules.dut = dut = self.dut
         channels, lanes_in, lanes_out = dut.channels, dut.lanes_in, dut.lanes_out
         beats_in, beats_out = -(-channels // lanes_in), -(-channels // lanes_out)
-        most = dut.depth + 3 * beats_out
+        # Two stages hold a pixel each in parts, and two in the queue between them.
+        most = dut.depth + (4 if len(dut.stages) == 2 else 1) * beats_out
         output = Value.cast(dut.o.payload)
         lanes = Array([output[k * WIDTH : (k + 1) * WIDTH] for k in range(lanes_out)])
 
@@ -112,7 +113,9 @@ class ConverterProof(wiring.Component):
                 ~(dut.o.valid & (out_beat == beats_out - 1)) | (output[(lanes_out - surplus) * WIDTH :] == 0)
             )
         late = Signal(range(self.slack + 2))
-        with m.If((owed != 0) & complete & ~dut.o.valid):
+        # Between two stages a beat waits for its common multiple of elements: only whole pixels must come out by then.
+        due = complete if len(dut.stages) == 1 else (owed > beats_out - out_beat) | (in_beat == 0)
+        with m.If((owed != 0) & due & ~dut.o.valid):
             m.d.sync += late.eq(late + 1)
             m.d.comb += Assert(late < self.slack)
         with m.Else():
@@ -217,13 +220,13 @@ def test_up_and_down(channels, lanes_in, lanes_out, tmp_path):
     prove(ConverterProof(WidthConverter(WIDTH, channels, lanes_in, lanes_out)), tmp_path)
 
 
-@pytest.mark.parametrize(("channels", "lanes_in", "lanes_out"), [(5, 2, 3), (5, 3, 2)])
+@pytest.mark.parametrize(("channels", "lanes_in", "lanes_out"), [(4, 2, 3), (4, 3, 2)])
 def test_other_ratios_from_reset(channels, lanes_in, lanes_out, tmp_path):
     dut = WidthConverter(WIDTH, channels, lanes_in, lanes_out)
-    check_bounded(ConverterProof(dut, invariants=False, slack=3), tmp_path, depth=14)
+    check_bounded(ConverterProof(dut, invariants=False, slack=3), tmp_path, depth=12)
 
 
-@pytest.mark.parametrize(("channels", "lanes_in", "lanes_out"), [(5, 2, 4), (5, 4, 2), (5, 2, 3)])
+@pytest.mark.parametrize(("channels", "lanes_in", "lanes_out"), [(5, 2, 4), (5, 4, 2), (4, 2, 3)])
 def test_pixels_that_never_end_are_refuted(channels, lanes_in, lanes_out, tmp_path, monkeypatch):
     monkeypatch.setattr(width_converter._Converter, "_last", lambda self, m, step: Const(0))
     dut = WidthConverter(WIDTH, channels, lanes_in, lanes_out)
