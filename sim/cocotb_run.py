@@ -56,7 +56,7 @@ def run_job(job: CocotbJob, result: Path) -> tuple[float, float]:
     """
     if job.simulator not in ("icarus", "verilator"):
         raise ValueError(f"simulator must be icarus or verilator, not {job.simulator!r}")
-    suffix = wave_format(job.wave)
+    suffix = wave_format(job.wave, job.simulator)
     hashed = hashlib.sha256(repr((job.simulator, list(job.command), job.top, suffix)).encode())
     for source in job.sources:
         hashed.update(str(source).encode() + b"\0" + source.read_bytes())
@@ -96,7 +96,7 @@ def run_job(job: CocotbJob, result: Path) -> tuple[float, float]:
                 plan["plusargs"] = [f"+dumpfile_path={job.wave.absolute()}"]
                 environment["SIM_CMD_SUFFIX"] = f"-{suffix}"
         else:
-            _prepare_verilator(job, plan, environment, Path(scratch), suffix)
+            _prepare_verilator(job, plan, environment, Path(scratch))
         file = folder / "job.json"
         file.write_text(json.dumps(plan))
         if job.wave is not None:
@@ -118,19 +118,19 @@ def run_job(job: CocotbJob, result: Path) -> tuple[float, float]:
 
 
 def _prepare_verilator(
-    job: CocotbJob, plan: dict[str, object], environment: dict[str, str], scratch: Path, suffix: str | None
+    job: CocotbJob, plan: dict[str, object], environment: dict[str, str], scratch: Path
 ) -> None:
     """cocotb's runner calls `verilator` and `make`: give it a `verilator` that is ours, and a Python for the makefile."""
     shim = scratch / "verilator"
     shim.write_text(f'#!/bin/sh\nexec {shlex.join(job.command)} "$@"\n')
     shim.chmod(0o755)
     environment["PATH"] = os.pathsep.join([str(scratch), environment.get("PATH", "")])
-    switches = {"PYTHON3": sys.executable, "OPT_FAST": "-O1", "OPT_GLOBAL": "-O1", "OPT_SLOW": "-O0"}
+    switches = {"PYTHON3": sys.executable, "OPT_FAST": "-O1", "OPT_GLOBAL": "-O0", "OPT_SLOW": "-O0"}
     environment["MAKEFLAGS"] = " ".join(f"{k}={v}" for k, v in switches.items())
     if perl := shutil.which("perl"):
         environment["MAKEFLAGS"] += f" PERL={perl}"
     plan["sources"] = [str(_WAIVERS), *map(str, job.sources)]
-    plan["build_arguments"] = ["-Wno-fatal", "--no-timing", *(["--trace-fst"] if suffix == "fst" else [])]
+    plan["build_arguments"] = ["-Wno-fatal", "--no-timing"]
     if job.wave is not None:
         plan["run_arguments"] = ["--trace-file", str(job.wave.absolute())]
 

@@ -34,7 +34,7 @@ def main() -> int:
     parser.add_argument("--stall", type=float, default=0.0, metavar="P", help="probability of gaps and stalls, each cycle")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the gaps and stalls")
     parser.add_argument("--frames", type=int, metavar="N", help="only the first N frames")
-    parser.add_argument("--wave", type=Path, metavar="FILE", help="write a waveform (.vcd or .fst)")
+    parser.add_argument("--wave", type=Path, metavar="FILE", help="write a waveform (.vcd, Icarus also .fst)")
     options = parser.parse_args()
     try:
         from hwflow_testbench.cocotb_run import run_cocotb

@@ -105,18 +105,18 @@ def build(
     command: Sequence[str],
     environment: Mapping[str, str],
     folder: Path,
-    wave: str | None = None,
+    wave: bool = False,
     optimize: str = "-O1",
     jobs: int | None = None,
 ) -> Build:
     """Make (or find) the harness program of ``design`` under ``folder``.
 
-    ``command``: how Verilator is called (prefix and environment additions); ``wave``: None, "vcd" or "fst";
+    ``command``: how Verilator is called (prefix and environment additions); ``wave``: it can write a VCD;
     ``optimize``: the C++ compiler's level for the design's hot code. Raises :class:`SimulatorFailed` with the log's tail.
     """
     begin = time.monotonic()
     flags = ["--cc", "--prefix", _PREFIX, "--top-module", design.top, "-O3", "--no-timing", "-Wno-fatal"]
-    flags += [] if wave is None else ["--trace-structs", "--trace-fst" if wave == "fst" else "--trace"]
+    flags += ["--trace"] if wave else []
     header = pins_header(design)
     hashed = hashlib.sha256()
     ours = sorted(_HERE.iterdir())

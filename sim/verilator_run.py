@@ -37,7 +37,7 @@ def run_verilator(
     ``out``: the emitted directory; ``command``, ``environment``: how Verilator is called; ``build_folder``: where the
     compiled program is kept (default ``OUT/testbench/build/verilator``); ``stall``: probability that the sink is not
     ready in a cycle, and (unless ``gap`` is given) that the source pauses before a beat in a cycle; ``seed`` of both and
-    of the registers' initial values; ``wave``: write a waveform (.vcd or .fst; another program is built for it);
+    of the registers' initial values; ``wave``: write a waveform (.vcd; another program is built for it);
     ``watchdog``: cycles without a handshake after which the design counts as hung.
 
     Raises ManifestError, VectorError, :class:`SimulatorFailed`. A wrong design raises nothing: see the result.
@@ -46,10 +46,10 @@ def run_verilator(
     vectors.check(design)
     check_probability("stall", stall)
     check_probability("gap", stall if gap is None else gap)
-    suffix = wave_format(wave)
+    wave_format(wave, "verilator")
     folder = build_folder or design.directory / "testbench" / "build" / "verilator"
     built = build(
-        design, command=command, environment=environment or {}, folder=folder, wave=suffix, optimize=optimize, jobs=jobs
+        design, command=command, environment=environment or {}, folder=folder, wave=wave is not None, optimize=optimize, jobs=jobs
     )
     begin = time.monotonic()
     log = folder / "run.log"

@@ -190,3 +190,18 @@ def plus_data(frames: int = 4):
     """Logical vectors of `plus`: every kind of byte, the wrap 255 -> 0 included."""
     x = (np.arange(frames * 4).reshape(frames, 4, 1) * 37 + 255) % 256
     return {"x": x}, {"y": (x + 1) % 256}
+
+
+def wide_data(frames: int = 3):
+    """Logical vectors of `wide`. m1's first three lanes repeat s1, the others are constant."""
+    rng = np.random.default_rng(5)
+    a = rng.integers(0, 256, (frames, 3, 12))
+    b = rng.integers(0, 256, (frames, 2, 3))
+    d = np.concatenate([b, np.full((frames, 2, 1), 7), np.full((frames, 2, 1), 200)], axis=2)
+    return {"a": a, "b": b}, {"c": (a + 1 + np.arange(12)) % 256, "d": d}
+
+
+def narrow_data(frames: int = 3):
+    """Logical vectors of `narrow`: all of -16 .. 15 appear."""
+    x = (np.arange(frames * 12).reshape(frames, 3, 2, 2) * 5) % 32 - 16
+    return {"x": x}, {"y": -x - 1}
