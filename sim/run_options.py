@@ -12,7 +12,7 @@ def check_probability(name: str, value: float) -> None:
 
 
 def wave_format(wave: Path | None, simulator: str) -> str | None:
-    """ "vcd" or "fst" by the file's suffix; None without a file. Raises ValueError for what ``simulator`` does not write.
+    """ "vcd" or "fst" by the file's suffix; None without a file; ValueError for what ``simulator`` does not write.
 
     Verilator's FST writer needs the LZ4 library's headers, which few machines have: only VCD there.
     """

@@ -1,4 +1,4 @@
-"""The simulators, and one emitted copy of each handwritten design for a whole test module: what is built is built once."""
+"""The simulators, and one emitted copy of each handwritten design: what is built is built once."""
 
 import shutil
 

@@ -32,10 +32,14 @@ def test_verilog_that_does_not_compile_is_a_failure_of_the_simulator(verilator, 
     design, vectors, _ = plus
     out = copy_of(design)
     (out / "design.v").write_text((out / "design.v").read_text().replace("endmodule", "endmodul"))
-    with pytest.raises(SimulatorFailed, match=r"verilate the design: failed \(log: .*build.log\)\n.*design.v:") as caught:
+    with pytest.raises(
+        SimulatorFailed, match=r"verilate the design: failed \(log: .*build.log\)\n.*design.v:"
+    ) as caught:
         verilator(out, vectors)
     assert caught.value.log.is_file()
-    with pytest.raises(SimulatorFailed, match=r"build the design with cocotb on icarus: failed \(log: .*build.log\)\n.*syntax error"):
+    with pytest.raises(
+        SimulatorFailed, match=r"build the design with cocotb on icarus: failed \(log: .*build.log\)\n.*syntax error"
+    ):
         icarus(out, vectors)
 
 
@@ -53,7 +57,7 @@ def test_a_port_of_another_width_is_named(verilator, icarus, plus, copy_of):
 
 def test_a_weight_file_that_is_no_hex_is_a_failure_of_the_simulator(verilator, plus):
     design, vectors, set_weights = plus
-    set_weights("addend.mem", "zz\n")
+    set_weights("addend.mem", "gg\n")
     with pytest.raises(SimulatorFailed, match=r"run the Verilator harness: failed .*\n(.*\n)*.*addend.mem"):
         verilator(design, vectors)
 

@@ -26,7 +26,11 @@ def run(out, *options):
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONSAFEPATH")}
     return subprocess.run(
         [sys.executable, str(out / "testbench" / "run.py"), *options],
-        cwd=out.parent, env=environment, capture_output=True, text=True, check=False,
+        cwd=out.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 

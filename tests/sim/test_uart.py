@@ -55,9 +55,21 @@ def echo(tmp_path_factory):
 
     def run(send, expect, **options):
         return run_uart(
-            [folder / "top.v"], "top", rx="rx_pin", tx="tx_pin", clock="clk_pin", clock_ps=40_000, divisor=8,
-            reset="reset_n", reset_active=0, send=send, expect=expect, work_folder=folder / "work", run_folder=folder,
-            command=ICARUS.find().command, **options,
+            [folder / "top.v"],
+            "top",
+            rx="rx_pin",
+            tx="tx_pin",
+            clock="clk_pin",
+            clock_ps=40_000,
+            divisor=8,
+            reset="reset_n",
+            reset_active=0,
+            send=send,
+            expect=expect,
+            work_folder=folder / "work",
+            run_folder=folder,
+            command=ICARUS.find().command,
+            **options,
         )
 
     return run

@@ -1,4 +1,4 @@
-"""Both simulators on the handwritten designs: hand-computed timing is measured, every deliberate defect is found and named."""
+"""Both simulators on the handwritten designs: hand-computed timing is measured, every defect is found and named."""
 
 import numpy as np
 import pytest
@@ -9,20 +9,32 @@ from tests.sim import designs
 
 SIMULATORS = ["verilator", "icarus"]
 
-# defect number: (stall, what is found in full at stall 0, or the start of it); expected output of `plus` for element k of
-# all frames is (37 k + 256) mod 256 = 37 k mod 256.
+# defect number: (stall, the first complaint; `*` stands for anything); the right output of `plus` for element k of all
+# frames is (37 k + 256) mod 256 = 37 k mod 256.
 DEFECTS = {
-    1: (0.0, "m_axis: frame 2, beat 1, lane 0, element [1, 0] of 'y': must be 77, not 93 "  # 37 * 9 = 256 + 77; 77 ^ 16
-             "(1 elements wrong or missing in 1 of 4 frames)"),
+    1: (
+        0.0,
+        "m_axis: frame 2, beat 1, lane 0, element [1, 0] of 'y': must be 77, not 93 "  # 37 * 9 = 256 + 77; 77 ^ 16
+        "(1 elements wrong or missing in 1 of 4 frames)",
+    ),
     2: (0.5, "m_axis: frame 1, beat 2, cycle *: tvalid must stay 1 until tready, not fall to 0 [valid-dropped]"),
     3: (0.5, "m_axis: frame 1, beat 2, cycle *: tdata must not change until tready [data-changed]"),
     4: (0.0, "m_axis: frame 1, beat 2, cycle 12: tlast must be 0 in beat 2 of 4, not 1 [wrong-last]"),
-    5: (0.0, "hang: no handshake for 100 cycles (at cycle 117): "  # last handshake: input beat 11, cycle 17
-             "m_axis waits at frame 2, beat 1; s_axis waits at frame 3, beat 0"),
+    5: (
+        0.0,
+        "hang: no handshake for 100 cycles (at cycle 117): "  # last handshake: input beat 11, cycle 17
+        "m_axis waits at frame 2, beat 1; s_axis waits at frame 3, beat 0",
+    ),
     6: (0.0, "error output must stay 0, not 1 (since cycle 8)"),  # last beat of frame 0 leaves in cycle 6
-    7: (0.0, "m_axis: frame 4, beat 0, cycle 28: there must be no beat after the last frame's last [surplus] (63 in all)"),
-    10: (0.0, "hang: no handshake for 100 cycles (at cycle 117): "  # last handshake: output beat 8, cycle 17
-              "m_axis waits at frame 2, beat 1; s_axis waits at frame 2, beat 1"),
+    7: (
+        0.0,
+        "m_axis: frame 4, beat 0, cycle 28: there must be no beat after the last frame's last [surplus] (63 in all)",
+    ),
+    10: (
+        0.0,
+        "hang: no handshake for 100 cycles (at cycle 117): "  # last handshake: output beat 8, cycle 17
+        "m_axis waits at frame 2, beat 1; s_axis waits at frame 2, beat 1",
+    ),
     11: (0.0, "m_axis: frame 0, beat 0, cycle 0: tvalid must be 0 after reset, not 1 [valid-in-reset]"),
     12: (0.5, "m_axis: frame 1, beat 2, cycle *: tlast must not change until tready [last-changed]"),
 }
@@ -85,7 +97,10 @@ def test_what_happens_under_backpressure_only_is_not_seen_without(verilator, plu
 @pytest.mark.parametrize(
     ("defect", "expected"),
     [
-        (8, "m_axis: frame 1, beat 2, cycle 12: lane 0 of tdata must be of 0 and 1, not 1101111X [unknown]"),  # 37*6 = 222
+        (
+            8,
+            "m_axis: frame 1, beat 2, cycle 12: lane 0 of tdata must be of 0 and 1, not 1101111X [unknown]",
+        ),  # 37*6 = 222
         (9, "m_axis: frame 1, beat 2, cycle 12: tvalid must be 0 or 1, not X [unknown]"),
     ],
 )
