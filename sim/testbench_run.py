@@ -67,7 +67,8 @@ def main() -> int:
         print(complaint, file=sys.stderr)
     print(
         f"{'PASS' if result.ok else 'FAIL'}: {result.frames} frames, {result.mismatches} mismatches, "
-        f"{result.cycles} cycles, initiation interval {result.initiation_interval}, latency {result.latency} ({result.simulator})"
+        f"{result.cycles} cycles, initiation interval {result.initiation_interval}, "
+        f"latency {result.latency} ({result.simulator})"
     )
     return 0 if result.ok else 1
 

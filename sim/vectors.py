@@ -100,7 +100,7 @@ class Vectors:
         )
 
     def check(self, design: Design) -> None:
-        """Raise :class:`VectorError` unless there are vectors of at least one frame for exactly the design's streams."""
+        """Raise :class:`VectorError` unless there are vectors of one or more frames for the design's streams."""
         for streams, given in ((design.inputs, self.inputs), (design.outputs, self.expected)):
             want, have = [s.port for s in streams], sorted(given)
             if sorted(want) != have:
