@@ -1,0 +1,176 @@
+"""The emitted directory as the simulators see it: top module, ports, streams, predicted timing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import ManifestError
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One AXI4-Stream port of the design.
+
+    A frame is ``pixels`` pixels of ``channels`` channels, ``lanes`` channels a beat, channels fastest; the surplus lanes
+    of a pixel's last beat are padding. An element is ``width`` bits, extended to ``element_bytes`` bytes; ``tdata`` is
+    ``lanes * element_bytes`` bytes, lane 0 least significant. ``order[k]`` is the flat index in a frame's logical tensor
+    (``shape``) of stream element ``k = pixel * channels + channel``.
+    """
+
+    name: str
+    port: str
+    is_output: bool
+    pixels: int
+    channels: int
+    lanes: int
+    beats: int
+    width: int
+    signed: bool
+    element_bytes: int
+    shape: tuple[int, ...]
+    order: tuple[int, ...]
+
+    @property
+    def beats_per_pixel(self) -> int:
+        return -(-self.channels // self.lanes)
+
+    @property
+    def tdata_bytes(self) -> int:
+        return self.lanes * self.element_bytes
+
+    @property
+    def low(self) -> int:
+        """Least value an element can have."""
+        return -(1 << (self.width - 1)) if self.signed else 0
+
+    @property
+    def high(self) -> int:
+        """Greatest value an element can have."""
+        return (1 << (self.width - self.signed)) - 1
+
+    def real_lanes(self, beat: int) -> int:
+        """How many lanes of ``beat`` (of a frame) carry an element: always lanes 0 .. n-1."""
+        return min(self.lanes, self.channels - beat % self.beats_per_pixel * self.lanes)
+
+    @cached_property
+    def mask(self) -> NDArray[np.bool_]:
+        """bool[beats, lanes]: the lanes that carry an element."""
+        channel = np.arange(self.beats_per_pixel * self.lanes).reshape(self.beats_per_pixel, self.lanes)
+        return np.tile(channel < self.channels, (self.pixels, 1))
+
+    def index_of(self, beat: int, lane: int) -> tuple[int, ...]:
+        """Where the element of ``beat`` and ``lane`` sits in the frame's logical tensor."""
+        pixel, part = divmod(beat, self.beats_per_pixel)
+        flat = self.order[pixel * self.channels + part * self.lanes + lane]
+        return tuple(int(i) for i in np.unravel_index(flat, self.shape))
+
+
+@dataclass(frozen=True)
+class Design:
+    """An emitted directory. ``latency`` and ``initiation_interval`` are the manifest's predictions, in cycles."""
+
+    directory: Path
+    model: str
+    top: str
+    clock: str
+    reset: str
+    error: str | None
+    sources: tuple[Path, ...]
+    weights: tuple[Path, ...]
+    inputs: tuple[Stream, ...]
+    outputs: tuple[Stream, ...]
+    latency: int | None
+    initiation_interval: int | None
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        return self.inputs + self.outputs
+
+    def watchdog(self, stall: float) -> int:
+        """Cycles without any handshake after which a run counts as hung, if the caller gives none.
+
+        A healthy design shows a handshake at least every latency + initiation interval when source and sink are willing;
+        four times that, and more with gaps and stalls, leaves no doubt.
+        """
+        if self.latency is None or self.initiation_interval is None:
+            return 1_000_000
+        return int((1000 + 4 * (self.latency + self.initiation_interval)) / (1 - min(stall, 0.99)))
+
+
+def _get(table: Mapping[str, Any], key: str, kinds: type | tuple[type, ...], where: str) -> Any:
+    if key not in table:
+        raise ManifestError(f"{where}: '{key}' must be present, not missing")
+    value = table[key]
+    if not isinstance(value, kinds):
+        raise ManifestError(f"{where}: '{key}' must not be {value!r}")
+    return value
+
+
+def _stream(table: Mapping[str, Any], is_output: bool, where: str) -> Stream:
+    name = _get(table, "name", str, where)
+    where = f"{where}: stream '{name}'"
+    number = {key: _get(table, key, int, where) for key in ("pixels", "channels", "lanes", "beats", "element_bytes")}
+    for key, value in number.items():
+        if value < 1:
+            raise ManifestError(f"{where}: '{key}' must be at least 1, not {value}")
+    element = _get(table, "element", dict, where)
+    shape: Sequence[int] = _get(table, "shape", list, where)
+    order: Sequence[int] = _get(table, "order", list, where)
+    stream = Stream(
+        name, _get(table, "port", str, where), is_output, **number,
+        width=_get(element, "width", int, where), signed=_get(element, "signed", bool, where),
+        shape=tuple(shape), order=tuple(order),
+    )
+    if stream.beats != stream.pixels * stream.beats_per_pixel:
+        want = stream.pixels * stream.beats_per_pixel
+        raise ManifestError(f"{where}: 'beats' must be pixels * ceil(channels / lanes) = {want}, not {stream.beats}")
+    if not 1 <= stream.width <= 8 * stream.element_bytes or stream.element_bytes > 8:
+        raise ManifestError(f"{where}: an element of {stream.width} bits must fit 'element_bytes', not {stream.element_bytes}")
+    size = int(np.prod(stream.shape, dtype=np.int64))
+    if size != stream.pixels * stream.channels or sorted(stream.order) != list(range(size)):
+        raise ManifestError(f"{where}: 'order' must be a permutation of the {size} elements of 'shape', one a stream element")
+    return stream
+
+
+def load_design(directory: Path | str) -> Design:
+    """Read ``directory/manifest.json``. Raises :class:`ManifestError` naming the file and key that is wrong."""
+    directory = Path(directory).resolve()
+    path = directory / "manifest.json"
+    try:
+        table = json.loads(path.read_text())
+    except OSError as error:
+        raise ManifestError(f"{path}: must be a readable file ({error.strerror})") from None
+    except ValueError as error:
+        raise ManifestError(f"{path}: must be JSON ({error})") from None
+    where = str(path)
+    if not isinstance(table, dict) or table.get("format") != 1:
+        raise ManifestError(f"{where}: 'format' must be 1, not {table.get('format') if isinstance(table, dict) else table!r}")
+    timing = table.get("timing") or {}
+    design = Design(
+        directory=directory,
+        model=str(table.get("model", directory.name)),
+        top=_get(table, "top", str, where),
+        clock=_get(table, "clock", str, where),
+        reset=_get(table, "reset", str, where),
+        error=table.get("error"),
+        sources=tuple(directory / name for name in _get(table, "sources", list, where)),
+        weights=tuple(directory / name for name in _get(table, "weights", list, where)),
+        inputs=tuple(_stream(t, False, where) for t in _get(table, "inputs", list, where)),
+        outputs=tuple(_stream(t, True, where) for t in _get(table, "outputs", list, where)),
+        latency=timing.get("latency"),
+        initiation_interval=timing.get("initiation_interval"),
+    )
+    for file in (*design.sources, *design.weights):
+        if not file.is_file():
+            raise ManifestError(f"{file}: named in manifest.json, must be a file, not missing")
+    if not design.inputs or not design.outputs:
+        raise ManifestError(f"{where}: there must be at least one input and one output stream")
+    return design

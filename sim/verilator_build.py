@@ -1,0 +1,217 @@
+"""Build the bulk harness around an emitted design: Verilator's C++ plus ours, compiled here, one program.
+
+Verilator's own makefiles are not used: they need a `python` and a `make`, compile one file after the other and compile
+Verilator's run-time library again for every design. Here the library is compiled once into the user's cache folder, the
+rest in as few compiler calls as the size of the design suggests, at the same time. A program is kept under a hash of
+everything it depends on and reused while that is unchanged; weights are read at run time and need no build.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import SimulatorFailed, tail_of
+from .manifest import Design, Stream
+
+_HERE = Path(__file__).resolve().parent / "verilator"
+_SMALL = 300_000  # bytes of generated C++ below which one compiler call is fastest: each call parses the same headers
+_PREFIX = "Vdut"
+
+
+@dataclass(frozen=True)
+class Build:
+    """A harness program ready to run. ``seconds``: what building cost; ``reused``: it was there already."""
+
+    program: Path
+    seconds: float
+    reused: bool
+
+
+def pins_header(design: Design) -> str:
+    """The C++ header that tells the harness the names and widths of the model's ports."""
+    lines = [
+        f'#include "{_PREFIX}.h"',
+        f"typedef {_PREFIX} Model;",
+        f"static uint8_t* model_clock(Model& m) {{ return &m.{design.clock}; }}",
+        f"static uint8_t* model_reset(Model& m) {{ return &m.{design.reset}; }}",
+        f"static const uint8_t* model_error(Model& m) {{ (void)m; return {f'&m.{design.error}' if design.error else 'nullptr'}; }}",
+        "static std::vector<Pins> model_pins(Model& m) {",
+    ]
+    for s in design.streams:
+        words = (s.tdata_bytes + 3) // 4
+        size = 4 * words if words != 2 else 8
+        size = {1: 1, 2: 2}.get(s.tdata_bytes, size)
+        lines.append(
+            f'    static_assert(sizeof(m.{s.port}_tdata) == {size}, "{s.port}_tdata must be {8 * s.tdata_bytes} bits wide");'
+        )
+    lines.append("    return {")
+    lines += [f"        {_pins(s)}," for s in design.streams]
+    return "\n".join([*lines, "    };", "}", ""])
+
+
+def _pins(s: Stream) -> str:
+    flags = ", ".join(f"&m.{s.port}_{pin}" for pin in ("tvalid", "tready", "tlast"))
+    return f'{{"{s.port}", {str(s.is_output).lower()}, {s.tdata_bytes}, &m.{s.port}_tdata, {flags}}}'
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path:
+    """Where the compiled run-time library is kept: HWFLOW_CACHE, or `hwflow` in the user's cache folder."""
+    if environment.get("HWFLOW_CACHE"):
+        return Path(environment["HWFLOW_CACHE"])
+    base = environment.get("XDG_CACHE_HOME") or os.path.join(environment.get("HOME", os.path.expanduser("~")), ".cache")
+    return Path(base) / "hwflow"
+
+
+class _Builder:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: list[str], log_path: Path) -> None:
+        self.command = list(command)
+        self.environment = {**os.environ, **environment}
+        self.compiler = self.environment.get("CXX", "").split() or ["c++"]
+        self.log = log
+        self.log_path = log_path
+
+    def call(self, step: str, arguments: Sequence[str], cwd: Path) -> str:
+        try:
+            done = subprocess.run(
+                arguments, cwd=cwd, env=self.environment, text=True, errors="replace", check=False,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )
+        except OSError as error:
+            raise SimulatorFailed(step, self.log_path, f"    {arguments[0]}: {error.strerror}") from None
+        self.log.append(f"# {step}\n{' '.join(arguments)}\n{done.stdout}")
+        if done.returncode != 0:
+            errors = [line for line in done.stdout.splitlines() if "error" in line.lower()]
+            raise SimulatorFailed(step, self.log_path, tail_of("\n".join(errors[:12]) or done.stdout))
+        return done.stdout
+
+    def root(self) -> Path:
+        """Verilator's installation folder (its C++ sources are in ``include``)."""
+        return Path(self.call("ask Verilator for its folder", [*self.command, "--getenv", "VERILATOR_ROOT"], Path.cwd()).strip())
+
+
+def build(
+    design: Design,
+    *,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    wave: str | None = None,
+    optimize: str = "-O1",
+    jobs: int | None = None,
+) -> Build:
+    """Make (or find) the harness program of ``design`` under ``folder``.
+
+    ``command``: how Verilator is called (prefix and environment additions); ``wave``: None, "vcd" or "fst";
+    ``optimize``: the C++ compiler's level for the design's hot code. Raises :class:`SimulatorFailed` with the log's tail.
+    """
+    begin = time.monotonic()
+    flags = ["--cc", "--prefix", _PREFIX, "--top-module", design.top, "-O3", "--no-timing", "-Wno-fatal"]
+    flags += [] if wave is None else ["--trace-structs", "--trace-fst" if wave == "fst" else "--trace"]
+    header = pins_header(design)
+    hashed = hashlib.sha256()
+    ours = sorted(_HERE.iterdir())
+    for part in (*command, *sorted(map(str, environment.items())), *flags, optimize, header):
+        hashed.update(part.encode() + b"\0")
+    for file in (*design.sources, *ours):
+        hashed.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    target = folder / hashed.hexdigest()[:16]
+    if (target / "harness").is_file():
+        return Build(target / "harness", time.monotonic() - begin, True)
+
+    folder.mkdir(parents=True, exist_ok=True)
+    work = folder / f"{target.name}.{os.getpid()}"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    log: list[str] = []
+    log_path = folder / "build.log"
+    builder = _Builder(command, environment, log, log_path)
+    try:
+        (work / "hwflow_pins.h").write_text(header)
+        arguments = [*flags, "--Mdir", str(work), str(_HERE / "waivers.vlt"), *map(str, design.sources)]
+        builder.call("verilate the design", [*builder.command, *arguments], work)
+        _compile(builder, work, optimize, jobs or os.cpu_count() or 1)
+        for file in work.iterdir():
+            if file.name != "harness":
+                file.unlink()
+        with contextlib.suppress(OSError):  # someone else was faster: theirs is as good
+            work.rename(target)
+    finally:
+        log_path.write_text("\n".join(log))
+        shutil.rmtree(work, ignore_errors=True)
+    return Build(target / "harness", time.monotonic() - begin, False)
+
+
+def _compile(builder: _Builder, work: Path, optimize: str, jobs: int) -> None:
+    """Compile the generated C++, the harness and (if not cached) the run-time library; link ``work/harness``."""
+    root = builder.root()
+    makefiles = (work / f"{_PREFIX}_classes.mk").read_text() + (work / f"{_PREFIX}.mk").read_text()
+    defines = {"VM_COVERAGE": "0", "VM_SC": "0", "VM_TIMING": "0", "VM_TRACE_SAIF": "0", "VERILATOR": "1"}
+    defines |= dict(re.findall(r"^(VM_(?:TRACE\w*|TIMING|SC|COVERAGE)) *= *([01])$", makefiles, re.MULTILINE))
+    include = [f"-I{work}", f"-I{root / 'include'}", f"-I{root / 'include' / 'vltstd'}", *(f"-D{k}={v}" for k, v in defines.items())]
+    library = [name for group in re.findall(r"^VM_GLOBAL_(?:FAST|SLOW) \+= \\\n((?:\s+\w+ \\\n)*)", makefiles, re.MULTILINE)
+               for name in re.findall(r"\w+", group)]
+
+    generated = sorted(work.glob("*.cpp"))
+    slow = [f for f in generated if f.stem.endswith("__Slow")]
+    fast = [f for f in generated if f not in slow]
+    units: list[tuple[list[Path], str]] = []
+    if sum(f.stat().st_size for f in generated) < _SMALL:
+        units.append(([*generated, _HERE / "harness.cpp"], optimize))
+    else:
+        groups: list[list[Path]] = [[_HERE / "harness.cpp"], *([] for _ in range(jobs - 1))]
+        for file in sorted(fast, key=lambda f: -f.stat().st_size):
+            min(groups, key=lambda g: sum(f.stat().st_size for f in g)).append(file)
+        units += [(group, optimize) for group in groups if group]
+        units += [(slow, "-O0")] if slow else []
+
+    tasks: list[tuple[str, list[str]]] = []
+    objects = [work / f"unit{i}.o" for i in range(len(units))]
+    for (files, level), target in zip(units, objects, strict=True):
+        source = target.with_suffix(".cc")
+        source.write_text("".join(f'#include "{file}"\n' for file in files))
+        tasks.append((f"compile {source.name}", [*builder.compiler, level, "-w", *include, "-c", str(source), "-o", str(target)]))
+
+    kept = _library_folder(builder, root, defines)
+    moves: list[tuple[Path, Path]] = []
+    for name in library:
+        target = kept / f"{name}.o"
+        if not target.is_file():
+            fresh = target.with_suffix(f".{os.getpid()}.o")
+            moves.append((fresh, target))
+            source = root / "include" / f"{name}.cpp"
+            tasks.insert(0, (f"compile {name}.cpp", [*builder.compiler, "-O1", "-w", *include, "-c", str(source), "-o", str(fresh)]))
+        objects.append(target)
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(lambda task: builder.call(task[0], task[1], work), tasks))
+    for fresh, target in moves:
+        fresh.replace(target)
+    builder.call("link", [*builder.compiler, *map(str, objects), "-pthread", "-o", str(work / "harness")], work)
+
+
+def _library_folder(builder: _Builder, root: Path, defines: Mapping[str, str]) -> Path:
+    """Cache folder of the run-time library's objects for this Verilator, compiler and set of switches."""
+    compiler = builder.call("ask the C++ compiler for its version", [*builder.compiler, "--version"], Path.cwd())
+    hashed = hashlib.sha256(repr((compiler, str(root), sorted(defines.items()))).encode())
+    for name in ("verilated.h", "verilated.cpp", "verilated_types.h", "verilated_config.h"):
+        file = root / "include" / name
+        hashed.update(file.read_bytes() if file.is_file() else b"")
+    folder = cache_folder(builder.environment) / f"verilated-{hashed.hexdigest()[:16]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass
+    fallback = builder.log_path.parent / folder.name
+    fallback.mkdir(parents=True, exist_ok=True)
+    return fallback

@@ -1,0 +1,89 @@
+"""Run vectors through an emitted design with Verilator and our C++ bulk harness."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from .errors import SimulatorFailed, tail_of
+from .manifest import Design, load_design
+from .result import RunResult
+from .run_options import check_probability, wave_format
+from .vectors import Vectors, pack
+from .verilator_build import build
+
+
+def run_verilator(
+    out: Path | str | Design,
+    vectors: Vectors,
+    *,
+    command: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    build_folder: Path | None = None,
+    stall: float = 0.0,
+    gap: float | None = None,
+    seed: int = 0,
+    wave: Path | None = None,
+    watchdog: int | None = None,
+    optimize: str = "-O1",
+    jobs: int | None = None,
+) -> RunResult:
+    """Simulate all frames of ``vectors`` and return the verdict.
+
+    ``out``: the emitted directory; ``command``, ``environment``: how Verilator is called; ``build_folder``: where the
+    compiled program is kept (default ``OUT/testbench/build/verilator``); ``stall``: probability that the sink is not
+    ready in a cycle, and (unless ``gap`` is given) that the source pauses before a beat in a cycle; ``seed`` of both and
+    of the registers' initial values; ``wave``: write a waveform (.vcd or .fst; another program is built for it);
+    ``watchdog``: cycles without a handshake after which the design counts as hung.
+
+    Raises ManifestError, VectorError, :class:`SimulatorFailed`. A wrong design raises nothing: see the result.
+    """
+    design = out if isinstance(out, Design) else load_design(out)
+    vectors.check(design)
+    check_probability("stall", stall)
+    check_probability("gap", stall if gap is None else gap)
+    suffix = wave_format(wave)
+    folder = build_folder or design.directory / "testbench" / "build" / "verilator"
+    built = build(
+        design, command=command, environment=environment or {}, folder=folder, wave=suffix, optimize=optimize, jobs=jobs
+    )
+    begin = time.monotonic()
+    log = folder / "run.log"
+    with tempfile.TemporaryDirectory(prefix="hwflow-sim-") as scratch:
+        result = Path(scratch) / "result.json"
+        config = Path(scratch) / "config.txt"
+        lines = [
+            f"frames {vectors.frames}",
+            f"stall {stall!r}",
+            f"gap {stall if gap is None else gap!r}",
+            f"watchdog {watchdog or design.watchdog(max(stall, gap or 0.0))}",
+            f"result {result}",
+        ]
+        if wave is not None:
+            wave.absolute().parent.mkdir(parents=True, exist_ok=True)
+            lines.append(f"wave {wave.absolute()}")
+        for s in design.streams:
+            words = Path(scratch) / f"{s.port}.bin"
+            pack(s, vectors[s.port]).tofile(words)
+            lines.append(
+                f"stream {s.port} {s.beats} {s.channels} {s.lanes} {s.element_bytes} {int(s.signed)} {words}"
+            )
+        config.write_text("\n".join(lines) + "\n")
+        done = subprocess.run(
+            [str(built.program), str(config), str(seed)],
+            cwd=design.directory, env={**os.environ, **(environment or {})}, text=True, errors="replace", check=False,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+        log.write_text(done.stdout)
+        if done.returncode != 0 or not result.is_file():
+            raise SimulatorFailed(
+                "run the Verilator harness", log, tail_of(f"{done.stdout}\nexit status {done.returncode}")
+            )
+        return RunResult.load(
+            result, design, simulator="verilator", seed=seed, stall=stall,
+            build_seconds=built.seconds, run_seconds=time.monotonic() - begin,
+        )
