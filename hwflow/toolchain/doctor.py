@@ -14,8 +14,8 @@ from hwflow.toolchain.tool import Tool
 class ToolStatus:
     """One tool: ``good`` if the installation hwflow would use is there and new enough.
 
-    ``where``: "" if there is none, else the program's path or "wheel"; ``version``: "" if there is none or it tells none;
-    ``minimum``: "" if any will do; ``install``: what to type; ``problem``: "" if good, else what is wrong.
+    ``where``: "" if there is none, else the program's path or "wheel"; ``version``: "" if there is none or it tells
+    none; ``minimum``: "" if any will do; ``install``: what to type; ``problem``: "" if good, else what is wrong.
     """
 
     name: str

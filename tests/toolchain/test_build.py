@@ -48,7 +48,8 @@ def test_a_bitstream_comes_out(built):
     assert [line.split()[0] for line in lines] == ["synthesis:", "place_route:", "pack:"]
     assert list(result.seconds) == ["synthesis", "place_route", "pack"]
     assert {p.name for p in (out / "board").iterdir()} >= {
-        "synthesis.log", "place_route.log", "pack.log", "build.sh", "top.v", "top.json", "top.il", "top.pcf", "board.json",
+        "synthesis.log", "place_route.log", "pack.log", "build.sh",
+        "top.v", "top.json", "top.il", "top.pcf", "board.json",
     }
 
 
@@ -122,7 +123,8 @@ def test_a_folder_without_a_board_is_refused(tmp_path):
     with pytest.raises(UsageError) as error:
         build(tmp_path)
     assert str(error.value) == (
-        f"error: folder '{tmp_path}': the folder must hold board/board.json, not be made without a board [board-files]\n"
+        f"error: folder '{tmp_path}': the folder must hold board/board.json, not be made without a board "
+        "[board-files]\n"
         "  remedy: run 'hwflow synth' with '--board'"
     )
 

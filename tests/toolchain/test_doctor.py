@@ -30,7 +30,8 @@ def tool(*candidates) -> Tool:
 def test_every_tool_is_asked():
     statuses = doctor()
     assert [s.name for s in statuses] == [
-        "yosys", "verilator", "iverilog", "vvp", "make", "g++", "perl", "nextpnr-ecp5", "ecppack", "nextpnr-ice40", "icepack",
+        "yosys", "verilator", "iverilog", "vvp", "make", "g++", "perl",
+        "nextpnr-ecp5", "ecppack", "nextpnr-ice40", "icepack",
     ]
     assert all(s.install and s.purpose for s in statuses)
     wheels = {s.name: s for s in statuses if s.where == "wheel"}
@@ -45,7 +46,8 @@ def test_no_program_is_listed_twice():
 def test_the_first_that_is_new_enough_wins():
     present = tool(program("frob 1.9"), program("frob 1.10"), program("frob 3.0"))
     assert present.find().version == (1, 10)
-    assert doctor([present]) == [ToolStatus("frobnicate", "tests", True, "wheel", "1.10", "1.10", "pip install frob", "")]
+    good = ToolStatus("frobnicate", "tests", True, "wheel", "1.10", "1.10", "pip install frob", "")
+    assert doctor([present]) == [good]
 
 
 def test_a_missing_tool():
@@ -59,7 +61,8 @@ def test_a_missing_tool():
     statuses = doctor([tool(on_path("frobnicate-is-nowhere"))])
     assert statuses == [
         ToolStatus(
-            "frobnicate", "tests", False, "", "", "1.10", "pip install frob", "version must be 1.10 or newer, not: none was found"
+            "frobnicate", "tests", False, "", "", "1.10", "pip install frob",
+            "version must be 1.10 or newer, not: none was found",
         )
     ]
     assert table(statuses) == (
@@ -72,7 +75,8 @@ def test_a_missing_tool():
 def test_an_old_tool():
     [status] = doctor([tool(program("frob 1.9"))])
     assert not status.good and status.version == "1.9" and status.where == "wheel"
-    assert status.problem.startswith("version must be 1.10 or newer, not: ") and status.problem.endswith(" has version 1.9")
+    assert status.problem.startswith("version must be 1.10 or newer, not: ")
+    assert status.problem.endswith(" has version 1.9")
     assert table([status]).startswith("too old  frobnicate     1.9 (wheel)                  tests\n")
 
 
