@@ -6,7 +6,7 @@ from typing import Any
 
 from .board import Board, ClockInput, Part, Uart
 
-_SOURCE = "Lattice FPGA-DS-02012, ECP5 family data sheet, table 1.1; LUTs and flip-flops exactly as nextpnr-ecp5 counts them"
+_SOURCE = "Lattice FPGA-DS-02012, ECP5 family data sheet, table 1.1; LUTs and flip-flops as nextpnr-ecp5 counts them"
 
 
 def _board(size: str, lut: int, bram: int, dsp: int, source: str = _SOURCE) -> Board:

@@ -36,8 +36,8 @@ class BytesToBeats(wiring.Component):
 
     Timing
     ------
-    ``i.ready`` is high exactly when ``o.valid`` is low (a register). The n-th byte of a beat accepted at cycle t shows the
-    beat at t + 1; so a beat takes n + 1 cycles at least.
+    ``i.ready`` is high exactly when ``o.valid`` is low (a register). The n-th byte of a beat accepted at cycle t
+    shows the beat at t + 1; so a beat takes n + 1 cycles at least.
 
     Ordering
     --------
@@ -65,11 +65,10 @@ class BytesToBeats(wiring.Component):
             self.o.payload.data.eq(word),
             self.o.payload.last.eq(final),
         ]
-        with m.If(full):
-            with m.If(self.o.ready):
-                m.d.sync += [full.eq(0), beat.eq(beat + 1)]
-                with m.If(final):
-                    m.d.sync += beat.eq(0)
+        with m.If(full), m.If(self.o.ready):
+            m.d.sync += [full.eq(0), beat.eq(beat + 1)]
+            with m.If(final):
+                m.d.sync += beat.eq(0)
         with m.Elif(self.i.valid):
             # shifting in from the top leaves the first byte lowest once all are there
             m.d.sync += [word.eq((word >> 8) | (self.i.payload << (8 * (self.bytes_per_beat - 1)))), held.eq(held + 1)]
@@ -109,9 +108,8 @@ class BeatsToBytes(wiring.Component):
         word = Signal(8 * self.bytes_per_beat)
         left = Signal(range(self.bytes_per_beat + 1))
         m.d.comb += [self.i.ready.eq(left == 0), self.o.valid.eq(left != 0), self.o.payload.eq(word[:8])]
-        with m.If(left == 0):
-            with m.If(self.i.valid):
-                m.d.sync += [word.eq(self.i.payload.data), left.eq(self.bytes_per_beat)]
+        with m.If(left == 0), m.If(self.i.valid):
+            m.d.sync += [word.eq(self.i.payload.data), left.eq(self.bytes_per_beat)]
         with m.Elif(self.o.ready):
             m.d.sync += [word.eq(word >> 8), left.eq(left - 1)]
         return m

@@ -56,14 +56,15 @@ class Ecp5PllSettings:
 def find_ecp5_pll(input_hz: int | Fraction, target_hz: int | Fraction) -> Ecp5PllSettings:
     """Settings with the highest reachable output not above ``target_hz`` (exhaustive over all dividers).
 
-    Among equals: the primary output before the secondary, the faster phase detector (less jitter), the VCO nearest to the
-    middle of its range. Raises :class:`ValueError` when input or target is out of the part's range.
+    Among equals: the primary output before the secondary, the faster phase detector (less jitter), the VCO nearest
+    to the middle of its range. Raises :class:`ValueError` when input or target is out of the part's range.
     """
     input_hz, target_hz = Fraction(input_hz), Fraction(target_hz)
     for name, value, (low, high) in (("input", input_hz, INPUT_HZ), ("target", target_hz, OUTPUT_HZ)):
         if not low <= value <= high:
             raise ValueError(
-                f"{name} frequency of an ECP5 PLL must be {low / 1e6:g} to {high / 1e6:g} MHz, not {float(value) / 1e6:g} MHz"
+                f"{name} frequency of an ECP5 PLL must be {low / 1e6:g} to {high / 1e6:g} MHz, "
+                f"not {float(value) / 1e6:g} MHz"
             )
     best: tuple[tuple[Fraction, bool, Fraction, Fraction], Ecp5PllSettings] | None = None
     middle = Fraction(sum(VCO_HZ), 2)

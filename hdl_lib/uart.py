@@ -1,4 +1,4 @@
-"""Serial port cores: bytes from and to an asynchronous line, 8 data bits, no parity, 1 stop bit, least significant first."""
+"""Serial port cores: bytes from and to an asynchronous line (8 data bits, lowest first, no parity, 1 stop bit)."""
 
 from __future__ import annotations
 
@@ -144,8 +144,8 @@ class UartTx(wiring.Component):
 
     Timing
     ------
-    A byte accepted at cycle t: start bit in cycles t + 1 to t + divisor, data bits and the stop bit after it, ``i.ready``
-    again at t + 10 * divisor. So bytes offered without gap follow each other without gap, 10 * divisor cycles a byte.
+    A byte accepted at cycle t: start bit in cycles t + 1 to t + divisor, data bits and the stop bit after it,
+    ``i.ready`` again at t + 10 * divisor. So bytes offered without gap follow each other without gap.
     """
 
     def __init__(self, divisor: int):
@@ -159,9 +159,8 @@ class UartTx(wiring.Component):
         left = Signal(range(11))  # bits not yet through
         shift = Signal(9, init=0x1FF)  # the bit on the line is bit 0; ones follow: stop bit and idle line
         m.d.comb += [self.i.ready.eq(left == 0), self.tx.eq(shift[0])]
-        with m.If(left == 0):
-            with m.If(self.i.valid):
-                m.d.sync += [shift.eq(self.i.payload << 1), left.eq(10), timer.eq(self.divisor - 1)]
+        with m.If(left == 0), m.If(self.i.valid):
+            m.d.sync += [shift.eq(self.i.payload << 1), left.eq(10), timer.eq(self.divisor - 1)]
         with m.Elif(timer != 0):
             m.d.sync += timer.eq(timer - 1)
         with m.Else():

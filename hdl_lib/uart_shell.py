@@ -14,20 +14,21 @@ from .uart import UartRx, UartTx
 class UartShell(wiring.Component):
     """Feeds a core frame by frame from a serial line and sends its output back.
 
-    There is no framing on the line: a frame is ``input_bytes_per_beat * input_beats`` bytes, its answer the bytes of the
-    core's output frame, in the order of the streams.
+    There is no framing on the line: a frame is ``input_bytes_per_beat * input_beats`` bytes, its answer the bytes of
+    the core's output frame, in the order of the streams.
 
     What the host must respect: the line has no flow control, so **at most** ``frames_in_flight`` **frames may be under
     way** (sent wholly or in part, and not yet answered wholly). Then nothing is lost however long the core stalls, for
     the receive buffer holds them all. If ``frames_in_flight`` is 0 (a frame is larger than the buffer) one frame may be
-    under way, and nothing is lost as long as the core accepts a frame's bytes, on the average over any ``receive_bytes``
-    of them, as fast as the line brings them (``10 * divisor`` cycles a byte).
+    under way, and nothing is lost as long as the core accepts a frame's bytes, on the average over any
+    ``receive_bytes`` of them, as fast as the line brings them (``10 * divisor`` cycles a byte).
 
-    Damage gives silence, never a wrong answer: when a byte has a framing error, when the buffer overflows, when the core
-    reports an error, or when the line is idle for ``idle_timeout`` cycles inside a frame, the shell resynchronises. It
-    resets the core and its own buffers (all frames under way are lost, an answer that was being sent ends after the
-    current byte) and holds them in reset until the line has been idle for ``idle_timeout`` cycles. A host that misses
-    bytes of an answer waits that long (and at least until it receives no more), throws away what it got, and sends again.
+    Damage gives silence, never a wrong answer: when a byte has a framing error, when the buffer overflows, when the
+    core reports an error, or when the line is idle for ``idle_timeout`` cycles inside a frame, the shell
+    resynchronises. It resets the core and its own buffers (all frames under way are lost, an answer that was being sent
+    ends after the current byte) and holds them in reset until the line has been idle for ``idle_timeout`` cycles. A
+    host that misses bytes of an answer waits that long (and at least until it receives no more), throws away what it
+    got, and sends again.
 
     Parameters
     ----------
@@ -164,9 +165,8 @@ class UartShell(wiring.Component):
         m.d.comb += damaged.eq(
             receiver.framing_error | receiver.overflow | overflow | self.core_error | (timeout & (received != 0))
         )
-        with m.If(reset):
-            with m.If(timeout | ~started):
-                m.d.sync += reset.eq(0)
+        with m.If(reset), m.If(timeout | ~started):
+            m.d.sync += reset.eq(0)
         with m.Elif(damaged):
             m.d.sync += reset.eq(1)
         return m

@@ -1,7 +1,7 @@
 """The board's top: clock, reset, serial shell, and around them the emitted design as it is (``design.v``).
 
 The design comes in as an instance of the Verilog module ``hwflow_top``, so a bitstream is made of the very file that is
-simulated. :func:`write_board` leaves in ``OUT/board/`` everything a toolchain needs, and ``board.json`` says what is what.
+simulated. :func:`write_board` leaves in ``OUT/board/`` everything a toolchain needs; ``board.json`` says what is what.
 """
 
 from __future__ import annotations
@@ -63,17 +63,23 @@ def plan_clock(board: Board, target_mhz: float | None = None) -> ClockPlan:
     target = Fraction(board.clock_mhz if target_mhz is None else target_mhz) * 1_000_000
     if target == board.clock.hz:
         return ClockPlan(target, None)
-    find = {"ecp5": find_ecp5_pll, "ice40": find_ice40_pll}[board.part.family]
+    settings: Ecp5PllSettings | Ice40PllSettings
     try:
-        settings = find(board.clock.hz, target)
+        if board.part.family == "ecp5":
+            settings = find_ecp5_pll(board.clock.hz, target)
+        else:
+            settings = find_ice40_pll(board.clock.hz, target)
     except ValueError as error:
         raise UsageError(
-            Finding("clock-reachable", f"board '{board.name}'", str(error), f"choose another clock, such as {board.clock_mhz:g} MHz")
+            Finding(
+                "clock-reachable", f"board '{board.name}'", str(error),
+                f"choose another clock, such as {board.clock_mhz:g} MHz",
+            )
         ) from error
     return ClockPlan(settings.output_hz, settings)
 
 
-class BoardTop(Elaboratable):
+class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
     """Clock input, PLL, reset, :class:`UartShell` and ``hwflow_top``.
 
     ``shell`` (with ``divisor``, ``frames_in_flight``, ``idle_timeout``) and ``clock`` tell what a host must know.

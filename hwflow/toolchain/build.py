@@ -1,7 +1,7 @@
 """From ``OUT/`` with ``OUT/board/board.json`` to a netlist or a bitstream, step by step, with a log of each.
 
-Everything runs in ``OUT`` with relative paths, so that ``$readmemh("weights/...")`` resolves as it does in simulation and
-the folder can be moved; ``OUT/board/build.sh`` repeats it.
+Everything runs in ``OUT`` with relative paths, so that ``$readmemh("weights/...")`` resolves as it does in simulation
+and the folder can be moved; ``OUT/board/build.sh`` repeats it.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class BuildResult:
     ``resources`` (``lut``, ``ff``, ``dsp``, ``bram``) are of the whole board's top: after place and route nextpnr's
     counts (``lut``: ECP5 TRELLIS_COMB, that is look-up tables including carry and distributed RAM; iCE40 logic cells),
     before that those of the netlist (:data:`hwflow.toolchain.yosys.CELLS`). ``design_resources`` are the netlist's for
-    the design (``hwflow_top``) alone. ``fmax_mhz`` is the design clock's, ``available`` the part's as nextpnr counts it;
-    both null (None, {}) before place and route. ``timing_met`` is None then too. ``seconds`` has an entry a step run:
+    the design (``hwflow_top``) alone. ``fmax_mhz`` is the design clock's, ``available`` the part's as nextpnr counts
+    it; None and {} before place and route. ``timing_met`` is None then too. ``seconds`` has an entry a step run:
     ``synthesis``, ``place_route``, ``pack``. Paths are absolute.
     """
 
@@ -69,7 +69,9 @@ class BuildResult:
     bitstream: Path | None
 
 
-def build(out: Path, until: Literal["netlist", "bitstream"] = "bitstream", progress: Progress | None = None) -> BuildResult:
+def build(
+    out: Path, until: Literal["netlist", "bitstream"] = "bitstream", progress: Progress | None = None
+) -> BuildResult:
     """Synthesize and, unless ``until`` is "netlist", place, route and pack what ``write_board`` left in ``out/board``.
 
     ``progress`` is called with one line as each step starts. Raises :class:`ToolError` when a tool is missing or fails
@@ -97,7 +99,10 @@ def build(out: Path, until: Literal["netlist", "bitstream"] = "bitstream", progr
         run(found[tool.name], arguments, out, log, step=f"{key} ({tool.name})", remedy=remedy)
         seconds[key] = time.monotonic() - start
 
-    step("synthesis", yosys.YOSYS, ["-s", "board/synthesis.ys"], "read the log; report a defect of hwflow if the design is to blame")
+    step(
+        "synthesis", yosys.YOSYS, ["-s", "board/synthesis.ys"],
+        "read the log; report a defect of hwflow if the design is to blame",
+    )
     design_resources = yosys.read_statistics(out / STATISTICS, part["family"], board["design_top"])
     resources = yosys.read_statistics(out / STATISTICS, part["family"], board["top"])
     clocks: tuple[ClockResult, ...] = ()
@@ -138,7 +143,8 @@ def write_top_verilog(out: Path) -> Path:
     out = out.resolve()
     board = _description(out)
     script = "; ".join(yosys.top_verilog_script(board["rtlil"], TOP_VERILOG).splitlines())
-    run(yosys.YOSYS.find(), ["-p", script], out, out / "board" / "top_verilog.log", step="board top (yosys)", remedy="read the log")
+    log = out / "board" / "top_verilog.log"
+    run(yosys.YOSYS.find(), ["-p", script], out, log, step="board top (yosys)", remedy="read the log")
     return out / TOP_VERILOG
 
 

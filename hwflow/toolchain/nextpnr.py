@@ -75,7 +75,9 @@ def arguments(part: Mapping[str, str], *, netlist: str, constraints: str, placed
                 "correct the board's file",
             )
         )
-    common = [option, "--package", part["package"], "--json", netlist, "--report", report, "--timing-allow-fail", "--seed", "1"]
+    common = [
+        option, "--package", part["package"], "--json", netlist, "--report", report, "--timing-allow-fail", "--seed", "1",
+    ]
     if part["family"] == "ecp5":
         return [*common, "--speed", part["speed_grade"], "--lpf", constraints, "--textcfg", placed]
     return [*common, "--pcf", constraints, "--asc", placed]
@@ -85,7 +87,8 @@ def read_report(path: Path, family: str) -> tuple[tuple[ClockResult, ...], dict[
     """Clocks, resources used, resources the part has (as nextpnr counts them), from ``--report``'s JSON."""
     report: dict[str, Any] = json.loads(path.read_text())
     clocks = tuple(
-        ClockResult(name, float(entry["constraint"]), float(entry["achieved"])) for name, entry in sorted(report["fmax"].items())
+        ClockResult(name, float(entry["constraint"]), float(entry["achieved"]))
+        for name, entry in sorted(report["fmax"].items())
     )
     utilization = report["utilization"]
     names = {k: n for k, n in UTILIZATION[family].items() if n in utilization}

@@ -50,7 +50,13 @@ CELLS: Mapping[str, Mapping[str, Mapping[str, int]]] = {
 def top_verilog_script(rtlil: str, verilog: str) -> str:
     """Yosys commands: the board's top, without the design, as Verilog for simulators."""
     return "\n".join(
-        (f"read_rtlil {rtlil}", "proc -nomux -norom", "memory_collect", f"write_verilog -noattr -norename {verilog}", "")
+        (
+            f"read_rtlil {rtlil}",
+            "proc -nomux -norom",
+            "memory_collect",
+            f"write_verilog -noattr -norename {verilog}",
+            "",
+        )
     )
 
 

@@ -62,7 +62,8 @@ def test_another_clock():
     with pytest.raises(UsageError) as error:
         plan_clock(ulx3s, 401)
     assert str(error.value) == (
-        "error: board 'ulx3s_85f': target frequency of an ECP5 PLL must be 3.125 to 400 MHz, not 401 MHz [clock-reachable]\n"
+        "error: board 'ulx3s_85f': target frequency of an ECP5 PLL must be 3.125 to 400 MHz, not 401 MHz "
+        "[clock-reachable]\n"
         "  remedy: choose another clock, such as 100 MHz"
     )
 
@@ -81,18 +82,21 @@ def test_a_baud_rate_out_of_reach_is_refused(tmp_path):
     with pytest.raises(UsageError) as error:
         write_board(emit(tmp_path / "out"), find_board("ulx3s_85f"), 3.125)
     assert str(error.value) == (
-        "error: board 'ulx3s_85f': baud rate must be at most a 4th of the clock (3125000 Hz), not 1000000 [baud-reachable]\n"
+        "error: board 'ulx3s_85f': baud rate must be at most a 4th of the clock (3125000 Hz), not 1000000 "
+        "[baud-reachable]\n"
         "  remedy: choose another clock for the design"
     )
 
 
 def test_one_stream_each_way():
-    manifest = {"model": "two", "inputs": [stream("x", "s_axis", lanes=3, element_bytes=2)], "outputs": [stream("y", "m_axis")]}
+    source = stream("x", "s_axis", lanes=3, element_bytes=2)
+    manifest = {"model": "two", "inputs": [source], "outputs": [stream("y", "m_axis")]}
     assert frame_ports(manifest) == (FramePort(6, 4), FramePort(1, 4))
     manifest["outputs"] = [stream("y", "m0_axis"), stream("z", "m1_axis")]
     with pytest.raises(UsageError) as error:
         frame_ports(manifest)
     assert str(error.value) == (
-        "error: model 'two': a design on a board must have one input and one output, not 2 outputs (y, z) [one-stream]\n"
+        "error: model 'two': a design on a board must have one input and one output, not 2 outputs (y, z) "
+        "[one-stream]\n"
         "  remedy: use '--until verilog' and connect the design's streams yourself"
     )

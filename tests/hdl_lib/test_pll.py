@@ -51,7 +51,7 @@ def test_ice40_dividers_by_hand():
 def test_ice40_is_the_best_below_the_target(source, target):
     reachable = {
         Fraction(source * MHZ * f, r << q)
-        for r in range(1, 17) if 10 <= source / r
+        for r in range(1, 17) if source / r >= 10
         for f in range(1, 129) if 533 * r <= source * f <= 1066 * r
         for q in range(1, 7)
     }

@@ -1,4 +1,4 @@
-"""Serial port: the transmitter's waveform bit by bit, the receiver against lines that are too fast, too slow, broken."""
+"""Serial port: the transmitter's waveform bit by bit, the receiver against fast, slow and broken lines."""
 
 from __future__ import annotations
 
@@ -152,7 +152,9 @@ def test_reset_in_mid_byte():
     async def bench(ctx):
         ctx.set(dut.o.ready, 1)
         cut = line_of([0xFF], divisor)[: 3 * divisor]
-        for level, restart in [(lv, 0) for lv in cut] + [(1, 1)] + [(lv, 0) for lv in line_of([0x42], divisor)] + [(1, 0)] * 30:
+        script = [(level, 0) for level in cut] + [(1, 1)]
+        script += [(level, 0) for level in line_of([0x42], divisor) + [1] * 30]
+        for level, restart in script:
             ctx.set(dut.rx, level)
             ctx.set(reset, restart)
             _, _, valid, byte = await ctx.tick().sample(dut.o.valid, dut.o.payload)
@@ -168,7 +170,12 @@ def test_reset_in_mid_byte():
 
 @pytest.mark.parametrize(
     "clock, baud, divisor",
-    [(100_000_000, 1_000_000, 100), (24_000_000, 115_200, 208), (Fraction(98_437_500), 1_000_000, 98), (12e6, 3_000_000, 4)],
+    [
+        (100_000_000, 1_000_000, 100),
+        (24_000_000, 115_200, 208),
+        (Fraction(98_437_500), 1_000_000, 98),
+        (12e6, 3_000_000, 4),
+    ],
 )
 def test_divisor(clock, baud, divisor):
     assert divisor_for(clock, baud) == divisor

@@ -1,0 +1,32 @@
+"""Every external tool hwflow can call. A new one is one line here."""
+
+from __future__ import annotations
+
+import importlib
+
+from hwflow.toolchain.tool import Tool
+
+# module below hwflow.toolchain, name of the Tool in it
+TOOLS = (
+    ("yosys", "YOSYS"),
+    ("verilator", "VERILATOR"),
+    ("icarus", "ICARUS"),
+    ("icarus", "VVP"),
+    ("system", "MAKE"),
+    ("system", "CXX"),
+    ("system", "PERL"),
+    ("nextpnr", "NEXTPNR_ECP5"),
+    ("pack", "ECPPACK"),
+    ("nextpnr", "NEXTPNR_ICE40"),
+    ("pack", "ICEPACK"),
+)
+
+
+def all_tools() -> tuple[Tool, ...]:
+    """The tools, in the order ``hwflow doctor`` shows them. Importing them runs none."""
+    tools = []
+    for module, name in TOOLS:
+        tool = getattr(importlib.import_module(f"hwflow.toolchain.{module}"), name)
+        assert isinstance(tool, Tool)
+        tools.append(tool)
+    return tuple(tools)

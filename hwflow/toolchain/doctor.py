@@ -1,0 +1,77 @@
+"""What is there of the programs hwflow calls, and what to do about the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hwflow.errors import ToolError
+from hwflow.toolchain.catalogue import all_tools
+from hwflow.toolchain.tool import Tool
+
+
+@dataclass(frozen=True)
+class ToolStatus:
+    """One tool: ``good`` if the installation hwflow would use is there and new enough.
+
+    ``where``: "" if there is none, else the program's path or "wheel"; ``version``: "" if there is none or it tells
+    none; ``minimum``: "" if any will do; ``install``: what to type; ``problem``: "" if good, else what is wrong.
+    """
+
+    name: str
+    purpose: str
+    good: bool
+    where: str
+    version: str
+    minimum: str
+    install: str
+    problem: str
+
+
+def doctor(tools: Iterable[Tool] | None = None) -> list[ToolStatus]:
+    """Probe ``tools`` (default: all). Starts each program once to ask its version; never raises for a missing one.
+
+    A yowasp-* tool compiles itself when it is started for the first time: that takes a minute or two.
+    """
+    return [_status(tool) for tool in (all_tools() if tools is None else tools)]
+
+
+def _status(tool: Tool) -> ToolStatus:
+    problem = ""
+    try:
+        found = tool.find()
+    except ToolError as error:
+        problem = "; ".join(finding.message for finding in error.findings)
+        present = tool.find_all()
+        if not present:
+            return ToolStatus(tool.name, tool.purpose, False, "", "", _dotted(tool.minimum), tool.install, problem)
+        found = present[0]
+    return ToolStatus(
+        name=tool.name,
+        purpose=tool.purpose,
+        good=not problem,
+        where=found.command[0] if found.origin == "PATH" else found.origin,
+        version=found.version_text if found.version else "",
+        minimum=_dotted(tool.minimum),
+        install=tool.install,
+        problem=problem,
+    )
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
+
+
+def table(statuses: Iterable[ToolStatus]) -> str:
+    """The statuses as text for a terminal: a line a tool, and below it what to do where something is wrong."""
+    lines = []
+    for s in statuses:
+        mark = "ok     " if s.good else "missing" if not s.where else "too old"
+        if s.where and not s.good and s.version and s.minimum and "version must" not in s.problem:
+            mark = "broken "
+        place = f"{s.version or 'no version'} ({s.where})" if s.where else "-"
+        lines.append(f"{mark}  {s.name:<14} {place:<28} {s.purpose}")
+        if not s.good:
+            lines.append(f"         {s.problem}")
+            lines.append(f"         remedy: {s.install}")
+    return "\n".join(lines)
