@@ -26,7 +26,7 @@ from hwflow.schedule.schedule import Schedule, schedule
 Progress = Callable[[str], None]
 
 # Place and route gets slow and clocks fall when a device is full; multipliers and memories are placed easily.
-FILL = {"lut": 0.6, "ff": 0.6, "dsp": 1.0, "bram": 0.9}
+FILL = {"lut": 0.4, "ff": 0.4, "dsp": 1.0, "bram": 0.9}
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Design:
         return write_design(self, Path(out), until, progress or (lambda line: None))
 
 
-def check(path: str | os.PathLike[str]) -> list[Finding]:
+def check(path: str | os.PathLike[str], dimensions: Mapping[str, int] | None = None) -> list[Finding]:
     """Every finding about a model file: the ONNX specification and hwflow's own rules. Never raises for a bad model."""
     try:
         proto = read_model(path)
@@ -72,7 +72,7 @@ def check(path: str | os.PathLike[str]) -> list[Finding]:
     if any(f.severity == "error" for f in findings):
         return findings
     try:
-        pipeline.run(lower(resolve(proto, {})), (*pipeline.QUANTIZED, *pipeline.DATAFLOW))
+        pipeline.run(lower(resolve(proto, dimensions or {})), (*pipeline.QUANTIZED, *pipeline.DATAFLOW))
     except ModelRefused as refused:
         findings += refused.findings
     return findings
