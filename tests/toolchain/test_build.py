@@ -31,8 +31,9 @@ def simulate(out: Path, family: str, divisor: int, data: bytes, language: str = 
     bench = Path(__file__).parent / "board_bench.v"
     subprocess.run(
         [
-            "iverilog", f"-g{language}", "-s", "board_bench", "-o", "board/bench.vvp", f"-Pboard_bench.DIVISOR={divisor}",
-            f"-Pboard_bench.COUNT={len(data)}", f"-Pboard_bench.BYTES={8 * len(data)}'h{data.hex()}",
+            "iverilog", f"-g{language}", "-s", "board_bench", "-o", "board/bench.vvp",
+            f"-Pboard_bench.DIVISOR={divisor}", f"-Pboard_bench.COUNT={len(data)}",
+            f"-Pboard_bench.BYTES={8 * len(data)}'h{data.hex()}",
             str(bench), "board/simulation.v", "board/top.v", "design.v", str(ROOT / "sim" / "verilog" / f"{family}.v"),
         ],
         cwd=out, check=True,
