@@ -61,8 +61,8 @@ class Pins:
 class AxisSource:
     """Offers beats in order, each held until it is taken; pauses before a beat with probability ``gap`` a cycle.
 
-    ``beats``: (tdata, tlast) pairs. While nothing is offered tdata and tlast show the opposite of the last beat: what is
-    not valid means nothing. ``cycles``: the cycle of each handshake so far.
+    ``beats``: (tdata, tlast) pairs. While nothing is offered, tdata and tlast show the opposite of the last beat: what
+    is not valid means nothing. ``cycles``: the cycle of each handshake so far.
     """
 
     def __init__(self, pins: Pins, beats: Iterable[tuple[int, bool]], gap: float = 0.0, seed: int | str = 0) -> None:
@@ -132,15 +132,20 @@ class AxisSink:
 class AxisMonitor:
     """Watches one stream and reports each breach of the protocol to ``report``; drives nothing.
 
-    Checks: tvalid, tready and (while valid) tlast are 0 or 1; tvalid, tdata and tlast hold until tready; tlast exactly on
-    the last of every ``beats`` beats; tvalid 0 in cycle 0 (after reset) if ``quiet_start``; no more than ``total`` beats.
-    An unknown tvalid or tready raises :class:`Unknown` after it is reported. Place it before the sink in the list of
-    agents. For a design's *input* the producer is the test bench and only tready is of interest.
+    Checks: tvalid, tready and (while valid) tlast are 0 or 1; tvalid, tdata and tlast hold until tready; tlast
+    exactly on the last of every ``beats`` beats; tvalid 0 in cycle 0 (after reset) if ``quiet_start``; no more than
+    ``total`` beats. An unknown tvalid or tready raises :class:`Unknown` after it is reported. Place it before the
+    sink in the list of agents. For a design's *input* the producer is the test bench and only tready is of interest.
     """
 
     def __init__(
-        self, pins: Pins, beats: int, report: Callable[[Violation], None],
-        *, total: int | None = None, quiet_start: bool = False,
+        self,
+        pins: Pins,
+        beats: int,
+        report: Callable[[Violation], None],
+        *,
+        total: int | None = None,
+        quiet_start: bool = False,
     ) -> None:
         self.pins = pins
         self.beats = beats

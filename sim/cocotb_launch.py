@@ -1,8 +1,8 @@
 """Run one cocotb job in a process of its own: `python -m <package>.cocotb_launch JOB.json`.
 
-cocotb's runner reads and changes the environment, ends the process when a program is missing and prints; here that hurts
-nobody. The job: "simulator", "sources", "top", "module", "build_folder", "run_folder", "build_log", "run_log", "results",
-"environment", "build_arguments", "run_arguments", "plusargs", "waves".
+cocotb's runner reads and changes the environment, ends the process when a program is missing and prints; here that
+hurts nobody. The job: "simulator", "sources", "top", "module", "build_folder", "run_folder", "build_log", "run_log",
+"results", "environment", "build_arguments", "run_arguments", "plusargs", "waves".
 """
 
 from __future__ import annotations
@@ -21,14 +21,27 @@ def main(path: str) -> None:
     begin = time.monotonic()
     runner = get_runner(job["simulator"])
     runner.build(
-        sources=job["sources"], hdl_toplevel=job["top"], build_dir=job["build_folder"], build_args=job["build_arguments"],
-        timescale=("1ns", "1ps"), waves=job["waves"], log_file=job["build_log"],
+        sources=job["sources"],
+        hdl_toplevel=job["top"],
+        build_dir=job["build_folder"],
+        build_args=job["build_arguments"],
+        timescale=("1ns", "1ps"),
+        waves=job["waves"],
+        log_file=job["build_log"],
     )
     built = time.monotonic()
     runner.test(
-        test_module=job["module"], hdl_toplevel=job["top"], build_dir=job["build_folder"], test_dir=job["run_folder"],
-        results_xml=job["results"], extra_env=job["environment"], test_args=job["run_arguments"],
-        plusargs=job["plusargs"], waves=job["waves"], timescale=("1ns", "1ps"), log_file=job["run_log"],
+        test_module=job["module"],
+        hdl_toplevel=job["top"],
+        build_dir=job["build_folder"],
+        test_dir=job["run_folder"],
+        results_xml=job["results"],
+        extra_env=job["environment"],
+        test_args=job["run_arguments"],
+        plusargs=job["plusargs"],
+        waves=job["waves"],
+        timescale=("1ns", "1ps"),
+        log_file=job["run_log"],
     )
     print(json.dumps({"build_seconds": built - begin}))
 

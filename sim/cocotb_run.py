@@ -24,15 +24,24 @@ from .vectors import Vectors
 CLOCK_NS = 10
 _WAIVERS = Path(__file__).resolve().parent / "verilator" / "waivers.vlt"
 # What a developer's shell (or pytest) may have set and cocotb's runner would obey.
-_FOREIGN = ("WAVES", "GUI", "PYTEST_CURRENT_TEST", "TOPLEVEL", "MODULE", "SIM_CMD_PREFIX", "SIM_CMD_SUFFIX", "GPI_USERS")
+_FOREIGN = (
+    "WAVES",
+    "GUI",
+    "PYTEST_CURRENT_TEST",
+    "TOPLEVEL",
+    "MODULE",
+    "SIM_CMD_PREFIX",
+    "SIM_CMD_SUFFIX",
+    "GPI_USERS",
+)
 
 
 @dataclass(frozen=True)
 class CocotbJob:
     """One program to simulate with one cocotb test module of this package.
 
-    ``sources`` (.v) with top module ``top``; ``module``: name of the test module in this package; ``settings`` reach it as
-    JSON in the file named by ``HWFLOW_BENCH``; the simulator runs in ``run_folder`` and everything built and printed stays
+    ``sources`` (.v) with top module ``top``; ``module``: name of the test module in this package; ``settings`` reach it
+    as JSON in the file named by ``HWFLOW_BENCH``; the simulator runs in ``run_folder``, what is built and printed stays
     under ``build_folder``. ``command``: how the simulator is called (for Icarus: the path of iverilog, vvp beside it).
     """
 
@@ -50,13 +59,13 @@ class CocotbJob:
 
 
 def run_job(job: CocotbJob, result: Path) -> tuple[float, float]:
-    """Build and run; ``result`` is the file the test module must leave. Returns the seconds of the build and of the run.
+    """Build and run; ``result`` is the file the test module must leave. Returns the seconds of build and run.
 
     Raises :class:`SimulatorFailed` if the simulator does not build the design, crashes, or ``result`` is missing.
     """
     if job.simulator not in ("icarus", "verilator"):
         raise ValueError(f"simulator must be icarus or verilator, not {job.simulator!r}")
-    suffix = wave_format(job.wave)
+    suffix = wave_format(job.wave, job.simulator)
     hashed = hashlib.sha256(repr((job.simulator, list(job.command), job.top, suffix)).encode())
     for source in job.sources:
         hashed.update(str(source).encode() + b"\0" + source.read_bytes())
@@ -82,7 +91,10 @@ def run_job(job: CocotbJob, result: Path) -> tuple[float, float]:
         "run_log": str(run_log),
         "results": str(folder / "results.xml"),
         "environment": {
-            "HWFLOW_BENCH": str(settings), "COCOTB_RANDOM_SEED": str(job.seed), "COCOTB_ANSI_OUTPUT": "0", "NO_COLOR": "1",
+            "HWFLOW_BENCH": str(settings),
+            "COCOTB_RANDOM_SEED": str(job.seed),
+            "COCOTB_ANSI_OUTPUT": "0",
+            "NO_COLOR": "1",
         },
         "build_arguments": [],
         "run_arguments": [],
@@ -96,15 +108,21 @@ def run_job(job: CocotbJob, result: Path) -> tuple[float, float]:
                 plan["plusargs"] = [f"+dumpfile_path={job.wave.absolute()}"]
                 environment["SIM_CMD_SUFFIX"] = f"-{suffix}"
         else:
-            _prepare_verilator(job, plan, environment, Path(scratch), suffix)
+            _prepare_verilator(job, plan, environment, Path(scratch))
         file = folder / "job.json"
         file.write_text(json.dumps(plan))
         if job.wave is not None:
             job.wave.absolute().parent.mkdir(parents=True, exist_ok=True)
         begin = time.monotonic()
         done = subprocess.run(
-            [sys.executable, "-m", f"{__package__}.cocotb_launch", str(file)], env=environment, text=True, errors="replace",
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+            [sys.executable, "-m", f"{__package__}.cocotb_launch", str(file)],
+            env=environment,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
         )
         end = time.monotonic()
     if not result.is_file():
@@ -117,20 +135,18 @@ def run_job(job: CocotbJob, result: Path) -> tuple[float, float]:
     return built, end - begin - built
 
 
-def _prepare_verilator(
-    job: CocotbJob, plan: dict[str, object], environment: dict[str, str], scratch: Path, suffix: str | None
-) -> None:
-    """cocotb's runner calls `verilator` and `make`: give it a `verilator` that is ours, and a Python for the makefile."""
+def _prepare_verilator(job: CocotbJob, plan: dict[str, object], environment: dict[str, str], scratch: Path) -> None:
+    """cocotb's runner calls `verilator` and `make`: give it our `verilator`, and a Python for the makefile."""
     shim = scratch / "verilator"
     shim.write_text(f'#!/bin/sh\nexec {shlex.join(job.command)} "$@"\n')
     shim.chmod(0o755)
     environment["PATH"] = os.pathsep.join([str(scratch), environment.get("PATH", "")])
-    switches = {"PYTHON3": sys.executable, "OPT_FAST": "-O1", "OPT_GLOBAL": "-O1", "OPT_SLOW": "-O0"}
+    switches = {"PYTHON3": sys.executable, "OPT_FAST": "-O1", "OPT_GLOBAL": "-O0", "OPT_SLOW": "-O0"}
     environment["MAKEFLAGS"] = " ".join(f"{k}={v}" for k, v in switches.items())
     if perl := shutil.which("perl"):
         environment["MAKEFLAGS"] += f" PERL={perl}"
     plan["sources"] = [str(_WAIVERS), *map(str, job.sources)]
-    plan["build_arguments"] = ["-Wno-fatal", "--no-timing", *(["--trace-fst"] if suffix == "fst" else [])]
+    plan["build_arguments"] = ["-Wno-fatal", "--no-timing"]
     if job.wave is not None:
         plan["run_arguments"] = ["--trace-file", str(job.wave.absolute())]
 
@@ -166,14 +182,35 @@ def run_cocotb(
         stored, result = Path(scratch) / "vectors.npz", Path(scratch) / "result.json"
         vectors.save(stored)
         settings = {
-            "out": str(design.directory), "vectors": str(stored), "stall": stall, "gap": gap, "seed": seed,
-            "watchdog": watchdog or design.watchdog(max(stall, gap)), "clock_ns": CLOCK_NS, "result": str(result),
+            "out": str(design.directory),
+            "vectors": str(stored),
+            "stall": stall,
+            "gap": gap,
+            "seed": seed,
+            "watchdog": watchdog or design.watchdog(max(stall, gap)),
+            "clock_ns": CLOCK_NS,
+            "result": str(result),
         }
         job = CocotbJob(
-            simulator, command, design.sources, design.top, "cocotb_bench", design.directory, folder, settings,
-            environment or {}, seed, wave,
+            simulator,
+            command,
+            design.sources,
+            design.top,
+            "cocotb_bench",
+            design.directory,
+            folder,
+            settings,
+            environment or {},
+            seed,
+            wave,
         )
         seconds = run_job(job, result)
         return RunResult.load(
-            result, design, simulator=simulator, seed=seed, stall=stall, build_seconds=seconds[0], run_seconds=seconds[1]
+            result,
+            design,
+            simulator=simulator,
+            seed=seed,
+            stall=stall,
+            build_seconds=seconds[0],
+            run_seconds=seconds[1],
         )

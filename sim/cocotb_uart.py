@@ -2,8 +2,8 @@
 
 The agent works in simulated time, not in clock cycles: a bit lasts ``bit_ps`` picoseconds (design clock period times
 divisor), so it costs nothing between edges and needs no clock. The test reads its job from the JSON file named by
-HWFLOW_BENCH: "send", "expect" (hex), "bit_ps", "clocks" ({signal: period_ps}), "reset" ([signal, active level] or null),
-"reset_ps", "idle_bits", "timeout_bits", "result".
+HWFLOW_BENCH: "send", "expect" (hex), "bit_ps", "clocks" ({signal: period_ps}), "reset" ([signal, active level] or
+null), "reset_ps", "idle_bits", "timeout_bits", "result".
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ async def bytes_pass(dut: Any) -> None:
     Path(job["result"]).write_text(
         json.dumps(
             {
-                "received": uart.received.hex(), "faults": uart.faults, "timed_out": timed_out,
+                "received": uart.received.hex(),
+                "faults": uart.faults,
+                "timed_out": timed_out,
                 "elapsed_ps": int(get_sim_time("ps") - begin),
             }
         )

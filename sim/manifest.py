@@ -19,10 +19,10 @@ from .errors import ManifestError
 class Stream:
     """One AXI4-Stream port of the design.
 
-    A frame is ``pixels`` pixels of ``channels`` channels, ``lanes`` channels a beat, channels fastest; the surplus lanes
-    of a pixel's last beat are padding. An element is ``width`` bits, extended to ``element_bytes`` bytes; ``tdata`` is
-    ``lanes * element_bytes`` bytes, lane 0 least significant. ``order[k]`` is the flat index in a frame's logical tensor
-    (``shape``) of stream element ``k = pixel * channels + channel``.
+    A frame is ``pixels`` pixels of ``channels`` channels, ``lanes`` channels a beat, channels fastest; the surplus
+    lanes of a pixel's last beat are padding. An element is ``width`` bits, extended to ``element_bytes`` bytes;
+    ``tdata`` is ``lanes * element_bytes`` bytes, lane 0 least significant. ``order[k]`` is the flat index in a
+    frame's logical tensor (``shape``) of stream element ``k = pixel * channels + channel``.
     """
 
     name: str
@@ -97,8 +97,8 @@ class Design:
     def watchdog(self, stall: float) -> int:
         """Cycles without any handshake after which a run counts as hung, if the caller gives none.
 
-        A healthy design shows a handshake at least every latency + initiation interval when source and sink are willing;
-        four times that, and more with gaps and stalls, leaves no doubt.
+        A healthy design shows a handshake at least every latency + initiation interval when source and sink are
+        willing; four times that, and more with gaps and stalls, leaves no doubt.
         """
         if self.latency is None or self.initiation_interval is None:
             return 1_000_000
@@ -125,18 +125,27 @@ def _stream(table: Mapping[str, Any], is_output: bool, where: str) -> Stream:
     shape: Sequence[int] = _get(table, "shape", list, where)
     order: Sequence[int] = _get(table, "order", list, where)
     stream = Stream(
-        name, _get(table, "port", str, where), is_output, **number,
-        width=_get(element, "width", int, where), signed=_get(element, "signed", bool, where),
-        shape=tuple(shape), order=tuple(order),
+        name,
+        _get(table, "port", str, where),
+        is_output,
+        **number,
+        width=_get(element, "width", int, where),
+        signed=_get(element, "signed", bool, where),
+        shape=tuple(shape),
+        order=tuple(order),
     )
     if stream.beats != stream.pixels * stream.beats_per_pixel:
         want = stream.pixels * stream.beats_per_pixel
         raise ManifestError(f"{where}: 'beats' must be pixels * ceil(channels / lanes) = {want}, not {stream.beats}")
     if not 1 <= stream.width <= 8 * stream.element_bytes or stream.element_bytes > 8:
-        raise ManifestError(f"{where}: an element of {stream.width} bits must fit 'element_bytes', not {stream.element_bytes}")
+        raise ManifestError(
+            f"{where}: an element of {stream.width} bits must fit 'element_bytes', not {stream.element_bytes}"
+        )
     size = int(np.prod(stream.shape, dtype=np.int64))
     if size != stream.pixels * stream.channels or sorted(stream.order) != list(range(size)):
-        raise ManifestError(f"{where}: 'order' must be a permutation of the {size} elements of 'shape', one a stream element")
+        raise ManifestError(
+            f"{where}: 'order' must be a permutation of the {size} elements of 'shape', one a stream element"
+        )
     return stream
 
 
@@ -152,7 +161,9 @@ def load_design(directory: Path | str) -> Design:
         raise ManifestError(f"{path}: must be JSON ({error})") from None
     where = str(path)
     if not isinstance(table, dict) or table.get("format") != 1:
-        raise ManifestError(f"{where}: 'format' must be 1, not {table.get('format') if isinstance(table, dict) else table!r}")
+        raise ManifestError(
+            f"{where}: 'format' must be 1, not {table.get('format') if isinstance(table, dict) else table!r}"
+        )
     timing = table.get("timing") or {}
     design = Design(
         directory=directory,

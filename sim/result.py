@@ -1,4 +1,4 @@
-"""The verdict of a run, the same whichever simulator ran it. Simulators write it as JSON, :meth:`RunResult.load` reads it."""
+"""The verdict of a run, the same whichever simulator ran it and wrote it as JSON."""
 
 from __future__ import annotations
 
@@ -84,11 +84,11 @@ class Handshakes:
 class RunResult:
     """What a run found and measured.
 
-    ``mismatches`` counts the elements that differ from what was expected *or never came out*: 0 exactly if every element
-    arrived and was right. ``mismatching_frames`` counts the frames they belong to. Cycle 0 is the first after reset;
-    ``cycles`` is the cycle of the last output handshake plus one. ``latency``: from the first input handshake to the
-    first output handshake; ``initiation_interval``: between the last output handshakes of the last two frames (None with
-    one frame). With gaps and stalls these two are what was measured, not what the design can do.
+    ``mismatches`` counts the elements that differ from what was expected *or never came out*: 0 exactly if every
+    element arrived and was right. ``mismatching_frames`` counts the frames they belong to. Cycle 0 is the first after
+    reset; ``cycles`` is the cycle of the last output handshake plus one. ``latency``: from the first input handshake
+    to the first output handshake; ``initiation_interval``: between the last output handshakes of the last two frames
+    (None with one frame). With gaps and stalls these two are what was measured, not what the design can do.
     ``error``: the design's error output was high at some time, first in ``error_cycle``. ``seconds``: build and run.
     """
 
@@ -134,7 +134,7 @@ class RunResult:
 
     @classmethod
     def load(cls, path: Path, design: Design, **about: Any) -> RunResult:
-        """Read the JSON a simulator wrote; ``about`` sets simulator, seed, stall, seconds. Raises OSError, ValueError."""
+        """Read the JSON a simulator wrote; ``about``: simulator, seed, stall, seconds. Raises OSError, ValueError."""
         table = json.loads(path.read_text())
         mismatch, violation, hang = table["first_mismatch"], table["first_violation"], table["hang"]
         if mismatch:
@@ -154,7 +154,8 @@ class RunResult:
             initiation_interval=table["initiation_interval"],
             latency=table["latency"],
             streams={
-                port: Handshakes(s["beats"], tuple(s["first"]), tuple(s["last"])) for port, s in table["streams"].items()
+                port: Handshakes(s["beats"], tuple(s["first"]), tuple(s["last"]))
+                for port, s in table["streams"].items()
             },
         )
         return replace(result, **about)

@@ -13,8 +13,16 @@ from .vectors import Vectors
 
 PACKAGE = "hwflow_testbench"  # what our modules are called there
 _MODULES = (
-    "cocotb_axis.py", "cocotb_bench.py", "cocotb_launch.py", "cocotb_run.py", "errors.py", "manifest.py", "result.py",
-    "run_options.py", "vectors.py", "verilator/waivers.vlt",
+    "cocotb_axis.py",
+    "cocotb_bench.py",
+    "cocotb_launch.py",
+    "cocotb_run.py",
+    "errors.py",
+    "manifest.py",
+    "result.py",
+    "run_options.py",
+    "vectors.py",
+    "verilator/waivers.vlt",
 )
 
 
@@ -34,7 +42,9 @@ def write_testbench(out: Path | str, vectors: Vectors, frames: int = 4) -> Path:
         target = package / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(here / name, target)
-    (package / "__init__.py").write_text('"""The test bench of an emitted design: cocotb agents, the test, its runner."""\n')
+    (package / "__init__.py").write_text(
+        '"""The test bench of an emitted design: cocotb agents, the test, its runner."""\n'
+    )
     shutil.copyfile(here / "testbench_run.py", folder / "run.py")
     vectors.head(frames).save(folder / "vectors.npz")
     return folder

@@ -31,15 +31,17 @@ def main() -> int:
     """Parse the options, run, print the verdict."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--simulator", choices=("icarus", "verilator"), default="icarus")
-    parser.add_argument("--stall", type=float, default=0.0, metavar="P", help="probability of gaps and stalls, each cycle")
+    parser.add_argument(
+        "--stall", type=float, default=0.0, metavar="P", help="probability of gaps and stalls, each cycle"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the gaps and stalls")
     parser.add_argument("--frames", type=int, metavar="N", help="only the first N frames")
-    parser.add_argument("--wave", type=Path, metavar="FILE", help="write a waveform (.vcd or .fst)")
+    parser.add_argument("--wave", type=Path, metavar="FILE", help="write a waveform (.vcd, Icarus also .fst)")
     options = parser.parse_args()
     try:
-        from hwflow_testbench.cocotb_run import run_cocotb
-        from hwflow_testbench.errors import SimError
-        from hwflow_testbench.vectors import load_vectors
+        from hwflow_testbench.cocotb_run import run_cocotb  # type: ignore[import-not-found]
+        from hwflow_testbench.errors import SimError  # type: ignore[import-not-found]
+        from hwflow_testbench.vectors import load_vectors  # type: ignore[import-not-found]
     except ImportError as error:
         print(f"{error}: pip install 'cocotb>=2.1' numpy", file=sys.stderr)
         return 3
@@ -47,8 +49,14 @@ def main() -> int:
     command, environment = find(options.simulator)
     try:
         result = run_cocotb(
-            HERE.parent, vectors.head(options.frames) if options.frames else vectors, simulator=options.simulator,
-            command=command, environment=environment, stall=options.stall, seed=options.seed, wave=options.wave,
+            HERE.parent,
+            vectors.head(options.frames) if options.frames else vectors,
+            simulator=options.simulator,
+            command=command,
+            environment=environment,
+            stall=options.stall,
+            seed=options.seed,
+            wave=options.wave,
         )
     except ValueError as error:
         parser.error(str(error))
@@ -58,8 +66,9 @@ def main() -> int:
     for complaint in result.complaints():
         print(complaint, file=sys.stderr)
     print(
-        f"{'PASS' if result.ok else 'FAIL'}: {result.frames} frames, {result.mismatches} mismatches, {result.cycles} cycles, "
-        f"initiation interval {result.initiation_interval}, latency {result.latency} ({result.simulator})"
+        f"{'PASS' if result.ok else 'FAIL'}: {result.frames} frames, {result.mismatches} mismatches, "
+        f"{result.cycles} cycles, initiation interval {result.initiation_interval}, "
+        f"latency {result.latency} ({result.simulator})"
     )
     return 0 if result.ok else 1
 

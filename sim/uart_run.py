@@ -66,11 +66,12 @@ def run_uart(
 ) -> UartResult:
     """Send bytes to pin ``rx`` of module ``top`` and compare what pin ``tx`` sends back.
 
-    ``sources``: the design and the models of every primitive in it; pins may be input, output or inout ports. ``clock``
-    runs with a period of ``clock_ps``; a bit lasts ``divisor`` periods of the UART's own clock, ``uart_clock_ps`` if that
-    differs from the pin's (a PLL between them). ``reset`` (if there is one) is held at ``reset_active`` for 20 clock
-    periods; ``ties``: levels of other pins. ``timeout_bits``: silence, in bit times after everything is sent, after which
-    the run ends. The simulator runs in ``run_folder`` (where `weights/` is); what is built goes to ``work_folder``.
+    ``sources``: the design and the models of every primitive in it; pins may be input, output or inout ports.
+    ``clock`` runs with a period of ``clock_ps``; a bit lasts ``divisor`` periods of the UART's own clock,
+    ``uart_clock_ps`` if that differs from the pin's (a PLL between them). ``reset`` (if there is one) is held at
+    ``reset_active`` for 20 clock periods; ``ties``: levels of other pins. ``timeout_bits``: silence, in bit times
+    after everything is sent, after which the run ends. The simulator runs in ``run_folder`` (where `weights/` is);
+    what is built goes to ``work_folder``.
     """
     work_folder.mkdir(parents=True, exist_ok=True)
     bench = work_folder / f"{_BENCH}.v"
@@ -80,18 +81,38 @@ def run_uart(
     with tempfile.TemporaryDirectory(prefix="hwflow-sim-") as scratch:
         result = Path(scratch) / "result.json"
         settings = {
-            "send": send.hex(), "expect": expect.hex(), "bit_ps": divisor * (uart_clock_ps or clock_ps),
-            "clocks": {"hwflow_clock": clock_ps}, "reset": ["hwflow_reset", reset_active] if reset else None,
-            "reset_ps": 20 * clock_ps, "idle_bits": idle_bits, "timeout_bits": timeout_bits, "result": str(result),
+            "send": send.hex(),
+            "expect": expect.hex(),
+            "bit_ps": divisor * (uart_clock_ps or clock_ps),
+            "clocks": {"hwflow_clock": clock_ps},
+            "reset": ["hwflow_reset", reset_active] if reset else None,
+            "reset_ps": 20 * clock_ps,
+            "idle_bits": idle_bits,
+            "timeout_bits": timeout_bits,
+            "result": str(result),
         }
         job = CocotbJob(
-            simulator, command, [bench, *sources], _BENCH, "cocotb_uart", run_folder, work_folder, settings,
-            environment or {}, 0, wave,
+            simulator,
+            command,
+            [bench, *sources],
+            _BENCH,
+            "cocotb_uart",
+            run_folder,
+            work_folder,
+            settings,
+            environment or {},
+            0,
+            wave,
         )
         _, seconds = run_job(job, result)
         table = json.loads(result.read_text())
     return UartResult(
-        bytes.fromhex(table["received"]), expect, tuple(table["faults"]), table["timed_out"], table["elapsed_ps"], seconds
+        bytes.fromhex(table["received"]),
+        expect,
+        tuple(table["faults"]),
+        table["timed_out"],
+        table["elapsed_ps"],
+        seconds,
     )
 
 
@@ -99,11 +120,12 @@ def _bench(
     top: str, rx: str, tx: str, clock: str, reset: str | None, reset_active: int, ties: Mapping[str, int]
 ) -> str:
     """A wrapper whose registers drive the pins, so that inout ports are driven by nets like any other."""
-    pins = {clock: "hwflow_clock", rx: "hwflow_rx", tx: "hwflow_tx"}
-    if reset:
-        pins[reset] = "hwflow_reset"
-    connections = [f"        .\\{port} ({net})" for port, net in pins.items()]
+    driven = {clock: "hwflow_clock", rx: "hwflow_rx"} | ({reset: "hwflow_reset"} if reset else {})
+    connections = [f"        .\\{tx} (hwflow_tx)"]
     nets = []
+    for port, register in driven.items():
+        nets.append(f"    wire {register}_net = {register};")
+        connections.append(f"        .\\{port} ({register}_net)")
     for i, (port, level) in enumerate(ties.items()):
         nets.append(f"    wire hwflow_tie{i} = 1'b{level};")
         connections.append(f"        .\\{port} (hwflow_tie{i})")

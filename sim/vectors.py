@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,9 +62,8 @@ def element(stream: Stream, word: bytes, lane: int) -> int:
 
 def _check_shape(stream: Stream, beats: NDArray[np.integer]) -> None:
     if beats.ndim != 3 or beats.shape[1:] != (stream.beats, stream.lanes):
-        raise VectorError(
-            f"stream '{stream.name}': vectors must have shape [frames, {stream.beats}, {stream.lanes}], not {list(beats.shape)}"
-        )
+        want = f"[frames, {stream.beats}, {stream.lanes}]"
+        raise VectorError(f"stream '{stream.name}': vectors must have shape {want}, not {list(beats.shape)}")
 
 
 @dataclass(frozen=True)
@@ -95,27 +95,32 @@ class Vectors:
 
     def head(self, frames: int) -> Vectors:
         """The first ``frames`` frames."""
-        return Vectors({k: v[:frames] for k, v in self.inputs.items()}, {k: v[:frames] for k, v in self.expected.items()})
+        return Vectors(
+            {k: v[:frames] for k, v in self.inputs.items()}, {k: v[:frames] for k, v in self.expected.items()}
+        )
 
     def check(self, design: Design) -> None:
-        """Raise :class:`VectorError` unless there are vectors of one or more frames for exactly the design's streams."""
+        """Raise :class:`VectorError` unless there are vectors of one or more frames for the design's streams."""
         for streams, given in ((design.inputs, self.inputs), (design.outputs, self.expected)):
             want, have = [s.port for s in streams], sorted(given)
             if sorted(want) != have:
-                raise VectorError(f"vectors must be given for the ports {', '.join(want)}, not {', '.join(have) or 'none'}")
+                raise VectorError(
+                    f"vectors must be given for the ports {', '.join(want)}, not {', '.join(have) or 'none'}"
+                )
             for stream in streams:
                 _check_shape(stream, given[stream.port])
-                if len(given[stream.port]) != self.frames or self.frames < 1:
-                    raise VectorError(
-                        f"stream '{stream.name}': there must be {max(self.frames, 1)} frames, not {len(given[stream.port])}"
-                    )
+                frames = len(given[stream.port])
+                if frames != self.frames or frames < 1:
+                    due = max(self.frames, 1)
+                    raise VectorError(f"stream '{stream.name}': there must be {due} frames, not {frames}")
 
     def save(self, path: Path) -> None:
         """Write an .npz with keys ``in_<port>`` and ``out_<port>``."""
         arrays = {f"in_{k}": v for k, v in self.inputs.items()} | {f"out_{k}": v for k, v in self.expected.items()}
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb") as file:
-            np.savez_compressed(file, **{k: np.asarray(v, dtype=np.int64) for k, v in arrays.items()})
+            stored: dict[str, Any] = {k: np.asarray(v, dtype=np.int64) for k, v in arrays.items()}
+            np.savez_compressed(file, **stored)
 
 
 def load_vectors(path: Path) -> Vectors:

@@ -39,21 +39,21 @@ class Build:
 
 def pins_header(design: Design) -> str:
     """The C++ header that tells the harness the names and widths of the model's ports."""
+    error = f"&m.{design.error}" if design.error else "nullptr"
     lines = [
         f'#include "{_PREFIX}.h"',
         f"typedef {_PREFIX} Model;",
         f"static uint8_t* model_clock(Model& m) {{ return &m.{design.clock}; }}",
         f"static uint8_t* model_reset(Model& m) {{ return &m.{design.reset}; }}",
-        f"static const uint8_t* model_error(Model& m) {{ (void)m; return {f'&m.{design.error}' if design.error else 'nullptr'}; }}",
+        f"static const uint8_t* model_error(Model& m) {{ (void)m; return {error}; }}",
         "static std::vector<Pins> model_pins(Model& m) {",
     ]
     for s in design.streams:
         words = (s.tdata_bytes + 3) // 4
         size = 4 * words if words != 2 else 8
         size = {1: 1, 2: 2}.get(s.tdata_bytes, size)
-        lines.append(
-            f'    static_assert(sizeof(m.{s.port}_tdata) == {size}, "{s.port}_tdata must be {8 * s.tdata_bytes} bits wide");'
-        )
+        message = f"{s.port}_tdata must be {8 * s.tdata_bytes} bits wide"
+        lines.append(f'    static_assert(sizeof(m.{s.port}_tdata) == {size}, "{message}");')
     lines.append("    return {")
     lines += [f"        {_pins(s)}," for s in design.streams]
     return "\n".join([*lines, "    };", "}", ""])
@@ -83,8 +83,15 @@ class _Builder:
     def call(self, step: str, arguments: Sequence[str], cwd: Path) -> str:
         try:
             done = subprocess.run(
-                arguments, cwd=cwd, env=self.environment, text=True, errors="replace", check=False,
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                arguments,
+                cwd=cwd,
+                env=self.environment,
+                text=True,
+                errors="replace",
+                check=False,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
             )
         except OSError as error:
             raise SimulatorFailed(step, self.log_path, f"    {arguments[0]}: {error.strerror}") from None
@@ -96,7 +103,9 @@ class _Builder:
 
     def root(self) -> Path:
         """Verilator's installation folder (its C++ sources are in ``include``)."""
-        return Path(self.call("ask Verilator for its folder", [*self.command, "--getenv", "VERILATOR_ROOT"], Path.cwd()).strip())
+        return Path(
+            self.call("ask Verilator for its folder", [*self.command, "--getenv", "VERILATOR_ROOT"], Path.cwd()).strip()
+        )
 
 
 def build(
@@ -105,18 +114,19 @@ def build(
     command: Sequence[str],
     environment: Mapping[str, str],
     folder: Path,
-    wave: str | None = None,
+    wave: bool = False,
     optimize: str = "-O1",
     jobs: int | None = None,
 ) -> Build:
     """Make (or find) the harness program of ``design`` under ``folder``.
 
-    ``command``: how Verilator is called (prefix and environment additions); ``wave``: None, "vcd" or "fst";
-    ``optimize``: the C++ compiler's level for the design's hot code. Raises :class:`SimulatorFailed` with the log's tail.
+    ``command``: how Verilator is called (prefix and environment additions); ``wave``: it can write a VCD;
+    ``optimize``: the C++ compiler's level for the design's hot code. Raises :class:`SimulatorFailed` with the log's
+    tail.
     """
     begin = time.monotonic()
     flags = ["--cc", "--prefix", _PREFIX, "--top-module", design.top, "-O3", "--no-timing", "-Wno-fatal"]
-    flags += [] if wave is None else ["--trace-structs", "--trace-fst" if wave == "fst" else "--trace"]
+    flags += ["--trace"] if wave else []
     header = pins_header(design)
     hashed = hashlib.sha256()
     ours = sorted(_HERE.iterdir())
@@ -157,9 +167,17 @@ def _compile(builder: _Builder, work: Path, optimize: str, jobs: int) -> None:
     makefiles = (work / f"{_PREFIX}_classes.mk").read_text() + (work / f"{_PREFIX}.mk").read_text()
     defines = {"VM_COVERAGE": "0", "VM_SC": "0", "VM_TIMING": "0", "VM_TRACE_SAIF": "0", "VERILATOR": "1"}
     defines |= dict(re.findall(r"^(VM_(?:TRACE\w*|TIMING|SC|COVERAGE)) *= *([01])$", makefiles, re.MULTILINE))
-    include = [f"-I{work}", f"-I{root / 'include'}", f"-I{root / 'include' / 'vltstd'}", *(f"-D{k}={v}" for k, v in defines.items())]
-    library = [name for group in re.findall(r"^VM_GLOBAL_(?:FAST|SLOW) \+= \\\n((?:\s+\w+ \\\n)*)", makefiles, re.MULTILINE)
-               for name in re.findall(r"\w+", group)]
+    include = [
+        f"-I{work}",
+        f"-I{root / 'include'}",
+        f"-I{root / 'include' / 'vltstd'}",
+        *(f"-D{k}={v}" for k, v in defines.items()),
+    ]
+    library = [
+        name
+        for group in re.findall(r"^VM_GLOBAL_(?:FAST|SLOW) \+= \\\n((?:\s+\w+ \\\n)*)", makefiles, re.MULTILINE)
+        for name in re.findall(r"\w+", group)
+    ]
 
     generated = sorted(work.glob("*.cpp"))
     slow = [f for f in generated if f.stem.endswith("__Slow")]
@@ -179,7 +197,9 @@ def _compile(builder: _Builder, work: Path, optimize: str, jobs: int) -> None:
     for (files, level), target in zip(units, objects, strict=True):
         source = target.with_suffix(".cc")
         source.write_text("".join(f'#include "{file}"\n' for file in files))
-        tasks.append((f"compile {source.name}", [*builder.compiler, level, "-w", *include, "-c", str(source), "-o", str(target)]))
+        tasks.append(
+            (f"compile {source.name}", [*builder.compiler, level, "-w", *include, "-c", str(source), "-o", str(target)])
+        )
 
     kept = _library_folder(builder, root, defines)
     moves: list[tuple[Path, Path]] = []
@@ -189,7 +209,13 @@ def _compile(builder: _Builder, work: Path, optimize: str, jobs: int) -> None:
             fresh = target.with_suffix(f".{os.getpid()}.o")
             moves.append((fresh, target))
             source = root / "include" / f"{name}.cpp"
-            tasks.insert(0, (f"compile {name}.cpp", [*builder.compiler, "-O1", "-w", *include, "-c", str(source), "-o", str(fresh)]))
+            tasks.insert(
+                0,
+                (
+                    f"compile {name}.cpp",
+                    [*builder.compiler, "-O1", "-w", *include, "-c", str(source), "-o", str(fresh)],
+                ),
+            )
         objects.append(target)
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(lambda task: builder.call(task[0], task[1], work), tasks))

@@ -36,8 +36,8 @@ def run_verilator(
 
     ``out``: the emitted directory; ``command``, ``environment``: how Verilator is called; ``build_folder``: where the
     compiled program is kept (default ``OUT/testbench/build/verilator``); ``stall``: probability that the sink is not
-    ready in a cycle, and (unless ``gap`` is given) that the source pauses before a beat in a cycle; ``seed`` of both and
-    of the registers' initial values; ``wave``: write a waveform (.vcd or .fst; another program is built for it);
+    ready in a cycle, and (unless ``gap`` is given) that the source pauses before a beat in a cycle; ``seed`` of both
+    and of the registers' initial values; ``wave``: write a waveform (.vcd; another program is built for it);
     ``watchdog``: cycles without a handshake after which the design counts as hung.
 
     Raises ManifestError, VectorError, :class:`SimulatorFailed`. A wrong design raises nothing: see the result.
@@ -46,10 +46,16 @@ def run_verilator(
     vectors.check(design)
     check_probability("stall", stall)
     check_probability("gap", stall if gap is None else gap)
-    suffix = wave_format(wave)
+    wave_format(wave, "verilator")
     folder = build_folder or design.directory / "testbench" / "build" / "verilator"
     built = build(
-        design, command=command, environment=environment or {}, folder=folder, wave=suffix, optimize=optimize, jobs=jobs
+        design,
+        command=command,
+        environment=environment or {},
+        folder=folder,
+        wave=wave is not None,
+        optimize=optimize,
+        jobs=jobs,
     )
     begin = time.monotonic()
     log = folder / "run.log"
@@ -69,14 +75,18 @@ def run_verilator(
         for s in design.streams:
             words = Path(scratch) / f"{s.port}.bin"
             pack(s, vectors[s.port]).tofile(words)
-            lines.append(
-                f"stream {s.port} {s.beats} {s.channels} {s.lanes} {s.element_bytes} {int(s.signed)} {words}"
-            )
+            lines.append(f"stream {s.port} {s.beats} {s.channels} {s.lanes} {s.element_bytes} {int(s.signed)} {words}")
         config.write_text("\n".join(lines) + "\n")
         done = subprocess.run(
             [str(built.program), str(config), str(seed)],
-            cwd=design.directory, env={**os.environ, **(environment or {})}, text=True, errors="replace", check=False,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            cwd=design.directory,
+            env={**os.environ, **(environment or {})},
+            text=True,
+            errors="replace",
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
         log.write_text(done.stdout)
         if done.returncode != 0 or not result.is_file():
@@ -84,6 +94,11 @@ def run_verilator(
                 "run the Verilator harness", log, tail_of(f"{done.stdout}\nexit status {done.returncode}")
             )
         return RunResult.load(
-            result, design, simulator="verilator", seed=seed, stall=stall,
-            build_seconds=built.seconds, run_seconds=time.monotonic() - begin,
+            result,
+            design,
+            simulator="verilator",
+            seed=seed,
+            stall=stall,
+            build_seconds=built.seconds,
+            run_seconds=time.monotonic() - begin,
         )

@@ -48,8 +48,12 @@ class _Verilator(Tool):
         missing = [(name, package, why) for name, package, why in _NEEDED if shutil.which(name) is None]
         if missing:
             raise ToolError(
-                Finding("tool-present", f"tool '{self.name}'", f"'{name}' must be on PATH, not missing: {why}",
-                        f"install {package} (Debian, Ubuntu: apt install {package})")
+                Finding(
+                    "tool-present",
+                    f"tool '{self.name}'",
+                    f"'{name}' must be on PATH, not missing: {why}",
+                    f"install {package} (Debian, Ubuntu: apt install {package})",
+                )
                 for name, package, why in missing
             )
         return super().find()

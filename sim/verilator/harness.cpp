@@ -30,12 +30,8 @@ struct Pins {
 #include "hwflow_pins.h"  // Model, model_clock, model_reset, model_error, model_pins
 
 #include "verilated.h"
-#if VM_TRACE_FST
-#include "verilated_fst_c.h"
-typedef VerilatedFstC Wave;
-#elif VM_TRACE
+#if VM_TRACE
 #include "verilated_vcd_c.h"
-typedef VerilatedVcdC Wave;
 #endif
 
 static const uint64_t NONE = ~uint64_t{0};
@@ -348,10 +344,10 @@ int main(int argc, char** argv) {
     for (Sink& s : c.sinks) *s.pins.ready = 0;
     uint64_t time = 0;
 #if VM_TRACE
-    std::unique_ptr<Wave> wave;
+    std::unique_ptr<VerilatedVcdC> wave;
     if (!c.wave.empty()) {
         context.traceEverOn(true);
-        wave.reset(new Wave);
+        wave.reset(new VerilatedVcdC);
         model->trace(wave.get(), 99);
         wave->open(c.wave.c_str());
         if (!wave->isOpen()) fail("cannot write " + c.wave);

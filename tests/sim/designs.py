@@ -1,9 +1,10 @@
 """Small handwritten designs with hand-computed timing, as `synth` would leave them behind.
 
-`plus`: one byte a beat, 4 beats a frame, y = x + addend mod 256 (addend from weights/addend.mem, 1 as written). A frame's
-slots are 7 cycles: 4 beats, then 3 cycles of pause; 3 registers from input to output. So with willing ends beat b of
-frame f enters in cycle 7f + b and leaves in 7f + b + 3: latency 3, initiation interval 7, 7F - 7 + 3 + 3 + 1 = 7F cycles
-for F frames. weights/defect.mem selects a deliberate defect (0: none); it is read at run time, so one build serves all.
+`plus`: one byte a beat, 4 beats a frame, y = x + addend mod 256 (addend from weights/addend.mem, 1 as written). A
+frame's slots are 7 cycles: 4 beats, then 3 cycles of pause; 3 registers from input to output. So with willing ends
+beat b of frame f enters in cycle 7f + b and leaves in 7f + b + 3: latency 3, initiation interval 7, and 7F - 7 + 3 +
+3 + 1 = 7F cycles for F frames. weights/defect.mem selects a deliberate defect (0: none); it is read at run time, so
+one build serves all.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ module hwflow_top (
 
     always @(posedge clk) begin
         if (rst) begin
-            slot <= 0; v1 <= 0; v2 <= 0; v3 <= 0; frame <= 0; beat <= 0; blink <= 0; error <= 0; taken <= 0; primed <= 0;
+            slot <= 0; v1 <= 0; v2 <= 0; v3 <= 0; frame <= 0; beat <= 0;
+            blink <= 0; error <= 0; taken <= 0; primed <= 0;
         end else begin
             primed <= 1;
             if (accept) taken <= taken + 1;
@@ -139,11 +141,20 @@ endmodule
 """
 
 
-def stream(name, port, *, pixels=1, channels=1, lanes=1, width=8, signed=False, element_bytes=1, shape=None, order=None):
+def stream(
+    name, port, *, pixels=1, channels=1, lanes=1, width=8, signed=False, element_bytes=1, shape=None, order=None
+):
     return {
-        "name": name, "port": port, "pixels": pixels, "channels": channels, "lanes": lanes,
-        "beats": pixels * -(-channels // lanes), "element": {"width": width, "signed": signed},
-        "element_bytes": element_bytes, "shape": shape or [pixels, channels], "order": order or list(range(pixels * channels)),
+        "name": name,
+        "port": port,
+        "pixels": pixels,
+        "channels": channels,
+        "lanes": lanes,
+        "beats": pixels * -(-channels // lanes),
+        "element": {"width": width, "signed": signed},
+        "element_bytes": element_bytes,
+        "shape": shape or [pixels, channels],
+        "order": order or list(range(pixels * channels)),
     }
 
 
@@ -154,10 +165,20 @@ def emit(out: Path, verilog: str, inputs, outputs, *, weights=(), timing=None, e
     for name, text in dict(weights).items():
         (out / "weights" / name).write_text(text)
     manifest = {
-        "format": 1, "top": "hwflow_top", "model": "hand", "clock": "clk", "reset": "rst", "error": error,
-        "sources": ["design.v"], "weights": [f"weights/{name}" for name in dict(weights)],
-        "inputs": inputs, "outputs": outputs, "timing": timing or {"initiation_interval": 7, "latency": 3, "frames": 4},
-        "names": {}, "board": None, "host": {"prefix": [], "suffix": []},
+        "format": 1,
+        "top": "hwflow_top",
+        "model": "hand",
+        "clock": "clk",
+        "reset": "rst",
+        "error": error,
+        "sources": ["design.v"],
+        "weights": [f"weights/{name}" for name in dict(weights)],
+        "inputs": inputs,
+        "outputs": outputs,
+        "timing": timing or {"initiation_interval": 7, "latency": 3, "frames": 4},
+        "names": {},
+        "board": None,
+        "host": {"prefix": [], "suffix": []},
     }
     (out / "manifest.json").write_text(json.dumps(manifest))
     return out
@@ -165,22 +186,32 @@ def emit(out: Path, verilog: str, inputs, outputs, *, weights=(), timing=None, e
 
 def emit_plus(out: Path) -> Path:
     return emit(
-        out, PLUS, [stream("x", "s_axis", pixels=4)], [stream("y", "m_axis", pixels=4)],
+        out,
+        PLUS,
+        [stream("x", "s_axis", pixels=4)],
+        [stream("y", "m_axis", pixels=4)],
         weights={"addend.mem": "01\n", "defect.mem": "00\n"},
     )
 
 
 def emit_wide(out: Path) -> Path:
     return emit(
-        out, WIDE,
-        [stream("a", "s0_axis", pixels=3, channels=12, lanes=12), stream("b", "s1_axis", pixels=2, channels=3, lanes=3)],
-        [stream("c", "m0_axis", pixels=3, channels=12, lanes=12), stream("d", "m1_axis", pixels=2, channels=5, lanes=5)],
+        out,
+        WIDE,
+        [
+            stream("a", "s0_axis", pixels=3, channels=12, lanes=12),
+            stream("b", "s1_axis", pixels=2, channels=3, lanes=3),
+        ],
+        [
+            stream("c", "m0_axis", pixels=3, channels=12, lanes=12),
+            stream("d", "m1_axis", pixels=2, channels=5, lanes=5),
+        ],
         error=None,
     )
 
 
 def emit_narrow(out: Path) -> Path:
-    # The logical tensor is channels first (3, 2, 2), the stream pixels first: element (pixel, channel) is at channel*4+pixel.
+    # The logical tensor is channels first (3, 2, 2), the stream pixels first: (pixel, channel) is at channel*4 + pixel.
     order = [channel * 4 + pixel for pixel in range(4) for channel in range(3)]
     facts = dict(pixels=4, channels=3, lanes=2, width=5, signed=True, shape=[3, 2, 2], order=order)
     return emit(out, NARROW, [stream("x", "s_axis", **facts)], [stream("y", "m_axis", **facts)])
@@ -190,3 +221,18 @@ def plus_data(frames: int = 4):
     """Logical vectors of `plus`: every kind of byte, the wrap 255 -> 0 included."""
     x = (np.arange(frames * 4).reshape(frames, 4, 1) * 37 + 255) % 256
     return {"x": x}, {"y": (x + 1) % 256}
+
+
+def wide_data(frames: int = 3):
+    """Logical vectors of `wide`. m1's first three lanes repeat s1, the others are constant."""
+    rng = np.random.default_rng(5)
+    a = rng.integers(0, 256, (frames, 3, 12))
+    b = rng.integers(0, 256, (frames, 2, 3))
+    d = np.concatenate([b, np.full((frames, 2, 1), 7), np.full((frames, 2, 1), 200)], axis=2)
+    return {"a": a, "b": b}, {"c": (a + 1 + np.arange(12)) % 256, "d": d}
+
+
+def narrow_data(frames: int = 3):
+    """Logical vectors of `narrow`: all of -16 .. 15 appear."""
+    x = (np.arange(frames * 12).reshape(frames, 3, 2, 2) * 5) % 32 - 16
+    return {"x": x}, {"y": -x - 1}
