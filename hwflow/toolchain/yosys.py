@@ -51,8 +51,8 @@ CELLS: Mapping[str, Mapping[str, Mapping[str, int]]] = {
 def top_verilog_script(rtlil: str, verilog: str) -> str:
     """Yosys commands: the board's top, without the design, as Verilog for simulators.
 
-    Decisions become multiplexers (``proc`` without ``-nomux``): a simulator that reads the file as SystemVerilog does not
-    start an ``always @*`` whose inputs do not change, and its outputs stay unknown.
+    Decisions become multiplexers (``proc`` without ``-nomux``): a simulator that reads the file as SystemVerilog does
+    not start an ``always @*`` whose inputs do not change, and its outputs stay unknown.
     """
     return "\n".join(
         (
