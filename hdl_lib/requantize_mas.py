@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
 
 from .adder_tree import Term, adder_tree, registered, shape_of, tree_levels
+from .blocks import less
 from .multiplier import interval
 from .per_channel import PerChannel
 from .rom import Table
@@ -200,8 +201,8 @@ class MultiplyAddShift(PerChannel):
         m.d.sync += body.eq(shifted)
         result: Value = body
         for name, limit, beyond, possible in (
-            ("below", self.low, shifted < self.low, total.low >> self.shift < self.low),
-            ("above", self.high, shifted > self.high, total.high >> self.shift > self.high),
+            ("below", self.low, less(shifted, self.low), total.low >> self.shift < self.low),
+            ("above", self.high, less(self.high, shifted), total.high >> self.shift > self.high),
         ):
             if possible:
                 flag = Signal(name=f"{name}_{lane}", reset_less=True)
