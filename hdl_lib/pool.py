@@ -66,7 +66,9 @@ class MaxPool(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
-        step, pixel_done, produces = Signal(), Signal(), Signal()
+        step = Signal()
+        pixel_done = Signal()
+        produces = Signal()
         first: Value = Const(1)
         m.d.comb += [
             pixel_done.eq(step & loop(m, "block", self.blocks, step)),
@@ -112,7 +114,8 @@ class MaxPool(wiring.Component):
             shape=Shape.cast(layout).width, depth=self.blocks, init=[], attrs={"no_rw_check": 1}
         )
         # The memory's read register is written out: synthesis takes "no read meets a write" for such ones only.
-        read, write = maxima.read_port(domain="comb"), maxima.write_port()
+        read = maxima.read_port(domain="comb")
+        write = maxima.write_port()
         beat_1, beat_2, before_1, before_2, maximum = (
             Signal(layout, name=name, reset_less=True)
             for name in ("beat_1", "beat_2", "before_1", "before_2", "maximum")

@@ -127,7 +127,8 @@ class SlidingWindow(wiring.Component):
         # The memory's read register is written out: synthesis takes "no read meets a write" for such ones only.
         read = buffer.read_port(domain="comb")
         valid = delayed(m, "read_valid", issue, 3)
-        read_enable, read_address = Signal(), Signal.like(read.addr)
+        read_enable = Signal()
+        read_address = Signal.like(read.addr, name="read_address")
         read_data, word = (Signal.like(read.data, name=name, reset_less=True) for name in ("read_data", "word"))
         m.d.sync += [read_enable.eq(issue & ~outside), read_address.eq(address), word.eq(read_data)]
         with m.If(read_enable):
@@ -150,7 +151,8 @@ class SlidingWindow(wiring.Component):
         accept = Signal()
         m.d.comb += accept.eq(self.i.valid & self.i.ready)
         write = buffer.write_port()
-        write_enable, write_data = Signal(), Signal.like(write.data, reset_less=True)
+        write_enable = Signal()
+        write_data = Signal.like(write.data, name="write_data", reset_less=True)
         m.d.sync += [write_enable.eq(accept), write_data.eq(Value.cast(self.i.payload))]
         m.d.comb += [
             write.en.eq(write_enable),
