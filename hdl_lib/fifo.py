@@ -1,6 +1,6 @@
 """A first-in first-out queue between two streams."""
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -31,6 +31,7 @@ class Fifo(wiring.Component):
         self.shape = shape
         self.depth = depth
         self.style = style_of(shape, depth, style)
+        self.storage = storage_for(shape, depth, self.style)
         super().__init__(
             {"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)), "level": Out(range(depth + 1))}
         )
@@ -47,11 +48,11 @@ class Fifo(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.storage = storage = storage_for(self.shape, self.depth, self.style)
+        m.submodules.storage = storage = self.storage
         m.d.comb += [
-            self.i.ready.eq(storage.level != self.depth),
+            self.i.ready.eq(~storage.full),
             storage.push.eq(self.i.valid & self.i.ready),
-            storage.payload.eq(self.i.payload),
+            Value.cast(storage.payload).eq(Value.cast(self.i.payload)),
             self.level.eq(storage.level),
         ]
         wiring.connect(m, storage.o, wiring.flipped(self.o))

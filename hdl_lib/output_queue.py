@@ -1,6 +1,6 @@
 """The queue every core ends in: room is reserved when a step is issued, the result is pushed when it is ready."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -34,6 +34,9 @@ class OutputQueue(wiring.Component):
         self.shape = shape
         self.depth = depth
         self.style = style_of(shape, depth, style, block=False)
+        self.storage = storage_for(shape, depth, self.style)
+        # One less than the number of credits left: its sign bit alone says that there is none.
+        self.spare = Signal(range(-1, depth), init=depth - 1)
         super().__init__(
             {
                 "available": Out(1),
@@ -51,13 +54,12 @@ class OutputQueue(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.storage = storage = storage_for(self.shape, self.depth, self.style)
-        # One less than the number of credits left: its sign bit alone says that there is none.
-        spare = Signal(range(-1, self.depth), init=self.depth - 1)
+        m.submodules.storage = storage = self.storage
+        spare = self.spare
         m.d.comb += [
             self.available.eq(spare >= 0),
             storage.push.eq(self.push),
-            storage.payload.eq(self.payload),
+            Value.cast(storage.payload).eq(Value.cast(self.payload)),
         ]
         m.d.sync += spare.eq(spare + difference(self.o.valid & self.o.ready, self.reserve))
         wiring.connect(m, storage.o, wiring.flipped(self.o))

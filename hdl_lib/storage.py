@@ -1,12 +1,13 @@
 """The three storages behind every queue: shift registers, an async-read memory, a sync-read memory.
 
-All have the same members and none looks at its own room: whoever pushes knows (by a credit, or by ``level``) that an
+All have the same members and none looks at its own room: whoever pushes knows (by a credit, or by ``full``) that an
 entry is free. Use :class:`hdl_lib.fifo.Fifo` or :class:`hdl_lib.output_queue.OutputQueue`, which do that.
 
 Members of each storage:
-    ``push`` (in 1), ``payload`` (in, ``shape``): write an entry; the caller guarantees ``level < depth``.
+    ``push`` (in 1), ``payload`` (in, ``shape``): write an entry; the caller guarantees ``~full``.
     ``o`` (out, stream of ``shape``): the oldest entry.
-    ``level`` (out): number of entries pushed and not popped, a function of registers.
+    ``level`` (out): number of entries pushed and not popped; ``full`` (out 1): that is ``depth``. Both are functions of
+    registers alone.
 
 Timing: a push at cycle t into an empty storage shows ``o.valid`` at t + :func:`latency_of` (style); each later entry at
 ``max(push + latency, pop of the one before + 1)``: one beat a cycle, no bubble.
@@ -71,6 +72,7 @@ class _Storage(wiring.Component):
                 "payload": In(shape),
                 "o": Out(stream.Signature(shape)),
                 "level": Out(range(depth + 1)),
+                "full": Out(1),
             }
         )
 
@@ -83,18 +85,25 @@ class RegisterStorage(_Storage):
     Cost a bit: ``depth`` flip-flops and ``depth - 1`` multiplexers of two inputs.
     """
 
+    def __init__(self, shape, depth):
+        super().__init__(shape, depth)
+        # occupied[k]: entry k holds a beat; ones from the bottom without a gap, so that each is level > k.
+        self.occupied = Signal(depth)
+        self.entries = [Signal(self._width, name=f"entry_{k}", reset_less=True) for k in range(depth)]
+
     def elaborate(self, platform):
         m = Module()
         depth = self.depth
-        # occupied[k]: entry k holds a beat; ones from the bottom without a gap, so that each is level > k.
-        occupied = Signal(depth)
+        occupied = self.occupied
+        entries = self.entries
         pop = Signal()
-        entries = [Signal(self._width, name=f"entry_{k}", reset_less=True) for k in range(depth)]
+        payload = Value.cast(self.payload)
         m.d.comb += [
             pop.eq(self.o.valid & self.o.ready),
             self.o.valid.eq(occupied[0]),
             Value.cast(self.o.payload).eq(entries[0]),
             self.level.eq(sum(occupied[k] for k in range(depth))),
+            self.full.eq(occupied[depth - 1]),
         ]
         with m.If(self.push & ~pop):
             m.d.sync += occupied.eq((occupied << 1) | 1)
@@ -104,9 +113,9 @@ class RegisterStorage(_Storage):
             # A free entry may take anything: it follows the input, so that its enable needs neither push nor level.
             with m.If(pop | ~occupied[k]):
                 if k + 1 < depth:
-                    m.d.sync += entry.eq(Mux(occupied[k + 1], entries[k + 1], self.payload))
+                    m.d.sync += entry.eq(Mux(occupied[k + 1], entries[k + 1], payload))
                 else:
-                    m.d.sync += entry.eq(self.payload)
+                    m.d.sync += entry.eq(payload)
         return m
 
 
@@ -123,26 +132,38 @@ class LutramStorage(_Storage):
     Ordering: first in, first out.
     """
 
+    def __init__(self, shape, depth):
+        super().__init__(shape, depth)
+        # A power of two costs nothing in a 16-row primitive and spares the pointers a comparison.
+        self.rows = 1 << max(1, (depth - 1).bit_length()) if depth <= 16 else depth
+        self.memory = memory.Memory(shape=self._width, depth=self.rows, init=[])
+        self.write_row = Signal(range(self.rows))
+        self.read_row = Signal(range(self.rows))
+        # One less than the level: its sign bit alone says empty.
+        self.surplus = Signal(range(-1, depth), init=-1)
+        self._write = self.memory.write_port()
+        self._read = self.memory.read_port(domain="comb")
+
     def elaborate(self, platform):
         m = Module()
-        rows = 1 << max(1, (self.depth - 1).bit_length()) if self.depth <= 16 else self.depth
-        m.submodules.storage = storage = memory.Memory(shape=self._width, depth=rows, init=[])
-        write = storage.write_port()
-        read = storage.read_port(domain="comb")
-        write_row = Signal(range(rows))
-        read_row = Signal(range(rows))
-        # One less than the level: its sign bit alone says empty.
-        surplus = Signal(range(-1, self.depth), init=-1)
+        m.submodules.memory = self.memory
+        rows = self.rows
+        write = self._write
+        read = self._read
+        write_row = self.write_row
+        read_row = self.read_row
+        surplus = self.surplus
         pop = Signal()
         m.d.comb += [
             write.addr.eq(write_row),
-            write.data.eq(self.payload),
+            write.data.eq(Value.cast(self.payload)),
             write.en.eq(self.push),
             read.addr.eq(read_row),
             Value.cast(self.o.payload).eq(read.data),
             self.o.valid.eq(surplus >= 0),
             pop.eq(self.o.valid & self.o.ready),
             self.level.eq(surplus + 1),
+            self.full.eq(surplus == self.depth - 1),
         ]
         with m.If(self.push):
             m.d.sync += write_row.eq(_advance(write_row, rows))
@@ -163,22 +184,35 @@ class BlockStorage(_Storage):
     Members: see the module. Timing: latency 3; one beat a cycle. Ordering: first in, first out.
     """
 
+    def __init__(self, shape, depth):
+        super().__init__(shape, depth)
+        # One row more than the memory ever holds, so that equal pointers can only mean that it is empty.
+        self.rows = max(2, depth - 1)
+        self.memory = memory.Memory(shape=self._width, depth=self.rows, init=[])
+        self.write_row = Signal(range(self.rows))
+        self.read_row = Signal(range(self.rows))
+        self.read_valid = Signal()
+        self.output_valid = Signal()
+        self.output = Signal(self._width, reset_less=True)
+        self._write = self.memory.write_port()
+        self._read = self.memory.read_port(domain="sync")
+
     @property
-    def rows(self):
-        """Rows of the memory: one more than it ever holds, so that equal pointers can only mean that it is empty."""
-        return max(2, self.depth - 1)
+    def read_data(self):
+        """The memory's read register."""
+        return self._read.data
 
     def elaborate(self, platform):
         m = Module()
+        m.submodules.memory = self.memory
         rows = self.rows
-        m.submodules.storage = storage = memory.Memory(shape=self._width, depth=rows, init=[])
-        write = storage.write_port()
-        read = storage.read_port(domain="sync")
-        write_row = Signal(range(rows))
-        read_row = Signal(range(rows))
-        read_valid = Signal()
-        output_valid = Signal()
-        output = Signal(self._width, reset_less=True)
+        write = self._write
+        read = self._read
+        write_row = self.write_row
+        read_row = self.read_row
+        read_valid = self.read_valid
+        output_valid = self.output_valid
+        output = self.output
         level = Signal(range(self.depth + 1))
         pop = Signal()
         fetch = Signal()
@@ -190,13 +224,14 @@ class BlockStorage(_Storage):
             # is one; synthesis sees from this very term that a row is never read while it is written.
             fetch.eq((read_row != write_row) & (~read_valid | move)),
             write.addr.eq(write_row),
-            write.data.eq(self.payload),
+            write.data.eq(Value.cast(self.payload)),
             write.en.eq(self.push),
             read.addr.eq(read_row),
             read.en.eq(fetch),
             self.o.valid.eq(output_valid),
             Value.cast(self.o.payload).eq(output),
             self.level.eq(level),
+            self.full.eq(level == self.depth),
         ]
         m.d.sync += level.eq(level + difference(self.push, pop))
         with m.If(self.push):

@@ -40,14 +40,14 @@ def drive(
     """Offer ``beats`` (payloads as unsigned bit patterns) and collect ``expected`` output beats.
 
     ``gap``: probability that the source pauses before a beat; ``stall``: probability that the sink is not ready in a
-    cycle. With both 0 source and sink are always willing: the full-rate run. ``i``/``o`` default to ``dut.i``/``dut.o``.
-    Runs 20 cycles longer than needed and fails if surplus output appears.
+    cycle. With both 0 source and sink are always willing: the full-rate run. ``i``/``o`` default to ``dut.i``/
+    ``dut.o``. Runs 20 cycles longer than needed and fails if surplus output appears.
     """
     i = dut.i if i is None else i
     o = dut.o if o is None else o
     trace = Trace()
     rng_in, rng_out = random.Random(seed), random.Random(seed + 1)
-    i_payload, o_payload = Value.cast(i.payload), Value.cast(o.payload)
+    i_payload, o_payload = Value.cast(i.payload), Value.cast(o.payload).as_unsigned()
     cycle = 0
 
     async def source(ctx):

