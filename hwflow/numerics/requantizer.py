@@ -206,7 +206,7 @@ def cost(form: Form, input_bits: int) -> int:
 
     - multiply-add-shift: the multiplier array ``input_bits * multiplier_bits``, an adder as wide as the widest sum, and
       one multiplier and one addend field a channel;
-    - thresholds: a comparator as wide as input and field for each, one more LUT a threshold to count it, and the fields;
+    - thresholds: a comparator as wide as input and field for each, one more LUT each to count it, and the fields;
     - ROM: ``2**address_bits * output_bits`` a channel.
 
     A table that is the same for all channels is stored once; for the first two it is constants and costs nothing.
