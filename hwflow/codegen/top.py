@@ -43,7 +43,7 @@ class StreamPort:
         return self.lanes * self.element_bytes
 
 
-class Top(Elaboratable):
+class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
     """The Amaranth side of ``hwflow_top``; ``ports`` after construction, ``files`` are its memory files."""
 
     def __init__(self, graph: Graph) -> None:
