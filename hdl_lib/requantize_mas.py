@@ -211,11 +211,12 @@ class MultiplyAddShift(PerChannel):
                 ends = [a * b for a in x_part.interval for b in c_part.interval]
                 first = x_part.first + c_part.first
                 term = Term(x_part.of(x) * c_part.of(multiplier), min(ends), max(ends))
-                product = registered(m, f"product_{lane}_{index}_{part}", term).value
+                product = registered(m, f"product_{lane}_{index}_{part}", term, keep=True).value
                 # Unsigned below: fill the gap up to this product's first bit.
                 bits = product if bits is None else Cat(bits, Const(0, first - base - len(bits)), product)
                 signed = product.shape().signed
                 term_low, term_high = term_low + (min(ends) << first), term_high + (max(ends) << first)
+            assert bits is not None, "a sum has at least one product"
             bits = bits.as_signed() if signed else bits
             terms.append(Term(bits.shift_left(base), term_low, term_high))
         total = adder_tree(m, f"sum_{lane}", terms, shape.width).value[: shape.width]
