@@ -60,9 +60,7 @@ def port_inputs(model: Model, arrays: Arrays) -> dict[str, IntArray]:
         if origin in arrays:
             result[port.name] = np.asarray(arrays[origin]).astype(np.int64)
             continue
-        count = len(next(iter(arrays.values())))
-        frames = [evaluator.run([origin], {k: v[i : i + 1] for k, v in arrays.items()})[origin] for i in range(count)]
-        result[port.name] = np.concatenate(frames).astype(np.int64)
+        result[port.name] = evaluator.run([origin], arrays)[origin].astype(np.int64)
     return result
 
 

@@ -29,13 +29,14 @@ _LARGEST_QUOTIENT = 2.0**30
 
 @dataclass(frozen=True)
 class Defect:
-    """``applies(attributes, inputs)``: whether evaluating a node of ``operator`` runs into it. ``attributes`` are those of
-    the node with the schema's defaults; ``inputs`` the arrays it is evaluated on."""
+    """``applies(attributes, inputs)``: whether evaluating a node of ``operator`` runs into it. ``attributes`` are those
+    of the node with the schema's defaults; ``inputs`` the arrays it is evaluated on. None: an operator that is missing,
+    not wrong; its substitute is the evaluator's own of a later operator set and is not noted."""
 
     name: str
     operator: str
     text: str
-    applies: Callable[[Mapping[str, Any], Sequence[AnyArray | None]], bool]
+    applies: Callable[[Mapping[str, Any], Sequence[AnyArray | None]], bool] | None
 
 
 def _unit(attributes: Mapping[str, Any]) -> bool:
@@ -76,43 +77,47 @@ def _negative_same(attributes: Mapping[str, Any], inputs: Sequence[AnyArray | No
 
 
 def _overflow(attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]) -> bool:
-    limits = _limits(attributes, inputs)
-    return limits is not None and bool(np.any(np.abs(inputs[0]) > limits))
+    limits, x = _limits(attributes, inputs), inputs[0]
+    return limits is not None and x is not None and bool(np.any(np.abs(x) > limits))
 
 
 DEFECTS = (
     Defect(
-        "maxpool-pads-order", "MaxPool", "with unit strides and dilations, pads are read as top, bottom, left, right", _pads_order
-    ),
-    Defect("maxpool-ceil-mode", "MaxPool", "with unit strides and dilations, ceil_mode counts the pads twice", _ceil_mode),
-    Defect("maxpool-integers", "MaxPool", "with unit strides and dilations, integers cannot be padded (with NaN)", _integers),
-    Defect(
-        "maxpool-same-lower", "MaxPool", "with strides or dilations, SAME_LOWER rounds the output size down and pads at the end",
-        _same_lower,
+        "maxpool-pads-order", "MaxPool", "with unit strides and dilations, pads are read as top, bottom, left, right",
+        _pads_order,
     ),
     Defect(
-        "maxpool-negative-pads", "MaxPool", "with strides greater than the kernel, SAME pads become negative and crop the image",
-        _negative_same,
+        "maxpool-ceil-mode", "MaxPool", "with unit strides and dilations, ceil_mode counts the pads twice", _ceil_mode
     ),
     Defect(
-        "quantize-overflow", "QuantizeLinear", "a quotient of 2**31 or more wraps to the lowest level instead of saturating", _overflow
+        "maxpool-integers", "MaxPool",
+        "with unit strides and dilations, integers are padded with NaN, which they cannot hold", _integers,
     ),
     Defect(
-        "dequantize-opset", "DequantizeLinear", f"there is none before operator set {FIRST_DEQUANTIZE}", lambda attributes, inputs: True
+        "maxpool-same-lower", "MaxPool",
+        "with strides or dilations, SAME_LOWER rounds the output size down and pads at the end", _same_lower,
     ),
+    Defect(
+        "maxpool-negative-pads", "MaxPool",
+        "with strides greater than the kernel, SAME pads become negative and crop the image", _negative_same,
+    ),
+    Defect(
+        "quantize-overflow", "QuantizeLinear",
+        "a quotient of 2**31 or more wraps to the lowest level instead of saturating", _overflow,
+    ),
+    Defect("dequantize-opset", "DequantizeLinear", f"there is none before operator set {FIRST_DEQUANTIZE}", None),
 )
-"""``dequantize-opset`` applies wherever its substitute is used, which is only in models of earlier operator sets."""
 
 
 def substitutes(version: int, note: Callable[[str], None]) -> list[type[OpRun]]:
-    """Operators for ``onnx.reference.ReferenceEvaluator(new_ops=...)`` on a model of operator set ``version`` (ai.onnx).
+    """Operators for ``onnx.reference.ReferenceEvaluator(new_ops=...)`` on a model of ai.onnx operator set ``version``.
 
     ``note`` is called with the name of each defect that was gone around, once for each evaluation of a node.
     """
 
     def tell(operator: str, attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]) -> None:
         for defect in DEFECTS:
-            if defect.operator == operator and defect.applies(attributes, inputs):
+            if defect.operator == operator and defect.applies is not None and defect.applies(attributes, inputs):
                 note(defect.name)
 
     def max_pool_run(self: OpRun, x: AnyArray, **attributes: Any) -> tuple[AnyArray]:
@@ -124,7 +129,9 @@ def substitutes(version: int, note: Callable[[str], None]) -> list[type[OpRun]]:
         return made
     quantize = load_op("", "QuantizeLinear", version)
 
-    def quantize_run(self: OpRun, x: AnyArray, scale: AnyArray, *rest: AnyArray | None, **attributes: Any) -> tuple[AnyArray]:
+    def quantize_run(
+        self: OpRun, x: AnyArray, scale: AnyArray, *rest: AnyArray | None, **attributes: Any
+    ) -> tuple[AnyArray]:
         tell("QuantizeLinear", attributes, [x, scale])
         limits = _limits(attributes, [x, scale])
         if limits is not None:
@@ -135,12 +142,7 @@ def substitutes(version: int, note: Callable[[str], None]) -> list[type[OpRun]]:
     made.append(_operator("QuantizeLinear", (quantize,), version, quantize_run))
     if version < FIRST_DEQUANTIZE:
 
-        def dequantize_run(self: OpRun, *inputs: AnyArray, **attributes: Any) -> tuple[AnyArray]:
-            tell("DequantizeLinear", attributes, inputs)
-            result: tuple[AnyArray] = DequantizeLinear_19._run(self, *inputs, **attributes)
-            return result
-
-        made.append(_operator("DequantizeLinear", (DequantizeLinear_19,), version, dequantize_run))
+        made.append(_operator("DequantizeLinear", (DequantizeLinear_19,), version, DequantizeLinear_19._run))
     return made
 
 
@@ -177,8 +179,8 @@ def max_pool(x: AnyArray, attributes: Mapping[str, Any]) -> AnyArray:
             first = max(0, -(offset // stride))  # the first and the last position whose tap lies in the image
             last = min(sizes[axis] - 1, (length - 1 - offset) // stride)
             target.append(slice(first, max(first, last + 1)))
-            begin = offset + first * stride
-            source.append(slice(begin, begin + max(0, (last - first) * stride + 1), stride) if last >= first else slice(0, 0))
+            begin, span = offset + first * stride, (last - first) * stride + 1
+            source.append(slice(begin, begin + span, stride) if last >= first else slice(0, 0))
         place = (slice(None), slice(None), *target)
         result[place] = np.maximum(result[place], x[(slice(None), slice(None), *source)])
     return result
@@ -204,7 +206,7 @@ def _same_totals(image: Sequence[int], attributes: Mapping[str, Any]) -> tuple[i
 
 
 def _limits(attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]) -> AnyArray | None:
-    """The greatest magnitude of a QuantizeLinear's input that its int32 holds, broadcastable over it; None if unknown."""
+    """The greatest magnitude of a QuantizeLinear's input that its int32 holds, broadcastable over it, if known."""
     x, scale = inputs[0], inputs[1]
     assert x is not None and scale is not None
     if attributes.get("block_size") or scale.ndim > 1:

@@ -2,7 +2,7 @@
 
 Each value of a region gets a bound on |computed - exact|, where "exact" is the region in real arithmetic on the same
 integer inputs (scales, float weights and biases are exact: a float32 is a rational number) and "computed" is what the
-evaluator's numpy arithmetic gives. The bound is derived node by node from the computed magnitudes; nothing is estimated.
+evaluator's numpy arithmetic gives. The bound is derived node by node from computed magnitudes; nothing is estimated.
 
 Model of arithmetic (IEEE 754, round to nearest): fl(a op b) = (a op b)(1 + d) + t with |d| <= u and |t| <= tiny, where
 u = 2**-24 for float32 and tiny is the least normal number (so that evaluators which flush subnormals are covered);
@@ -13,15 +13,17 @@ at most K - 1 additions). With E the bound of a value, x and w computed:
 
 * DequantizeLinear, y = (q - zp) * s: the difference is exact while |q| and |q - zp| are at most 1/u, so E = u|y| + tiny
   (+ s E(q)); beyond that the conversion and the difference round too: + 2 u s (|q| + |q - zp|) more.
-* Conv, MatMul, Gemm: sum x w against sum X W (exact): gamma(K) S(|x|, |w|) + S(|x|, E(w)) + S(E(x), |w| + E(w)) + K tiny,
-  S the same operator in float64 on magnitudes; a bias adds E(b) + u|y|; Gemm's alpha and beta scale and round once more.
+* Conv, MatMul, Gemm: sum x w against sum X W (exact):
+  gamma(K) S(|x|, |w|) + S(|x|, E(w)) + S(E(x), |w| + E(w)) + K tiny, S the same operator in float64 on magnitudes;
+  a bias adds E(b) + u|y|; Gemm's alpha and beta scale and, unless they are 1, round once more.
 * Add: E(a) + E(b) + u|y|. Relu, Clip and MaxPool change no distance for the worse and do not round: E(x), of a pool the
   greatest E in the window. Reshape and its like move E.
 * QuantizeLinear: what is rounded is the quotient, E = E(x) / s + u|x / s| + tiny (``quotients`` has it: the only place
   where a float error can change an integer). Rounding to even, zero point and saturation are exact afterwards; the
   integer's own bound is 0 unless a rounding boundary lies within E of the quotient.
 
-The bounds are computed in float64 with a relative error below (K + 8) 2**-53; :data:`INFLATION` covers it for K < 2**30.
+The bounds are computed in float64 with a relative error below (K + 8) 2**-53; :data:`INFLATION` covers it where
+K < 2**30, and the last bits in which a second evaluation (another batch, another order of summation) may differ.
 A node without a rule has no bound (None), nor has what depends on it; but a node of constants free of error is exact
 (hwflow folds those with the same evaluator).
 """
@@ -45,8 +47,8 @@ INFLATION = 1 + 2.0**-20
 
 @dataclass
 class Bounds:
-    """Of each value by name: what was computed (``values``), the bound on its error (``errors``: same shape), and for the
-    result of a QuantizeLinear the bound on the error of the quotient before rounding, in levels (``quotients``).
+    """Of each value by name: what was computed (``values``), the bound on its error (``errors``: same shape), and for
+    the result of a QuantizeLinear the bound on the error of the quotient before rounding, in levels (``quotients``).
 
     None: no bound is known; ``unbounded`` names the operators that have no rule."""
 
@@ -95,7 +97,7 @@ class _NoBound(Exception):
 
 
 def analyse(region: Region, feeds: Mapping[str, AnyArray]) -> Bounds:
-    """Bounds for every value of ``region`` on exact ``feeds``; all frames at once, so one only unless it is framewise."""
+    """Bounds for every value of ``region`` on exact ``feeds``, all frames at once: one only unless it is framewise."""
     bounds = Bounds(region.values(feeds))
     for name, array in bounds.values.items():
         bounds.errors[name] = np.zeros(np.shape(array))
@@ -171,7 +173,9 @@ def _dequantize(step: _Step) -> Errors:
     single = 2.0**-24  # the evaluator's difference is a float32 whatever the scale's type is
     large = (np.abs(q) > 1 / single) | (np.abs(difference) > 1 / single)
     rounding = np.where(large, 2 * single * scale * (np.abs(q) + np.abs(difference)) * 2, 0.0)
-    unit = step.unit if step.output.dtype != np.float16 else step.unit + 2 * single  # product in float32, then converted
+    unit = step.unit
+    if step.output.dtype == np.float16:  # the product is rounded to float32 before it is converted
+        unit += 2 * single
     result: Errors = scale * step.error(0) + rounding + unit * _magnitude(step.output) + _tiny(step.output.dtype)
     return result
 
@@ -187,14 +191,17 @@ def _quantize(step: _Step) -> Errors:
     step.quotient = step.error(0) / _magnitude(scale) + unit * np.abs(level) + tiny
     reach = step.quotient * INFLATION
     middle = np.rint(level)
-    return np.maximum(np.rint(level + reach) - middle, middle - np.rint(level - reach))
+    error: Errors = np.maximum(np.rint(level + reach) - middle, middle - np.rint(level - reach))
+    return error
 
 
-def _products(step: _Step, terms: int, bilinear: Callable[[AnyArray, AnyArray], AnyArray], extra_rounding: int = 0) -> Errors:
-    """A sum of ``terms`` products of inputs 0 and 1, without a bias."""
+def _products(
+    step: _Step, terms: int, bilinear: Callable[[AnyArray, AnyArray], AnyArray], more_roundings: int = 0
+) -> Errors:
+    """A sum of ``terms`` products of inputs 0 and 1, without a bias; ``bilinear`` is the same sum in float64."""
     x, w = _magnitude(step.value(0)), _magnitude(step.value(1))
     e_x, e_w = step.error(0), step.error(1)
-    result: Errors = bilinear(x, _gamma(terms + extra_rounding, step.unit) * w + e_w) + bilinear(e_x, w + e_w)
+    result: Errors = bilinear(x, _gamma(terms + more_roundings, step.unit) * w + e_w) + bilinear(e_x, w + e_w)
     return result + terms * _tiny(step.output.dtype)
 
 
@@ -220,7 +227,7 @@ def _gemm(step: _Step) -> Errors:
         return result
 
     terms = step.value(0).shape[0 if trans_a else 1]
-    error = alpha * _products(step, terms, bilinear, extra_rounding=int(alpha != 1))
+    error = alpha * _products(step, terms, bilinear, more_roundings=int(alpha != 1))
     if alpha != 1:
         error = error + _tiny(step.output.dtype)
     if step.has(2) and beta:
@@ -241,7 +248,8 @@ def _same(step: _Step) -> Errors:
 
 
 def _moved(step: _Step) -> Errors:
-    return step.region.again(step.node, [step.error(0), *step.inputs[1:]]).astype(np.float64)
+    moved: Errors = step.region.again(step.node, [step.error(0), *step.inputs[1:]]).astype(np.float64)
+    return moved
 
 
 RULES: Mapping[str, _Rule] = {

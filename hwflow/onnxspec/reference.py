@@ -51,7 +51,9 @@ class Region:
                 continue
             node = producers.get(name)
             if node is None:
-                raise ModelRefused(Finding("region-closed", f"value '{name}'", "must be fed, not missing", "give it as an input"))
+                raise ModelRefused(
+                    Finding("region-closed", f"value '{name}'", "must be fed, not missing", "give it as an input")
+                )
             if id(node) not in chosen:
                 chosen.add(id(node))
                 needed.extend(n for n in node.input if n)
@@ -84,7 +86,8 @@ class Region:
             where = " and ".join(f"value '{name}'" for name in self.outputs)
             raise ModelRefused(
                 Finding(
-                    "reference-evaluator", where, f"must be what ONNX's reference evaluator can compute, but it failed: {reason}",
+                    "reference-evaluator", where,
+                    f"must be what ONNX's reference evaluator can compute, but it failed: {reason}",
                     "check the model with 'hwflow check'",
                 )
             ) from error
@@ -139,21 +142,26 @@ class Region:
             case "Transpose":
                 return bool(attributes.get("perm", [1])[0] == 0)
             case "Squeeze" | "Unsqueeze":
-                axes = attributes.get("axes") or (self._integers(node.input[1]) if len(node.input) > 1 else None)
+                axes = self._integers(node, "axes", attributes)
                 return bool(axes) and all(axis > 0 for axis in axes)
             case "Reshape":
-                target = self._integers(node.input[1]) if len(node.input) > 1 else attributes.get("shape")
-                return bool(target) and (target[0] == -1 or (target[0] == 0 and not attributes.get("allowzero", 0)))
+                target = self._integers(node, "shape", attributes)
+                return target[:1] == [-1] or (target[:1] == [0] and not attributes.get("allowzero", 0))
             case "Conv":
                 return not depends.intersection(node.input[1:])
         return node.op_type in _ELEMENTWISE or node.op_type in _PER_FRAME
 
-    def _integers(self, name: str) -> list[int] | None:
-        """The elements of a constant vector of integers, if the region has it as such."""
-        tensor = self._constants.get(name)
-        if tensor is None:
-            tensor = next((a.t for n in self.nodes if n.op_type == "Constant" and name in n.output for a in n.attribute if a.name == "value"), None)
-        return [int(v) for v in numpy_helper.to_array(tensor).reshape(-1)] if isinstance(tensor, onnx.TensorProto) else None
+    def _integers(self, node: onnx.NodeProto, attribute: str, attributes: Mapping[str, Any]) -> list[int]:
+        """Input 1 of a node as integers, or ``attribute`` in earlier operator sets; empty if it is no constant."""
+        if len(node.input) < 2 or not node.input[1]:
+            return [int(v) for v in attributes.get(attribute, ())]
+        tensor = self._constants.get(node.input[1])
+        for other in self.nodes:
+            if other.op_type == "Constant" and node.input[1] in other.output:
+                tensor = next((a.t for a in other.attribute if a.name == "value"), None)
+        if not isinstance(tensor, onnx.TensorProto):
+            return []
+        return [int(v) for v in numpy_helper.to_array(tensor).reshape(-1)]
 
 
 class RegionEvaluator:
