@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
 
 from .adder_tree import Term, adder_tree, registered, shape_of, tree_levels
+from .blocks import less
 from .multiplier import interval
 from .per_channel import PerChannel
 from .rom import Table
@@ -136,6 +137,23 @@ class MultiplyAddShift(PerChannel):
         sizes = [sum(part.width > 1 for part in _parts(Shape.cast(s))) for s in (input_shape, multiplier_shape)]
         return sizes[0] * sizes[1]
 
+    @property
+    def multipliers(self) -> int:
+        """Multiplier blocks in all. Products with a constant (a table of a single word given as a number) of 0 or a
+        power of two need none; of negative constants, synthesis may spare some that are counted here.
+        """
+        if self.parameters.words is None or self.parameters.depth > 1:
+            return self.lanes * self.multipliers_of(self.input_shape, self.multiplier_shape)
+        width = self.multiplier_shape.width + self.addend_shape.width
+        count = 0
+        for lane in range(self.lanes):
+            for part in _parts(self.multiplier_shape):
+                bits = self.parameters.words[0] >> (lane * width + part.first) & ((1 << part.width) - 1)
+                negative = part.signed and bits >> (part.width - 1)
+                if negative or bits & (bits - 1):
+                    count += sum(x_part.width > 1 for x_part in _parts(self.input_shape))
+        return count
+
     @staticmethod
     def _sums(xs: list[_Part], multipliers: list[_Part]) -> list[list[tuple[_Part, _Part]]]:
         """The products of all parts, gathered so that each gathering is a concatenation: bit ranges that follow each
@@ -200,8 +218,8 @@ class MultiplyAddShift(PerChannel):
         m.d.sync += body.eq(shifted)
         result: Value = body
         for name, limit, beyond, possible in (
-            ("below", self.low, shifted < self.low, total.low >> self.shift < self.low),
-            ("above", self.high, shifted > self.high, total.high >> self.shift > self.high),
+            ("below", self.low, less(shifted, self.low), total.low >> self.shift < self.low),
+            ("above", self.high, less(self.high, shifted), total.high >> self.shift > self.high),
         ):
             if possible:
                 flag = Signal(name=f"{name}_{lane}", reset_less=True)

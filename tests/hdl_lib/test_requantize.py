@@ -130,6 +130,27 @@ def test_multiplier_blocks():
     assert MultiplyAddShift.multipliers_of(signed(1), signed(18)) == 0
 
 
+def test_multiplier_blocks_of_constants():
+    def count(multipliers, shape, parameters=None):
+        words = [pack(multipliers, shape.width)] if parameters is None else parameters
+        width = len(multipliers) * (shape.width + 1)
+        spread = [
+            sum(((word >> (lane * shape.width)) & ((1 << shape.width) - 1)) << (lane * (shape.width + 1))
+                for lane in range(len(multipliers)))
+            for word in words
+        ]  # fmt: skip
+        return MultiplyAddShift(
+            signed(20), signed(8), lanes=len(multipliers), channels=len(multipliers) * len(words),
+            multiplier_shape=shape, addend_shape=unsigned(1), shift=9, low=-128, high=127,
+            parameters=Table.of_words(spread, width), depth=2,
+        ).multipliers  # fmt: skip
+
+    assert count([5, 0, 4], unsigned(9)) == 2  # two parts of the input; 0 and 4 need none
+    assert count([-1, -4, 3], signed(9)) == 6
+    assert count([(3 << 17) + 1, (1 << 17) + 7], unsigned(20)) == 4  # one part of each is a power of two
+    assert count([5, 0, 4], unsigned(9), [0, 0]) == 6  # not constant
+
+
 def thresholds(x_shape, y_shape, base, levels, lanes, channels, depth, words=None, seed=0):
     rng = random.Random(seed)
     words = words or -(-channels // lanes)
