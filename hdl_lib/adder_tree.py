@@ -24,9 +24,13 @@ def shape_of(low: int, high: int, limit: int | None = None) -> Shape:
     return shape if limit is None or shape.width <= limit else Shape(limit, shape.signed)
 
 
-def registered(m: Module, name: str, term: Term, limit: int | None = None) -> Term:
-    """``term`` one cycle later, in a register called ``name``. The register has no reset: it carries data only."""
-    register = Signal(shape_of(term.low, term.high, limit), name=name, reset_less=True)
+def registered(m: Module, name: str, term: Term, limit: int | None = None, *, keep: bool = False) -> Term:
+    """``term`` one cycle later, in a register called ``name``. The register has no reset: it carries data only.
+
+    ``keep``: synthesis must leave the register where it is.
+    """
+    attributes = {"keep": 1} if keep else {}
+    register = Signal(shape_of(term.low, term.high, limit), name=name, reset_less=True, attrs=attributes)
     m.d.sync += register.eq(term.value)
     return Term(register, term.low, term.high)
 
