@@ -51,12 +51,19 @@ class _Process:
 class Run:
     """What a full-rate run does: source and sink always willing, cycle 0 is the first input beat.
 
-    ``first_output`` and ``last_output``: cycle of the first and last output beat of each frame (of all outputs the
-    latest). ``last_input``: cycle of each frame's last input beat.
+    ``outputs``: for each graph output the cycle of every beat's handshake, [frames, beats]. ``first_output`` and
+    ``last_output``: cycle of the first and last output beat of each frame (of all outputs the latest).
     """
 
-    first_output: tuple[int, ...]
-    last_output: tuple[int, ...]
+    outputs: tuple[Steps, ...]
+
+    @property
+    def first_output(self) -> tuple[int, ...]:
+        return tuple(int(c) for c in np.max([o[:, 0] for o in self.outputs], axis=0))
+
+    @property
+    def last_output(self) -> tuple[int, ...]:
+        return tuple(int(c) for c in np.max([o[:, -1] for o in self.outputs], axis=0))
 
     @property
     def latency(self) -> int:
@@ -209,6 +216,4 @@ class _Network:
     def result(self) -> Run:
         origin = min(int(p.times[0]) for p in self.processes)
         sinks = [self.processes[i] for i in self.sinks]
-        first = tuple(max(int(s.times[f * s.steps]) for s in sinks) - origin for f in range(self.frames))
-        last = tuple(max(int(s.times[(f + 1) * s.steps - 1]) for s in sinks) - origin for f in range(self.frames))
-        return Run(first, last)
+        return Run(tuple(s.times.reshape(self.frames, s.steps) - origin for s in sinks))
