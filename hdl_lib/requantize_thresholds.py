@@ -22,8 +22,8 @@ class Thresholds(PerChannel):
     lanes, channels: elements a beat and elements a pixel; ``blocks = ceil(channels / lanes)`` beats a pixel.
     base, levels: the least result and the number of thresholds a channel, at least 1.
     parameters: a word for each block, or a single one for all. For each lane, lane 0 in the least significant bits,
-        the channel's ``levels`` thresholds in any order, each signed with ``input_shape.width + 1`` bits. The greatest
-        value of this width is a threshold that is never reached. A single word given as a number becomes constants.
+        the channel's ``levels`` thresholds in any order, each of ``input_shape.width + 1`` bits and signed like the
+        input: one more than the greatest input is a threshold that is never reached. A single word given as a number becomes constants.
     depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
 
     Members
@@ -91,7 +91,7 @@ class Thresholds(PerChannel):
         for lane, x in enumerate(xs):
             missed = Signal(self.levels, name=f"missed_{lane}", reset_less=True)  # x < threshold
             for level in range(self.levels):
-                threshold = Signal(Shape(width, True), name=f"threshold_{lane}_{level}")
+                threshold = Signal(Shape(width, self.input_shape.signed), name=f"threshold_{lane}_{level}")
                 m.d.comb += threshold.eq(word.word_select(lane * self.levels + level, width))
                 m.d.sync += missed[level].eq(less(x, threshold))
             counts = []

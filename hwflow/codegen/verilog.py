@@ -13,16 +13,20 @@ from hwflow.codegen.names import KEYWORDS
 from hwflow.codegen.top import TOP, Top
 
 # Processes become conditional expressions (pmuxtree: no case statement whose branches overlap, which linters dislike and
-# simulators evaluate late), private names short numbers. Attributes would say where in our sources a line comes from,
-# which is of no use to a user.
+# simulators evaluate late), private names short numbers. Of the attributes `keep` must stay (a core that sets it has a
+# reason, see hdl_lib/mvu.py); the others say where in our sources a line comes from, which is of no use to a user.
+_REMOVED = ("src", "generator", "top", "hdlname", "full_case", "parallel_case", "amaranth.hierarchy", "amaranth.decoding")
+
 SCRIPT = """\
 read_rtlil design.il
 proc -norom
 pmuxtree
 opt_expr
 opt_clean -purge
-write_verilog -noattr design.v
-"""
+attrmap {remove}
+attrmap -modattr {remove}
+write_verilog design.v
+""".format(remove=" ".join(f"-remove {name}" for name in _REMOVED))
 
 HEADER = """\
 // Made by hwflow from the ONNX model '{model}'. Verilog-2005. Top module: {top}.

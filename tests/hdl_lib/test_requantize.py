@@ -155,7 +155,7 @@ def thresholds(x_shape, y_shape, base, levels, lanes, channels, depth, words=Non
     rng = random.Random(seed)
     words = words or -(-channels // lanes)
     low, high = limits(x_shape)
-    never = (1 << x_shape.width) - 1  # the greatest signed number of one bit more: out of reach but for unsigned inputs
+    never = high + 1
     pick = [[sorted(rng.choice([rng.randint(low, high), rng.randint(low, high), never]) for _ in range(levels))
              for _ in range(lanes)] for _ in range(words)]  # fmt: skip
     width = x_shape.width + 1
