@@ -227,7 +227,7 @@ def test_a_fork_whose_branches_need_each_other_stands_still_without_room() -> No
         join = Timing((Process(8, {0: beats, 1: beats + 4}, {0: beats + 4}),), (2,))
         nodes = [
             Node("the fork", "any", [x], [a, b], {"timing": fork, "depths": [2, depth], "folding": None}),
-            Node("the join", "any", [a, b], [y], {"timing": join, "depths": [2], "folding": None}),
+            Node("the join", "any", [a, b], [y], {"timing": join, "depths": [4], "folding": None}),
         ]
         ports = [Port(v.name, v, (1,), identity_order((1,))) for v in (x, y)]
         return Graph("g", Stage.SCHEDULED, ports[:1], ports[1:], nodes)
