@@ -34,10 +34,13 @@ def identifier(name: str) -> str:
     return f"n_{text}" if text[0].isdigit() or text.lower() in KEYWORDS else text
 
 
-def identifiers(names: Iterable[str]) -> dict[str, str]:
-    """A unique identifier for each name; those that would be the same (also but for case) are numbered in order."""
+def identifiers(names: Iterable[str], reserved: Iterable[str] = ()) -> dict[str, str]:
+    """A unique identifier for each name; those that would be the same (also but for case) are numbered in order.
+
+    None is one of ``reserved``, and none has two underscores in a row: those are for names made from several.
+    """
     result: dict[str, str] = {}
-    taken: set[str] = set()
+    taken = {word.lower() for word in reserved}
     for name in names:
         base = identifier(name)
         candidate, number = base, 1
