@@ -34,7 +34,11 @@ def counted(s: Staircase) -> list[int]:
 def hardware(form: Form, x: int, channel: int) -> int:
     """What the cores compute, in Python ints."""
     if isinstance(form, MultiplyAddShift):
-        y = (form.multipliers[channel] * x + form.addends[channel]) // 2**form.shift
+        v = form.multipliers[channel] * x + form.addends[channel]
+        y = v // 2**form.shift
+        if form.rounding != "floor":
+            tie_to_odd = form.rounding == "half_odd"
+            y = round(F(v, 2**form.shift) + tie_to_odd) - tie_to_odd
         return max(form.low, min(form.high, y))
     if isinstance(form, ThresholdForm):
         return form.base + sum(x >= t for t in form.thresholds[channel])
