@@ -64,13 +64,13 @@ class Builder:
         return self.node("reshape", source, shape=(int(np.prod(source.typed.shape)),))
 
     def requantize(self, source: Value, element: IntType, per_channel: bool = True) -> Value:
-        """To ``element`` so that about half of the input's interval saturates."""
+        """To ``element`` so that a good part of the input's interval saturates; scales are floats of 32 bits, as in ONNX."""
         channels = source.typed.shape[0] if per_channel else 1
         reach = max(1, source.typed.interval.hi, -source.typed.interval.lo)
         stages = tuple(
             (
                 QuantizerStage(
-                    Fraction(int(self.rng.integers(30, 60)) * max(1, element.max), 23 * reach), Fraction(0),
+                    Fraction(float(np.float32(self.rng.uniform(1.3, 2.6) * element.max / reach))), Fraction(0),
                     (Relu(),) if self.rng.integers(2) else (), Fraction(1), 0, element.min, element.max,
                 ),
             )

@@ -30,7 +30,7 @@ FRAMES = 4
 def test_simulated_cycles_are_the_predicted_ones(seed: int, slower: int, tmp_path: Path) -> None:
     """``slower``: the target interval, in units of the least one the part allows."""
     quantized = random_graph(seed)
-    budget = Budget(PART.lut // 4, PART.ff // 4, PART.dsp // 4, PART.bram // 4)
+    budget = Budget(PART.lut // 12, PART.ff // 12, PART.dsp // 12, PART.bram // 12)
     interval = None
     if slower > 1:
         interval = slower * schedule(dataflow(quantized), PART, budget).initiation_interval
