@@ -31,7 +31,12 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # measure this tree, whatever is installed
 
 from hdl_lib.mvu import Mvu  # noqa: E402  (the path must be set first)
+from hdl_lib.pool import MaxPool  # noqa: E402
+from hdl_lib.requantize_lookup import LookupRequantizer  # noqa: E402
+from hdl_lib.requantize_mas import MultiplyAddShift  # noqa: E402
+from hdl_lib.requantize_thresholds import Thresholds  # noqa: E402
 from hdl_lib.rom import VERILOG, Table, readmemh_text  # noqa: E402
+from hdl_lib.sliding_window import SlidingWindow  # noqa: E402
 
 Configuration = Mapping[str, object]
 
@@ -99,8 +104,134 @@ def build_mvu(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
     return Mvu(*shapes, weights=table, **{name: c[name] for name in names}), files
 
 
+WINDOW_COLUMNS = (
+    "width", "height", "channels", "lanes", "element", "kernel", "stride", "pad", "dilation", "rows", "depth",
+)  # fmt: skip
+WINDOW_ROWS = [
+    # width, height, channels, lanes, element, kernel, stride, pad (each side), dilation, rows, depth
+    (28, 28, 1, 1, "u8", 3, 1, 1, 1, 3, 5),
+    (32, 32, 3, 3, "s8", 3, 1, 1, 1, 4, 5),
+    (32, 32, 16, 4, "s8", 3, 1, 1, 1, 4, 5),
+    (32, 32, 16, 16, "s8", 3, 2, 1, 1, 4, 5),
+    (16, 16, 32, 8, "u4", 3, 1, 1, 1, 4, 5),
+    (28, 28, 8, 8, "u8", 2, 2, 0, 1, 4, 5),
+    (64, 48, 8, 2, "s8", 5, 1, 2, 1, 6, 5),
+    (10, 49, 64, 4, "s8", 3, 1, 1, 1, 3, 2),
+    (32, 32, 8, 4, "s8", 3, 1, 2, 2, 6, 5),
+    (8, 8, 1, 1, "u4", 3, 1, 1, 1, 3, 5),
+    (16, 16, 64, 8, "s8", 1, 2, 0, 1, 2, 5),
+]
+
+
+def build_window(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
+    """A square kernel, the pads filled with a value that is not 0."""
+    window = SlidingWindow(
+        shape_of(c["element"]), c["height"], c["width"], c["channels"], c["lanes"], kernel=(c["kernel"],) * 2,
+        stride=(c["stride"],) * 2, pads=(c["pad"],) * 4, dilation=(c["dilation"],) * 2, pad_value=3, rows=c["rows"],
+        depth=c["depth"],
+    )  # fmt: skip
+    return window, {}
+
+
+POOL_COLUMNS = ("element", "channels", "lanes", "window", "depth")
+POOL_ROWS = [
+    ("u8", 16, 16, 4, 4),
+    ("s8", 16, 8, 4, 5),
+    ("s8", 64, 4, 9, 5),
+    ("u4", 32, 1, 4, 5),
+    ("s8", 3, 1, 4, 2),
+    ("s8", 256, 1, 49, 5),
+]
+
+
+def build_pool(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
+    return MaxPool(shape_of(c["element"]), c["channels"], c["lanes"], c["window"], depth=c["depth"]), {}
+
+
+MAS_COLUMNS = ("input", "output", "multiplier", "addend", "shift", "lanes", "channels", "depth", "rounding")
+MAS_ROWS = [
+    ("s16", "s8", "u16", "s28", 20, 1, 16, 7, "floor"),
+    ("s18", "s8", "u17", "s32", 24, 4, 16, 7, "floor"),
+    ("s20", "s8", "u17", "s32", 24, 2, 64, 8, "floor"),
+    ("s20", "u8", "u20", "s36", 30, 1, 32, 8, "floor"),
+    ("s22", "s8", "s21", "s38", 30, 2, 16, 8, "floor"),
+    ("s24", "s8", "u26", "s44", 36, 1, 256, 8, "floor"),
+    ("s12", "u4", "u12", "s22", 18, 8, 8, 7, "floor"),
+    ("s18", "s8", "u14", "s30", 20, 1, 512, 3, "floor"),
+    ("s14", "u2", "u10", "s22", 18, 16, 64, 7, "floor"),
+    ("s18", "s8", "u1", "s18", 9, 1, 16, 8, "half_even"),
+    ("s18", "s8", "u1", "s18", 9, 4, 16, 8, "half_even"),
+    ("s20", "s8", "u12", "s28", 14, 2, 64, 8, "half_odd"),
+    ("s24", "s8", "u26", "s44", 36, 1, 256, 9, "half_even"),
+]
+
+
+def build_mas(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
+    """Parameters in a file, limits of the whole output range."""
+    shapes = [shape_of(c[name]) for name in ("input", "output", "multiplier", "addend")]
+    table, files = random_table(-(-c["channels"] // c["lanes"]), c["lanes"] * (shapes[2].width + shapes[3].width))
+    levels = 1 << shapes[1].width
+    low = -levels // 2 if shapes[1].signed else 0
+    core = MultiplyAddShift(
+        shapes[0], shapes[1], lanes=c["lanes"], channels=c["channels"], multiplier_shape=shapes[2],
+        addend_shape=shapes[3], shift=c["shift"], low=low, high=low + levels - 1, parameters=table, depth=c["depth"],
+        rounding=c["rounding"],
+    )  # fmt: skip
+    return core, files
+
+
+THRESHOLD_COLUMNS = ("input", "output", "levels", "lanes", "channels", "depth")
+THRESHOLD_ROWS = [
+    ("s16", "u1", 1, 4, 16, 6),
+    ("s12", "u2", 3, 4, 16, 6),
+    ("s16", "u4", 15, 1, 16, 8),
+    ("s14", "s3", 7, 2, 64, 7),
+]
+
+
+def build_thresholds(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
+    shapes = [shape_of(c[name]) for name in ("input", "output")]
+    table, files = random_table(-(-c["channels"] // c["lanes"]), c["lanes"] * c["levels"] * (shapes[0].width + 1))
+    low = -(c["levels"] // 2 + 1) if shapes[1].signed else 0
+    core = Thresholds(
+        *shapes, lanes=c["lanes"], channels=c["channels"], base=low, levels=c["levels"], parameters=table,
+        depth=c["depth"],
+    )  # fmt: skip
+    return core, files
+
+
+LOOKUP_COLUMNS = ("input", "output", "inputs", "lanes", "channels", "shared", "depth")
+LOOKUP_ROWS = [
+    ("s8", "s8", 256, 1, 1, 0, 6),
+    ("s12", "s8", 4096, 1, 16, 1, 6),
+    ("s8", "u4", 64, 4, 16, 0, 6),
+    ("s8", "s8", 256, 8, 64, 1, 6),
+]
+
+
+def build_lookup(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
+    """One table for all blocks, or one a channel; the lanes read copies of one file."""
+    blocks = 1 if c["shared"] else -(-c["channels"] // c["lanes"])
+    output = shape_of(c["output"])
+    table, files = random_table(blocks * c["inputs"], output.width)
+    core = LookupRequantizer(
+        shape_of(c["input"]), output, lanes=c["lanes"], channels=c["channels"], low=-(c["inputs"] // 2),
+        tables=[table] * c["lanes"], depth=c["depth"], shared=bool(c["shared"]),
+    )  # fmt: skip
+    return core, files
+
+
+def rows_of(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[Configuration]:
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
 CORES = {
-    "mvu": Core(MVU_COLUMNS, [dict(zip(MVU_COLUMNS, row, strict=True)) for row in MVU_ROWS], build_mvu),
+    "mvu": Core(MVU_COLUMNS, rows_of(MVU_COLUMNS, MVU_ROWS), build_mvu),
+    "sliding_window": Core(WINDOW_COLUMNS, rows_of(WINDOW_COLUMNS, WINDOW_ROWS), build_window),
+    "pool": Core(POOL_COLUMNS, rows_of(POOL_COLUMNS, POOL_ROWS), build_pool),
+    "requantize_mas": Core(MAS_COLUMNS, rows_of(MAS_COLUMNS, MAS_ROWS), build_mas),
+    "requantize_thresholds": Core(THRESHOLD_COLUMNS, rows_of(THRESHOLD_COLUMNS, THRESHOLD_ROWS), build_thresholds),
+    "requantize_lookup": Core(LOOKUP_COLUMNS, rows_of(LOOKUP_COLUMNS, LOOKUP_ROWS), build_lookup),
 }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from .board import Board, ClockInput, Part, Uart
 
-_SOURCE = "Lattice FPGA-DS-02012, ECP5 family data sheet, table 1.1; LUTs and flip-flops as nextpnr-ecp5 counts them"
+_SOURCE = "Lattice FPGA-DS-02012, ECP5 family data sheet; LUTs and flip-flops as nextpnr-ecp5 counts them"
 
 
 def _board(size: str, lut: int, bram: int, dsp: int, source: str = _SOURCE) -> Board:
@@ -33,7 +33,7 @@ def _board(size: str, lut: int, bram: int, dsp: int, source: str = _SOURCE) -> B
 
 # The 12F is the 25F's die with half of it guaranteed; the budget is the guaranteed half.
 BOARDS = (
-    _board("12F", 12_144, 32, 28, "Lattice FPGA-DS-02012, table 1.1; LUTs and flip-flops: half of the 25F's"),
+    _board("12F", 12_144, 32, 28, "Lattice FPGA-DS-02012; LUTs and flip-flops: half of the 25F's"),
     _board("25F", 24_288, 56, 28),
     _board("45F", 43_848, 108, 72),
     _board("85F", 83_640, 208, 156),

@@ -20,13 +20,20 @@ class Term:
 
 def shape_of(low: int, high: int, limit: int | None = None) -> Shape:
     """The narrowest shape that holds ``low .. high``, cut to ``limit`` bits (sums modulo ``2**limit``)."""
-    shape = Shape.cast(range(low, high + 1))
+    if low < 0:
+        shape = Shape(max((~low).bit_length(), (high if high >= 0 else ~high).bit_length()) + 1, signed=True)
+    else:
+        shape = Shape(high.bit_length())
     return shape if limit is None or shape.width <= limit else Shape(limit, shape.signed)
 
 
-def registered(m: Module, name: str, term: Term, limit: int | None = None) -> Term:
-    """``term`` one cycle later, in a register called ``name``. The register has no reset: it carries data only."""
-    register = Signal(shape_of(term.low, term.high, limit), name=name, reset_less=True)
+def registered(m: Module, name: str, term: Term, limit: int | None = None, *, keep: bool = False) -> Term:
+    """``term`` one cycle later, in a register called ``name``. The register has no reset: it carries data only.
+
+    ``keep``: synthesis must leave the register where it is.
+    """
+    attributes = {"keep": 1} if keep else {}
+    register = Signal(shape_of(term.low, term.high, limit), name=name, reset_less=True, attrs=attributes)
     m.d.sync += register.eq(term.value)
     return Term(register, term.low, term.high)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module, Signal, Value
+from amaranth.hdl import Const, Module, Signal, Value, ValueLike
 
 
 def block_count(channels: int, lanes: int) -> int:
@@ -15,6 +15,11 @@ def block_count(channels: int, lanes: int) -> int:
     if lanes < 1:
         raise ValueError(f"lanes must be at least 1, not {lanes}")
     return -(-channels // lanes)
+
+
+def less(left: ValueLike, right: ValueLike) -> Value:
+    """``left < right``, as the sign of the difference: a single carry chain, where a signed comparison takes two."""
+    return (left - right).as_signed()[-1]
 
 
 def loop(m: Module, name: str, count: int, advance: Value, *, start: int = 0) -> Value:

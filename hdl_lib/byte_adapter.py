@@ -55,8 +55,8 @@ class BytesToBeats(wiring.Component):
         m = Module()
         full = Signal()
         word = Signal(8 * self.bytes_per_beat)
-        held = Signal(range(self.bytes_per_beat))  # bytes of the beat so far
-        beat = Signal(range(self.beats))  # number of the beat that is being collected or offered
+        held = Signal(range(max(2, self.bytes_per_beat)))  # bytes of the beat so far
+        beat = Signal(range(max(2, self.beats)))  # number of the beat that is being collected or offered
         final = Signal()
         m.d.comb += [
             final.eq(beat == self.beats - 1),

@@ -101,7 +101,10 @@ class Multiplier:
         """The product, ``latency`` cycles later; its registers are called ``<name>...``."""
         width = self.weight_shape.width
         if not self._rows:
-            return registered(m, name, Term(self._one_step(operand.x, weight), *self._bounds(0, width)))
+            # Yosys' ice40_dsp takes the register of one product as the adder's input register of another product's
+            # block and leaves that input unconnected (seen in 0.70): the sum is wrong. It passes registers to keep.
+            product = Term(self._one_step(operand.x, weight), *self._bounds(0, width))
+            return registered(m, name, product, keep=self.blocks > 0)
         # Each row is the input times the weight's bits first..end.
         rows = [(first, end, self._row(operand, weight[first:end], end == width)) for first, end in self._digits]
         level = 0
@@ -136,6 +139,7 @@ class Multiplier:
         if len(digit) == 1:
             return Mux(digit[0], operand.negative if signed else x, 0)
         if signed:
+            assert operand.negative is not None, "a signed top digit needs -x"
             return Mux(
                 digit[1], Mux(digit[0], operand.negative, operand.negative.shift_left(1)), Mux(digit[0], x, 0)
             )

@@ -6,7 +6,7 @@ from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .blocks import block_count, count_up, delayed, loop
+from .blocks import block_count, count_up, delayed, less, loop
 from .output_queue import OutputQueue
 from .storage import check_depth
 
@@ -66,7 +66,9 @@ class MaxPool(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
-        step, pixel_done, produces = Signal(), Signal(), Signal()
+        step = Signal()
+        pixel_done = Signal()
+        produces = Signal()
         first: Value = Const(1)
         m.d.comb += [
             pixel_done.eq(step & loop(m, "block", self.blocks, step)),
@@ -111,15 +113,22 @@ class MaxPool(wiring.Component):
         m.submodules.maxima = maxima = memory.Memory(
             shape=Shape.cast(layout).width, depth=self.blocks, init=[], attrs={"no_rw_check": 1}
         )
-        read, write = maxima.read_port(), maxima.write_port()
-        beat_1, beat_2, before, maximum = (
-            Signal(layout, name=name, reset_less=True) for name in ("beat_1", "beat_2", "before", "maximum")
+        # The memory's read register is written out: synthesis takes "no read meets a write" for such ones only.
+        read = maxima.read_port(domain="comb")
+        write = maxima.write_port()
+        beat_1, beat_2, before_1, before_2, maximum = (
+            Signal(layout, name=name, reset_less=True)
+            for name in ("beat_1", "beat_2", "before_1", "before_2", "maximum")
         )
-        m.d.sync += [beat_1.eq(self.i.payload), beat_2.eq(beat_1), Value.cast(before).eq(read.data)]
-        self._maximum(m, maximum, beat_2, before, delayed(m, "first", first, 2))
+        m.d.sync += [
+            beat_1.eq(self.i.payload),
+            beat_2.eq(beat_1),
+            Value.cast(before_1).eq(read.data),
+            before_2.eq(before_1),
+        ]
+        self._maximum(m, maximum, beat_2, before_2, delayed(m, "first", first, 2))
         done = delayed(m, "step", step, 3)
         m.d.comb += [
-            read.en.eq(step),
             read.addr.eq(count_up(m, "read_block", self.blocks, step)),
             write.en.eq(done),
             write.addr.eq(count_up(m, "write_block", self.blocks, done)),
@@ -129,4 +138,4 @@ class MaxPool(wiring.Component):
 
     def _maximum(self, m: Module, maximum: data.View, beat: data.View, before: data.View, first: Value) -> None:
         for lane in range(self.lanes):
-            m.d.sync += maximum[lane].eq(Mux(first | (beat[lane] > before[lane]), beat[lane], before[lane]))
+            m.d.sync += maximum[lane].eq(Mux(first | less(before[lane], beat[lane]), beat[lane], before[lane]))

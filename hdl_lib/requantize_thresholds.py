@@ -5,6 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Const, Module, Shape, Signal
 
 from .adder_tree import Term, adder_tree, registered, tree_levels
+from .blocks import less
 from .multiplier import interval
 from .per_channel import PerChannel
 from .rom import Table
@@ -21,8 +22,8 @@ class Thresholds(PerChannel):
     lanes, channels: elements a beat and elements a pixel; ``blocks = ceil(channels / lanes)`` beats a pixel.
     base, levels: the least result and the number of thresholds a channel, at least 1.
     parameters: a word for each block, or a single one for all. For each lane, lane 0 in the least significant bits,
-        the channel's ``levels`` thresholds in any order, each signed with ``input_shape.width + 1`` bits. The greatest
-        value of this width is a threshold that is never reached. A single word given as a number becomes constants.
+        the channel's ``levels`` thresholds in any order, each of ``input_shape.width + 1`` bits and signed like the
+        input: one more than the greatest input is a threshold that is never reached. A single word given as a number becomes constants.
     depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
 
     Members
@@ -88,17 +89,17 @@ class Thresholds(PerChannel):
         xs, word = self._operands(m, step, self.parameters)
         width = self.input_shape.width + 1
         for lane, x in enumerate(xs):
-            reached = Signal(self.levels, name=f"reached_{lane}", reset_less=True)
+            missed = Signal(self.levels, name=f"missed_{lane}", reset_less=True)  # x < threshold
             for level in range(self.levels):
-                threshold = Signal(Shape(width, True), name=f"threshold_{lane}_{level}")
+                threshold = Signal(Shape(width, self.input_shape.signed), name=f"threshold_{lane}_{level}")
                 m.d.comb += threshold.eq(word.word_select(lane * self.levels + level, width))
-                m.d.sync += reached[level].eq(x >= threshold)
+                m.d.sync += missed[level].eq(less(x, threshold))
             counts = []
             for group in range(0, self.levels, GROUP):
-                flags = reached[group : group + GROUP]
-                # The first group starts at the base: it is a function of its four flags all the same.
+                reached = ~missed[group : group + GROUP]
+                # The first group starts at the base: it is a function of its four comparisons all the same.
                 start = 0 if group else self.base
-                count = Term(sum(flags, Const(start, self.output_shape)), start, start + len(flags))
+                count = Term(sum(reached, Const(start, self.output_shape)), start, start + len(reached))
                 counts.append(registered(m, f"count_{lane}_{group // GROUP}", count))
             m.d.comb += queue.payload[lane].eq(adder_tree(m, f"sum_{lane}", counts).value)
         return m

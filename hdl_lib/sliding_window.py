@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .blocks import block_count, count_up, delayed, loop
+from .blocks import block_count, count_up, delayed, less, loop
 from .multiplier import interval
 from .output_queue import OutputQueue
 from .storage import check_depth
@@ -74,7 +74,7 @@ class SlidingWindow(wiring.Component):
         rows: int,
         depth: int,
     ) -> None:
-        self.geometry = WindowGeometry(height, width, tuple(kernel), tuple(stride), tuple(pads), tuple(dilation))
+        self.geometry = WindowGeometry(height, width, kernel, stride, pads, dilation)
         self.blocks = block_count(channels, lanes)
         self.shape = Shape.cast(shape)
         self.lanes = lanes
@@ -104,7 +104,7 @@ class SlidingWindow(wiring.Component):
         dilation: tuple[int, int] = (1, 1),
     ) -> int:
         """The least legal ``rows``: the most image rows an output row needs and the ones before it did not release."""
-        return WindowGeometry(height, width, tuple(kernel), tuple(stride), tuple(pads), tuple(dilation)).minimum_rows
+        return WindowGeometry(height, width, kernel, stride, pads, dilation).minimum_rows
 
     @property
     def words(self) -> int:
@@ -124,17 +124,20 @@ class SlidingWindow(wiring.Component):
         self._elaborate_row_counts(m, row_written, row_read, queue, issue)
 
         # Reader pipeline: address -> memory -> register -> queue.
-        read = buffer.read_port()
+        # The memory's read register is written out: synthesis takes "no read meets a write" for such ones only.
+        read = buffer.read_port(domain="comb")
         valid = delayed(m, "read_valid", issue, 3)
-        read_enable, read_address = Signal(), Signal.like(read.addr)
-        word = Signal.like(read.data, reset_less=True)
-        m.d.sync += [read_enable.eq(issue & ~outside), read_address.eq(address), word.eq(read.data)]
+        read_enable = Signal()
+        read_address = Signal.like(read.addr, name="read_address")
+        read_data, word = (Signal.like(read.data, name=name, reset_less=True) for name in ("read_data", "word"))
+        m.d.sync += [read_enable.eq(issue & ~outside), read_address.eq(address), word.eq(read_data)]
+        with m.If(read_enable):
+            m.d.sync += read_data.eq(read.data)
         pad_word = sum(
             (self.pad_value & ((1 << self.shape.width) - 1)) << (lane * self.shape.width) for lane in range(self.lanes)
         )
         word_outside = delayed(m, "read_outside", outside, 3)
         m.d.comb += [
-            read.en.eq(read_enable),
             read.addr.eq(read_address),
             queue.reserve.eq(issue),
             queue.push.eq(valid),
@@ -148,7 +151,8 @@ class SlidingWindow(wiring.Component):
         accept = Signal()
         m.d.comb += accept.eq(self.i.valid & self.i.ready)
         write = buffer.write_port()
-        write_enable, write_data = Signal(), Signal.like(write.data, reset_less=True)
+        write_enable = Signal()
+        write_data = Signal.like(write.data, name="write_data", reset_less=True)
         m.d.sync += [write_enable.eq(accept), write_data.eq(Value.cast(self.i.payload))]
         m.d.comb += [
             write.en.eq(write_enable),
@@ -263,8 +267,12 @@ class SlidingWindow(wiring.Component):
             words, offset = self.words, amount % self.rows * beats
             if offset == 0:
                 return lambda place: place
-            # Both sums at once, the choice last.
-            return lambda place: Mux(place < words - offset, place + offset, place - (words - offset))
+
+            def step(place: Value) -> Value:
+                wrapped = (place - (words - offset)).as_signed()
+                return Mux(wrapped[-1], place + offset, wrapped)  # both sums at once, the choice last
+
+            return step
 
         after = sh if last_row else geometry.height
         place = walk(
@@ -292,9 +300,9 @@ class SlidingWindow(wiring.Component):
                 lambda row: Const(-top, 1 + max(top, 1).bit_length()).as_signed(),
             )
             terms += [image_row < 0] if top else []
-            terms += [image_row >= geometry.height] if lowest >= geometry.height else []
+            terms += [~less(image_row, geometry.height)] if lowest >= geometry.height else []
         terms += [column < 0] if left else []
-        terms += [column >= beats] if rightmost >= beats else []
+        terms += [~less(column, beats)] if rightmost >= beats else []
         if terms:
             m.d.comb += outside.eq(Cat(terms).any())
         address = Signal(range(max(2, self.words)))

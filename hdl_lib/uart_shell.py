@@ -143,7 +143,7 @@ class UartShell(wiring.Component):
             to_bytes.o.ready.eq(transmitter.i.ready),
         ]
 
-        received = Signal(range(self.frame_bytes))  # bytes of the frame under way
+        received = Signal(range(max(2, self.frame_bytes)))  # bytes of the frame under way
         with m.If(reset):
             m.d.sync += received.eq(0)
         with m.Elif(receiver.o.valid):

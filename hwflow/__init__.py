@@ -1,1 +1,51 @@
-"""hwflow: quantized ONNX models to streaming FPGA accelerators."""
+"""hwflow: quantized ONNX models to streaming FPGA accelerators.
+
+The verbs of the command line as functions: :func:`load`, :func:`check`, :func:`compile`, :func:`simulate`,
+:func:`compare`. They raise subclasses of :class:`HwflowError`; a bad model gives all its findings at once.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hwflow.comparison import Comparison, compare
+    from hwflow.compiler import Design, Model, check, compile, load
+    from hwflow.errors import Finding, HwflowError
+    from hwflow.simulation import Simulation, simulate
+
+_HOMES = {
+    "Comparison": "hwflow.comparison",
+    "Design": "hwflow.compiler",
+    "Finding": "hwflow.errors",
+    "HwflowError": "hwflow.errors",
+    "Model": "hwflow.compiler",
+    "Simulation": "hwflow.simulation",
+    "check": "hwflow.compiler",
+    "compare": "hwflow.comparison",
+    "compile": "hwflow.compiler",
+    "load": "hwflow.compiler",
+    "simulate": "hwflow.simulation",
+}
+
+__all__ = [
+    "Comparison",
+    "Design",
+    "Finding",
+    "HwflowError",
+    "Model",
+    "Simulation",
+    "check",
+    "compare",
+    "compile",
+    "load",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a verb when it is first used: the parts below (numerics, toolchain) stay quick to import alone."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'hwflow' has no attribute '{name}'")

@@ -13,20 +13,20 @@ from typing import Any
 import onnx
 
 from hwflow.boards import Board, UnknownBoard, find_board
-from hwflow.codegen.board_top import plan_clock
+from hwflow.codegen.board_top import ClockPlan, plan_clock
 from hwflow.codegen.report import Seconds
 from hwflow.errors import Finding, ModelRefused, UsageError
 from hwflow.frontend.lower import lower
 from hwflow.ir.graph import Graph
 from hwflow.onnxspec import ResolvedModel, read_model, resolve, validate
 from hwflow.passes import pipeline
-from hwflow.schedule.folding import Budget
+from hwflow.schedule.folding import Budget, FoldingSearch
 from hwflow.schedule.schedule import Schedule, schedule
 
 Progress = Callable[[str], None]
 
 # Place and route gets slow and clocks fall when a device is full; multipliers and memories are placed easily.
-FILL = {"lut": 0.6, "ff": 0.6, "dsp": 1.0, "bram": 0.9}
+FILL = {"lut": 0.4, "ff": 0.4, "dsp": 1.0, "bram": 0.9}
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Design:
         return write_design(self, Path(out), until, progress or (lambda line: None))
 
 
-def check(path: str | os.PathLike[str]) -> list[Finding]:
+def check(path: str | os.PathLike[str], dimensions: Mapping[str, int] | None = None) -> list[Finding]:
     """Every finding about a model file: the ONNX specification and hwflow's own rules. Never raises for a bad model."""
     try:
         proto = read_model(path)
@@ -72,7 +72,7 @@ def check(path: str | os.PathLike[str]) -> list[Finding]:
     if any(f.severity == "error" for f in findings):
         return findings
     try:
-        pipeline.run(lower(resolve(proto, {})), (*pipeline.QUANTIZED, *pipeline.DATAFLOW))
+        pipeline.run(lower(resolve(proto, dimensions or {})), (*pipeline.QUANTIZED, *pipeline.DATAFLOW))
     except ModelRefused as refused:
         findings += refused.findings
     return findings
@@ -132,7 +132,23 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     part = board.part
     budget = Budget(*(int(getattr(part, name) * share) for name, share in FILL.items()))
     interval = None if fps is None else max(1, int(clock.frequency_hz / fps))
-    scheduled = schedule(dataflow, part, budget, interval)
+    try:
+        scheduled = schedule(dataflow, part, budget, interval)
+    except ModelRefused as refused:
+        if fps is None:
+            raise
+        best, _ = FoldingSearch(dataflow, part, budget).best()  # refuses by itself what does not fit at any rate
+        raise ModelRefused([_too_fast(board, clock, fps, best), *refused.findings]) from None
     pipeline.run(scheduled.graph, ())
     seconds.steps["schedule"] = time.perf_counter() - begin
     return Design(model, board, float(clock.frequency_hz) / 1e6, scheduled, seconds)
+
+
+def _too_fast(board: Board, clock: ClockPlan, fps: float, best: int) -> Finding:
+    most = int(clock.frequency_hz / best)
+    mhz = float(clock.frequency_hz) / 1e6
+    return Finding(
+        "reachable-rate", "option --fps",
+        f"must be at most {most} frames a second on {board.name} at {mhz:g} MHz ({best} cycles a frame), not {fps:g}",
+        f"ask for '--fps {most}' or less, or choose a larger board",
+    )

@@ -115,14 +115,14 @@ def build(
     environment: Mapping[str, str],
     folder: Path,
     wave: bool = False,
-    optimize: str = "-O1",
+    optimize: str | None = None,
     jobs: int | None = None,
 ) -> Build:
     """Make (or find) the harness program of ``design`` under ``folder``.
 
     ``command``: how Verilator is called (prefix and environment additions); ``wave``: it can write a VCD;
-    ``optimize``: the C++ compiler's level for the design's hot code. Raises :class:`SimulatorFailed` with the log's
-    tail.
+    ``optimize``: the C++ compiler's level (default: -O1 for small designs, where compiling is what takes time, else
+    -O2). Raises :class:`SimulatorFailed` with the log's tail.
     """
     begin = time.monotonic()
     flags = ["--cc", "--prefix", _PREFIX, "--top-module", design.top, "-O3", "--no-timing", "-Wno-fatal"]
@@ -130,7 +130,7 @@ def build(
     header = pins_header(design)
     hashed = hashlib.sha256()
     ours = sorted(_HERE.iterdir())
-    for part in (*command, *sorted(map(str, environment.items())), *flags, optimize, header):
+    for part in (*command, *sorted(map(str, environment.items())), *flags, str(optimize), header):
         hashed.update(part.encode() + b"\0")
     for file in (*design.sources, *ours):
         hashed.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
@@ -161,7 +161,7 @@ def build(
     return Build(target / "harness", time.monotonic() - begin, False)
 
 
-def _compile(builder: _Builder, work: Path, optimize: str, jobs: int) -> None:
+def _compile(builder: _Builder, work: Path, optimize: str | None, jobs: int) -> None:
     """Compile the generated C++, the harness and (if not cached) the run-time library; link ``work/harness``."""
     root = builder.root()
     makefiles = (work / f"{_PREFIX}_classes.mk").read_text() + (work / f"{_PREFIX}.mk").read_text()
@@ -183,22 +183,27 @@ def _compile(builder: _Builder, work: Path, optimize: str, jobs: int) -> None:
     slow = [f for f in generated if f.stem.endswith("__Slow")]
     fast = [f for f in generated if f not in slow]
     units: list[tuple[list[Path], str]] = []
-    if sum(f.stat().st_size for f in generated) < _SMALL:
-        units.append(([*generated, _HERE / "harness.cpp"], optimize))
+    small = sum(f.stat().st_size for f in generated) < _SMALL
+    level = optimize or ("-O1" if small else "-O2")
+    if small:
+        units.append(([*generated, _HERE / "harness.cpp"], level))
     else:
         groups: list[list[Path]] = [[_HERE / "harness.cpp"], *([] for _ in range(jobs - 1))]
         for file in sorted(fast, key=lambda f: -f.stat().st_size):
             min(groups, key=lambda g: sum(f.stat().st_size for f in g)).append(file)
-        units += [(group, optimize) for group in groups if group]
+        units += [(group, level) for group in groups if group]
         units += [(slow, "-O0")] if slow else []
 
     tasks: list[tuple[str, list[str]]] = []
     objects = [work / f"unit{i}.o" for i in range(len(units))]
-    for (files, level), target in zip(units, objects, strict=True):
+    for (files, unit_level), target in zip(units, objects, strict=True):
         source = target.with_suffix(".cc")
         source.write_text("".join(f'#include "{file}"\n' for file in files))
         tasks.append(
-            (f"compile {source.name}", [*builder.compiler, level, "-w", *include, "-c", str(source), "-o", str(target)])
+            (
+                f"compile {source.name}",
+                [*builder.compiler, unit_level, "-w", *include, "-c", str(source), "-o", str(target)],
+            )
         )
 
     kept = _library_folder(builder, root, defines)

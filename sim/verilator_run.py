@@ -29,7 +29,7 @@ def run_verilator(
     seed: int = 0,
     wave: Path | None = None,
     watchdog: int | None = None,
-    optimize: str = "-O1",
+    optimize: str | None = None,
     jobs: int | None = None,
 ) -> RunResult:
     """Simulate all frames of ``vectors`` and return the verdict.

@@ -103,6 +103,11 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
             receive_bytes=min(max(2 * source.bytes, 16), 4096, capacity),
         )
 
+    @property
+    def reset_cycles(self) -> int:
+        """Cycles of the design's clock from the PLL's lock to the end of reset."""
+        return int(self.clock.frequency_hz * RESET_SECONDS)
+
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         clock_input = self.board.clock
@@ -126,7 +131,7 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
         m.d.comb += [ClockSignal("startup").eq(clk), ClockSignal("sync").eq(clk)]
         locked, ready = Signal(), Signal()
         m.submodules.lock_synchronizer = FFSynchronizer(lock, locked, o_domain="startup")
-        wait = int(self.clock.frequency_hz * RESET_SECONDS)
+        wait = self.reset_cycles
         waited = Signal(range(wait + 1))
         with m.If(~locked):
             m.d.startup += [waited.eq(0), ready.eq(0)]
@@ -221,7 +226,10 @@ def write_board(out: Path, board: Board, clock_mhz: float | None = None) -> dict
         "weights": list(manifest["weights"]),
         "rtlil": f"board/{TOP}.il",
         "constraints": f"board/{TOP}.{suffix}",
-        "simulation": {"top": SIMULATION_TOP, "source": "board/simulation.v"},
+        # the models' PLL locks at once; in simulation the line may be used after this many cycles
+        "simulation": {
+            "top": SIMULATION_TOP, "source": "board/simulation.v", "startup_cycles": top.reset_cycles + 16,
+        },
         "pins": pins,
         "clock": {"input_mhz": board.clock.hz / 1e6, "design_mhz": float(clock.frequency_hz / 1_000_000)},
         "uart": {"baud": board.uart.baud, "divisor": top.shell.divisor},

@@ -9,17 +9,24 @@ from pathlib import Path
 from amaranth.back import rtlil
 
 from hdl_lib.rom import VERILOG as ROM_VERILOG
+from hwflow.codegen.names import KEYWORDS
 from hwflow.codegen.top import TOP, Top
 
-# Processes become expressions, private names short numbers; attributes say where in our sources a line comes from,
-# which is of no use to a user.
+# Processes become conditional expressions (pmuxtree: no case statement whose branches overlap, which linters dislike and
+# simulators evaluate late), private names short numbers. Of the attributes `keep` must stay (a core that sets it has a
+# reason, see hdl_lib/mvu.py); the others say where in our sources a line comes from, which is of no use to a user.
+_REMOVED = ("src", "generator", "top", "hdlname", "full_case", "parallel_case", "amaranth.hierarchy", "amaranth.decoding")
+
 SCRIPT = """\
 read_rtlil design.il
-proc
+proc -norom
+pmuxtree
 opt_expr
 opt_clean -purge
-write_verilog -noattr design.v
-"""
+attrmap {remove}
+attrmap -modattr {remove}
+write_verilog design.v
+""".format(remove=" ".join(f"-remove {name}" for name in _REMOVED))
 
 HEADER = """\
 // Made by hwflow from the ONNX model '{model}'. Verilog-2005. Top module: {top}.
@@ -34,7 +41,8 @@ def emit(top: Top, model: str, folder: Path, run_yosys: Callable[[str, Path], No
     (folder / "design.ys").write_text(SCRIPT)
     run_yosys("design.ys", folder)
     verilog = (folder / "design.v").read_text()
-    header = HEADER.format(model=model.replace("\n", " "), top=TOP)
+    printable = re.sub(r"[^ -\[\]-~]+", " ", model)  # a comment of one line, ASCII, without backslashes
+    header = HEADER.format(model=printable, top=TOP)
     needs_rom = any("hwflow_rom" in line for line in text.splitlines() if "cell" in line)
     parts = [header, verilog, ROM_VERILOG.read_text() if needs_rom else ""]
     (folder / "design.v").write_text("\n".join(p for p in parts if p))
@@ -43,10 +51,35 @@ def emit(top: Top, model: str, folder: Path, run_yosys: Callable[[str, Path], No
 
 
 def readable(text: str) -> str:
-    """RTLIL with public names that are legal Verilog identifiers: hierarchy dots become double underscores."""
+    """RTLIL whose public names are legal Verilog identifiers and no keywords: hierarchy dots become double underscores.
 
-    def legal(match: re.Match[str]) -> str:
-        name = match.group(1).replace(".", "__").replace("$", "_S_")
-        return "\\" + re.sub(r"[^A-Za-z0-9_]", "_", name)
+    Contents of memories that are written go: they only pad the file, nothing reads a word before it was written.
+    """
+    text = _NAME.sub(lambda match: "\\" + _legal(match.group(1)), text)
+    return "".join(_without_initial_contents(module) for module in re.split(r"(?m)^(?=attribute .*\nmodule |module )", text))
 
-    return re.sub(r"\\([A-Za-z_$][A-Za-z0-9_.$\[\]]*)", lambda m: legal(m) if re.search(r"[.$\[\]]", m.group(1)) else m.group(0), text)
+
+_NAME = re.compile(r"\\([A-Za-z_$][A-Za-z0-9_.$]*)")
+_MEMORY_CELL = re.compile(r"(?ms)^  cell (\$mem\w+) \S+\n(.*?)^  end\n")
+_MEMORY_NAME = re.compile(r"parameter \\MEMID \"(.*?)\"")
+
+
+def _legal(name: str) -> str:
+    # two underscores, which no name from a model has: numbered names meet none of those
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name.replace(".", "__").replace("$", "__"))
+    return f"{plain}_" if plain in KEYWORDS else plain
+
+
+def _without_initial_contents(module: str) -> str:
+    written = {
+        _MEMORY_NAME.search(cell.group(2)).group(1)  # type: ignore[union-attr]  # every memory cell has the parameter
+        for cell in _MEMORY_CELL.finditer(module)
+        if cell.group(1).startswith("$memwr")
+    }
+
+    def keep(cell: re.Match[str]) -> str:
+        name = _MEMORY_NAME.search(cell.group(2))
+        initial = cell.group(1).startswith("$meminit") and name is not None and name.group(1) in written
+        return "" if initial else cell.group(0)
+
+    return _MEMORY_CELL.sub(keep, module) if written else module

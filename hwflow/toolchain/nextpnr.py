@@ -76,7 +76,8 @@ def arguments(part: Mapping[str, str], *, netlist: str, constraints: str, placed
             )
         )
     common = [
-        option, "--package", part["package"], "--json", netlist, "--report", report, "--timing-allow-fail", "--seed", "1",
+        option, "--package", part["package"], "--json", netlist, "--report", report,
+        "--timing-allow-fail", "--seed", "1",
     ]
     if part["family"] == "ecp5":
         return [*common, "--speed", part["speed_grade"], "--lpf", constraints, "--textcfg", placed]

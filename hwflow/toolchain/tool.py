@@ -55,7 +55,9 @@ class Tool:
         want = ".".join(map(str, self.minimum))
         have = "; ".join(f"{' '.join(f.command)} has version {f.version_text}" for f in present) or "none was found"
         raise ToolError(
-            Finding("tool-present", f"tool '{self.name}'", f"version must be {want} or newer, not: {have}", self.install)
+            Finding(
+                "tool-present", f"tool '{self.name}'", f"version must be {want} or newer, not: {have}", self.install
+            )
         )
 
     def _probe(self, candidate: Callable[[], tuple[tuple[str, ...], str, Mapping[str, str]] | None]) -> Found | None:
@@ -102,8 +104,8 @@ def run(found: Found, arguments: Sequence[str], cwd: Path, log: Path, *, step: s
     """Run in ``cwd``, write everything printed to ``log``, return it. Raises :class:`ToolError` with the log's tail."""
     result = subprocess.run(
         [*found.command, *arguments],
-        cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-        env={**os.environ, **found.environment}, check=False,
+        cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, errors="replace", env={**os.environ, **found.environment}, check=False,
     )
     log.write_text(result.stdout)
     if result.returncode != 0:
@@ -112,6 +114,8 @@ def run(found: Found, arguments: Sequence[str], cwd: Path, log: Path, *, step: s
         said = [line for line in lines[:-8] if re.match(r"\W*error\b", line, re.IGNORECASE)][-4:]
         tail = "\n    ".join([*said, *lines[-8:]])
         raise ToolError(
-            Finding("tool-run", step, f"exit status must be 0, not {result.returncode} (log: {log})\n    {tail}", remedy)
+            Finding(
+                "tool-run", step, f"exit status must be 0, not {result.returncode} (log: {log})\n    {tail}", remedy
+            )
         )
     return result.stdout

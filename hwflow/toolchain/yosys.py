@@ -26,11 +26,12 @@ SYNTHESIS = {
 }
 
 # How many of each resource a cell of a mapped netlist takes. A look-up table is what nextpnr will count as one:
-# ECP5: TRELLIS_COMB; a carry cell is two of them, a distributed RAM four and its write port two more.
+# ECP5: TRELLIS_COMB; a carry cell is two of them, a distributed RAM four (its write port blocks two more).
+# nextpnr adds some of its own at the ends of carry chains, 5 to 10 % of a small design.
 # iCE40: a logic cell; those that hold a flip-flop or a carry alone are known only after packing.
 CELLS: Mapping[str, Mapping[str, Mapping[str, int]]] = {
     "ecp5": {
-        "lut": {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6},
+        "lut": {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 4},
         "ff": {"TRELLIS_FF": 1},
         "dsp": {"MULT18X18D": 1},
         "bram": {"DP16KD": 1, "PDPW16KD": 1},
@@ -48,11 +49,16 @@ CELLS: Mapping[str, Mapping[str, Mapping[str, int]]] = {
 
 
 def top_verilog_script(rtlil: str, verilog: str) -> str:
-    """Yosys commands: the board's top, without the design, as Verilog for simulators."""
+    """Yosys commands: the board's top, without the design, as Verilog for simulators.
+
+    Decisions become multiplexers (``proc`` without ``-nomux``): a simulator that reads the file as SystemVerilog does
+    not start an ``always @*`` whose inputs do not change, and its outputs stay unknown.
+    """
     return "\n".join(
         (
             f"read_rtlil {rtlil}",
-            "proc -nomux -norom",
+            "proc -norom",
+            "pmuxtree",
             "memory_collect",
             f"write_verilog -noattr -norename {verilog}",
             "",

