@@ -17,8 +17,8 @@ at most K - 1 additions). With E the bound of a value, x and w computed:
   gamma(K) S(|x|, |w|) + S(|x|, E(w)) + S(E(x), |w| + E(w)) + K tiny, S the same operator in float64 on magnitudes;
   a bias adds E(b) + u|y|; Gemm's alpha and beta scale and, unless they are 1, round once more.
 * Add: E(a) + E(b) + u|y|.
-* Relu and Clip do not round and do not decrease: E(y) is how far y can move when x moves by E(x); 0 where they saturate.
-  MaxPool: the greatest E in the window. Reshape and its like move E.
+* Relu and Clip do not round and do not decrease: E(y) is how far y can move when x moves by E(x), 0 where they
+  saturate. MaxPool: the greatest E in the window. Reshape and its like move E.
 * QuantizeLinear: what is rounded is the quotient, E = E(x) / s + u|x / s| + tiny (``quotients`` has it: the only place
   where a float error can change an integer). Rounding to even, zero point and saturation are exact afterwards; the
   integer's own bound is 0 unless a rounding boundary lies within E of the quotient.

@@ -40,7 +40,10 @@ def row(comparison: Comparison, name: str) -> dict[str, Any]:
 def rescale(first: np.float32, second: np.float32, kind: type, zero: int = 0) -> onnx.ModelProto:
     """x (int8) -> y (``kind``): dequantized with ``first``, quantized with ``second``."""
     return model(
-        [node("DequantizeLinear", ["x", "s", "zx"], ["d"]), node("QuantizeLinear", ["d", "t", "zy"], ["y"], name="last")],
+        [
+            node("DequantizeLinear", ["x", "s", "zx"], ["d"]),
+            node("QuantizeLinear", ["d", "t", "zy"], ["y"], name="last"),
+        ],
         [value("x", ["N", 4], INT8)],
         [value("y", ["N", 4], UINT8 if kind is np.uint8 else INT8)],
         {"s": first, "zx": np.int8(3), "t": second, "zy": kind(zero)},
@@ -49,7 +52,7 @@ def rescale(first: np.float32, second: np.float32, kind: type, zero: int = 0) ->
 
 
 def dense_model(rng: np.random.Generator, output: str = "y") -> onnx.ModelProto:
-    """x (uint8, zero point 3) -> Gemm with int8 weights and a float bias -> Relu -> q (int8, zero point -7) -> Gemm -> y.
+    """x (uint8, zero point 3) -> Gemm, int8 weights, float bias -> Relu -> q (int8, zero point -7) -> MatMul -> y.
 
     All scales are powers of two, so the evaluator's floats are exact and every other sum is a tie.
     """
@@ -164,9 +167,9 @@ def test_a_threshold_off_by_one_is_unexplained(tmp_path: Path) -> None:
     with pytest.raises(Mismatch) as caught:
         require(comparison)
     assert str(caught.value) == (
-        "error: value 'y': the golden model must equal the reference evaluator but for its float rounding, not differ in "
-        "1 of 256 elements; the first: frame 7, index [3]: golden -34, reference -33, exact -33.3333333: the golden model "
-        "does not round the exact value [golden-equals-reference]\n"
+        "error: value 'y': the golden model must equal the reference evaluator but for its float rounding, not differ "
+        "in 1 of 256 elements; the first: frame 7, index [3]: golden -34, reference -33, exact -33.3333333: the golden "
+        "model does not round the exact value [golden-equals-reference]\n"
         "  remedy: report this model as a defect of hwflow"
     )
 

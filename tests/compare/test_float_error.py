@@ -26,9 +26,9 @@ def exact(values: Any) -> Array:
     return result.reshape(array.shape)
 
 
-def bounds_of(nodes: list[onnx.NodeProto], constants: dict[str, Any], feeds: dict[str, Array], opset: int = 19) -> Bounds:
+def bounds_of(nodes: list[onnx.NodeProto], constants: dict[str, Any], feeds: dict[str, Array]) -> Bounds:
     inputs = [value(name, [None] * a.ndim, TensorProto.INT8) for name, a in feeds.items()]
-    proto = model(nodes, inputs, [value("y", None)], constants, {"": opset})
+    proto = model(nodes, inputs, [value("y", None)], constants, {"": 19})
     return analyse(RegionEvaluator(proto).region(["y"], frozenset(feeds)), feeds)
 
 
@@ -42,9 +42,12 @@ def check(bounds: Bounds, name: str, truth: Array, tightness: float) -> None:
     assert error.max() <= tightness * float(actual.max())
 
 
-def dequantized(rng: np.random.Generator, constants: dict[str, Any], name: str, shape: tuple[int, ...]) -> tuple[onnx.NodeProto, Array]:
+def dequantized(
+    rng: np.random.Generator, constants: dict[str, Any], name: str, shape: tuple[int, ...]
+) -> tuple[onnx.NodeProto, Array]:
     """A constant ``name`` + "q" behind a DequantizeLinear that makes ``name``; its exact value."""
-    integers, scale = rng.integers(-128, 128, shape).astype(np.int8), rng.uniform(0.001, 0.1, shape[0]).astype(np.float32)
+    integers = rng.integers(-128, 128, shape).astype(np.int8)
+    scale = rng.uniform(0.001, 0.1, shape[0]).astype(np.float32)
     zero = rng.integers(-3, 4, shape[0]).astype(np.int8)
     constants |= {f"{name}q": integers, f"{name}s": scale, f"{name}z": zero}
     broad = (-1, *(1,) * (len(shape) - 1))
@@ -53,8 +56,9 @@ def dequantized(rng: np.random.Generator, constants: dict[str, Any], name: str, 
 
 
 def test_dequantize_by_hand() -> None:
-    """fl(0.1) = 13421773 * 2**-27; times 3 is 40265319 * 2**-27, spacing 4: rounded up by 1. The bound: u |y| + tiny."""
-    bounds = bounds_of([node("DequantizeLinear", ["x", "s"], ["y"])], {"s": np.float32(0.1)}, {"x": np.array([[3]], np.int8)})
+    """fl(0.1) = 13421773 * 2**-27; times 3 is 40265319 * 2**-27, spacing 4: up by 1. The bound: u |y| + tiny."""
+    nodes = [node("DequantizeLinear", ["x", "s"], ["y"])]
+    bounds = bounds_of(nodes, {"s": np.float32(0.1)}, {"x": np.array([[3]], np.int8)})
     assert bounds.values["y"].item() == 40265320 * 2.0**-27
     error = bounds.errors["y"]
     assert error is not None
@@ -67,7 +71,10 @@ def test_dequantize_of_large_integers() -> None:
     for zero in (None, 7):
         names = ["b", "s"] if zero is None else ["b", "s", "z"]
         constants = {"b": q, "s": np.float32(0.3), "z": np.int32(zero or 0)}
-        nodes = [node("DequantizeLinear", names, ["c"]), node("DequantizeLinear", ["x", "s"], ["d"]), node("Add", ["d", "c"], ["y"])]
+        nodes = [
+            node("DequantizeLinear", names, ["c"]), node("DequantizeLinear", ["x", "s"], ["d"]),
+            node("Add", ["d", "c"], ["y"]),
+        ]
         bounds = bounds_of(nodes, constants, {"x": np.arange(6, dtype=np.int8)[None]})
         check(bounds, "c", exact(np.float32(0.3)) * (exact(q) - (zero or 0)), 30)
 
@@ -76,8 +83,8 @@ def test_conv_chain() -> None:
     """Conv with dilation and pads, float bias; Relu, MaxPool, Clip, Transpose, Flatten; quantized."""
     rng = np.random.default_rng(0)
     constants: dict[str, Any] = {
-        "s": np.float32(0.0371), "z": np.int8(-4), "b": rng.uniform(-1, 1, 3).astype(np.float32), "low": np.float32(0.2),
-        "high": np.float32(30), "t": np.float32(0.0123),
+        "s": np.float32(0.0371), "z": np.int8(-4), "b": rng.uniform(-1, 1, 3).astype(np.float32),
+        "low": np.float32(0.2), "high": np.float32(30), "t": np.float32(0.0123),
     }
     weights, w = dequantized(rng, constants, "w", (3, 2, 2, 2))
     nodes = [
@@ -89,7 +96,8 @@ def test_conv_chain() -> None:
     ]
     x = rng.integers(-128, 128, (3, 2, 5, 5)).astype(np.int8)
     bounds = bounds_of(nodes, constants, {"x": x})
-    padded = np.pad((exact(x) + 4) * exact(np.float32(0.0371)), ((0, 0), (0, 0), (1, 0), (1, 0)), constant_values=Fraction(0))
+    real = (exact(x) + 4) * exact(np.float32(0.0371))
+    padded = np.pad(real, ((0, 0), (0, 0), (1, 0), (1, 0)), constant_values=Fraction(0))
     c = np.empty((3, 3, 4, 5), dtype=object)
     for m in range(3):
         for row in range(4):
@@ -115,7 +123,8 @@ def test_conv_chain() -> None:
 def test_gemm_and_matmul_chain(alpha: float, beta: float) -> None:
     rng = np.random.default_rng(1)
     constants: dict[str, Any] = {
-        "s": np.float32(0.0371), "b": rng.uniform(-1, 1, 7).astype(np.float32), "a": rng.uniform(-1, 1, (1, 5)).astype(np.float32)
+        "s": np.float32(0.0371), "b": rng.uniform(-1, 1, 7).astype(np.float32),
+        "a": rng.uniform(-1, 1, (1, 5)).astype(np.float32),
     }
     (wn, w), (vn, v) = dequantized(rng, constants, "w", (7, 30)), dequantized(rng, constants, "v", (7, 5))
     nodes = [

@@ -31,7 +31,8 @@ def chain(opset: int) -> onnx.ModelProto:
         node("QuantizeLinear", ["x", "s", "z"], ["q"]), node("DequantizeLinear", ["q", "s", "z"], ["d"]), clip, *moves,
         node("QuantizeLinear", ["v", "t", "z"], ["y"]),
     ]
-    return model(nodes, [value("x", ["N", 3])], [value("y", ["N", 3], UINT8)], constants, {"": opset}, 5 if opset < 11 else 8)
+    version = 5 if opset < 11 else 8
+    return model(nodes, [value("x", ["N", 3])], [value("y", ["N", 3], UINT8)], constants, {"": opset}, version)
 
 
 @pytest.mark.parametrize("opset", [10, 11, 12, 13, 16, 18, 19])
@@ -65,7 +66,9 @@ def test_operator_sets(opset: int) -> None:
     ],
     ids=str,
 )
-def test_batches_only_where_they_are_safe(nodes: list[onnx.NodeProto], constants: dict[str, Any], framewise: bool) -> None:
+def test_batches_only_where_they_are_safe(
+    nodes: list[onnx.NodeProto], constants: dict[str, Any], framewise: bool
+) -> None:
     arrays = {name: np.array(v, np.int64) for name, v in constants.items()}
     proto = model(nodes, [value("x", ["N", 2, 3])], [value("y", ["N", 6])], arrays, {"": 13}, 8)
     evaluator = RegionEvaluator(proto)
@@ -80,7 +83,8 @@ def test_batches_only_where_they_are_safe(nodes: list[onnx.NodeProto], constants
 def test_an_axis_before_the_frames_is_noticed() -> None:
     """x [N, 3] + a constant [1, 1, 3] is [1, N, 3]: not what one frame gives."""
     nodes = [node("Add", ["x", "c"], ["y"])]
-    proto = model(nodes, [value("x", ["N", 3])], [value("y", [1, "N", 3])], {"c": np.ones((1, 1, 3), np.float32)}, {"": 13}, 8)
+    constants = {"c": np.ones((1, 1, 3), np.float32)}
+    proto = model(nodes, [value("x", ["N", 3])], [value("y", [1, "N", 3])], constants, {"": 13}, 8)
     found = RegionEvaluator(proto).run(["y"], {"x": np.zeros((4, 3), np.float32)})["y"]
     assert found.shape == (4, 1, 3)
 
