@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -104,6 +105,17 @@ def test_bench(name: str) -> None:
     assert all(r.elements for r in comparison.rows)
     if "ort" not in name:  # powers of two: floats are exact, nothing may differ anywhere
         assert comparison.mismatches == comparison.drift.differing == 0
+
+
+@pytest.mark.skipif(not BENCH.is_dir(), reason="the benchmark networks are not here")
+@pytest.mark.parametrize("name, frames", [("jet_ort_qdq", 20000), ("cnn_ort_qdq", 2000)])
+def test_bench_on_random_frames(name: str, frames: int, tmp_path: Path) -> None:
+    """Millions of elements with arbitrary scales: a few fall on the other side in float32, and each is explained."""
+    shutil.copy(BENCH / f"{name}.onnx", tmp_path / "model.onnx")  # no inputs.npz beside it
+    comparison = compare(tmp_path / "model.onnx", frames=frames)
+    assert comparison.unexplained == 0
+    assert sum(r.elements for r in comparison.rows) > 2e6
+    assert comparison.mismatches < 100 and max(r.max_lsb for r in comparison.rows) <= 1
 
 
 def test_batches_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
