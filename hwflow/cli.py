@@ -161,7 +161,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         _print_json(comparison.table())
     else:
         for line in comparison.lines():
-            out.print(line)
+            print(line)
         print(f"inputs {comparison.inputs.origin}, seed {seed}")
     require(comparison)
     return 0

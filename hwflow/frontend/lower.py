@@ -93,6 +93,8 @@ def _lower_node(state: Lowering, node: OnnxNode) -> None:
             )
         )
         result = Refused()
+    elif any(isinstance(v, Refused) for v in views):
+        result = Refused()  # the reason has been given; what follows from it would only hide it
     elif node.op_type not in QUANTIZERS and host and all(isinstance(v, HostInput | Constant) for v in views):
         result = HostInput(node.outputs[0], state.frame_shape(node.outputs[0]), (*host[0].nodes, node.name))
     else:
