@@ -17,7 +17,6 @@ from rich.table import Table
 
 from hwflow.errors import Finding, HwflowError, ToolError, UsageError
 
-out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 WIDE = 1000  # columns of what is no terminal: a row of a table stays a line
 
@@ -40,7 +39,8 @@ def _progress() -> Iterator[Callable[[str], None]]:
 
 
 def _print_table(grid: Table) -> None:
-    out.print(grid, width=None if out.is_terminal else WIDE, crop=False)
+    terminal = Console().is_terminal
+    Console(highlight=False, markup=False, width=None if terminal else WIDE).print(grid)
 
 
 def _count(number: int, noun: str) -> str:

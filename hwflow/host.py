@@ -84,7 +84,9 @@ def _from_file(model: Model, path: Path, frames: int | None) -> Inputs:
             text = ", ".join(map(str, wanted))
             findings.append(Finding("inputs-file", where, f"'{name}' must have shape [frames, {text}], not {list(array.shape)}", "reshape it"))
         elif len(array) == 0 or (frames is not None and len(array) < frames):
-            findings.append(Finding("inputs-file", where, f"'{name}' must hold {frames or 1} frames, not {len(array)}", "ask for fewer"))
+            least = f"{frames} frames" if frames is not None and frames > 1 else "1 frame"
+            message = f"'{name}' must hold at least {least}, not {len(array)}"
+            findings.append(Finding("inputs-file", where, message, "ask for fewer"))
         else:
             try:
                 arrays[name] = _converted(array[:frames], info.dtype)
@@ -103,9 +105,9 @@ def _arrays(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
     """Every array of an .npz file. Raises :class:`UsageError`."""
     reason = "it is no .npz file"
     try:
-        file = np.load(path, allow_pickle=False)
-        if isinstance(file, np.lib.npyio.NpzFile):
-            with file:
+        with path.open("rb") as stream:
+            file = np.load(stream, allow_pickle=False)
+            if isinstance(file, np.lib.npyio.NpzFile):
                 return {name: file[name] for name in file.files}
         reason = "it is one array (.npy)"
     except OSError as error:

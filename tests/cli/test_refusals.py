@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -330,7 +331,7 @@ GOOD = np.zeros((2, 4), np.float32)
     [
         ({"z": GOOD}, "must hold an array 'x', not only 'z'", "name arrays by model input"),
         ({"x": GOOD[:, :3]}, "'x' must have shape [frames, 4], not [2, 3]", "reshape it"),
-        ({"x": GOOD[:0]}, "'x' must hold 1 frames, not 0", "ask for fewer"),
+        ({"x": GOOD[:0]}, "'x' must hold at least 1 frame, not 0", "ask for fewer"),
         ({"x": GOOD.astype(complex)}, "'x' must be of a real type (float32), not complex128", "convert it"),
         ({"x": np.full((2, 4), "a")}, "'x' must be of a real type (float32), not <U1", "convert it"),
         ({"x": GOOD * np.nan}, "'x' must hold finite numbers of type float32 only", "convert it"),
@@ -405,14 +406,12 @@ def test_a_folder_that_is_no_output(hwflow, tmp_path):
         assert (ran.code, ran.err) == (2, error("folder 'folder'", message, "output-folder", "run 'hwflow synth' first"))
 
 
-@pytest.mark.parametrize("spoil", ["timing", "inputs", "outputs", "weights", "top"])
+@pytest.mark.parametrize("spoil", ["timing", "inputs", "outputs", "sources", "top"])
 def test_an_output_folder_that_lost_something(hwflow, emitted, tmp_path, spoil):
-    import shutil
-
     out = Path(shutil.copytree(emitted, tmp_path / "copy"))
     table = json.loads((out / "manifest.json").read_text())
-    if spoil == "weights":
-        (out / table["weights"][0]).unlink()
+    if spoil == "sources":
+        (out / "design.v").unlink()
     elif spoil in ("inputs", "outputs"):
         table[spoil][0]["name"] = "someone else's"
     else:
