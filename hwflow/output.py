@@ -43,12 +43,23 @@ def write_design(design: Design, out: Path, until: str, progress: Callable[[str]
     if until not in UNTIL:
         raise UsageError(Finding("known-step", "option --until", f"must be one of {', '.join(UNTIL)}, not '{until}'", "choose one"))
     out = Path(os.path.abspath(out))
+    graph = design.schedule.graph
+    serial = len(graph.inputs) == len(graph.outputs) == 1  # the board's shell carries one stream each way
+    if not serial and until != "verilog":
+        raise UsageError(
+            Finding(
+                "one-stream-each-way", f"model '{design.model.resolved.name}'",
+                f"a board's serial line carries one input and one output, not {len(graph.inputs)} and {len(graph.outputs)}",
+                "use --until verilog and connect the core's streams in a design of your own",
+            )
+        )
     with replaced_folder(out) as folder:
         progress("writing Verilog")
         table = _write_verilog(design, folder)
-        progress("writing the board's top")
-        description = write_board(folder, design.board, design.clock_mhz)
-        toolchain_build.write_top_verilog(folder)
+        if serial:
+            progress("writing the board's top")
+            description = write_board(folder, design.board, design.clock_mhz)
+            toolchain_build.write_top_verilog(folder)
     if until != "verilog":
         result = toolchain_build.build(out, "netlist" if until == "netlist" else "bitstream", progress)
         add_synthesis(
