@@ -55,7 +55,9 @@ class Design:
     schedule: Schedule
     seconds: Seconds
 
-    def write(self, out: str | os.PathLike[str], until: str = "verilog", progress: Progress | None = None) -> dict[str, Any]:
+    def write(
+        self, out: str | os.PathLike[str], until: str = "verilog", progress: Progress | None = None
+    ) -> dict[str, Any]:
         """Write the output folder (see :mod:`hwflow.output`) and return the report."""
         from hwflow.output import write_design
 
@@ -99,7 +101,9 @@ def board_named(name: str) -> Board:
     except UnknownBoard as unknown:
         known = ", ".join(unknown.known)
         raise UsageError(
-            Finding("known-board", "option --board", f"board must be one of {known}, not '{name}'", "see 'hwflow boards'")
+            Finding(
+                "known-board", "option --board", f"board must be one of {known}, not '{name}'", "see 'hwflow boards'"
+            )
         ) from None
 
 
@@ -121,7 +125,11 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
         say("reading the model")
         model = load(model, dimensions)
     if fps is not None and not fps > 0:
-        raise UsageError(Finding("positive-fps", "option --fps", f"frames a second must be greater than 0, not {fps:g}", "give a rate"))
+        raise UsageError(
+            Finding(
+                "positive-fps", "option --fps", f"frames a second must be greater than 0, not {fps:g}", "give a rate"
+            )
+        )
     begin = time.perf_counter()
     dataflow = pipeline.run(model.quantized, pipeline.DATAFLOW)
     seconds = Seconds()

@@ -15,7 +15,16 @@ ROOT = Path(__file__).parents[1]
 
 
 def pip(*arguments: str, cwd: Path) -> None:
-    command = [sys.executable, "-m", "pip", *arguments, "--no-deps", "--no-index", "--disable-pip-version-check", "--quiet"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        *arguments,
+        "--no-deps",
+        "--no-index",
+        "--disable-pip-version-check",
+        "--quiet",
+    ]
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -39,7 +48,9 @@ def test_what_is_in_it(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {n.split("/")[0] for n in names if ".dist-info/" not in n} == {"hwflow", "hdl_lib"}
     expected = {f"hwflow/{p.relative_to(ROOT / 'hwflow')}" for p in (ROOT / "hwflow").rglob("*.py")}
-    expected |= {f"hdl_lib/{p.relative_to(ROOT / 'hdl_lib')}" for p in (ROOT / "hdl_lib").rglob("*") if p.suffix in (".py", ".v")}
+    expected |= {
+        f"hdl_lib/{p.relative_to(ROOT / 'hdl_lib')}" for p in (ROOT / "hdl_lib").rglob("*") if p.suffix in (".py", ".v")
+    }
     for package in ("sim", "boards"):
         files = (p for p in (ROOT / package).rglob("*") if p.is_file() and "__pycache__" not in p.parts)
         expected |= {f"hwflow/{package}/{p.relative_to(ROOT / package)}" for p in files}

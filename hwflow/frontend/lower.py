@@ -72,7 +72,9 @@ def _input_view(state: Lowering, name: str) -> View:
         return HostInput(name, info.shape[1:])
     state.findings.append(
         Finding(
-            "input-type", f"input '{name}'", f"element type must be a float or one of {', '.join(INTEGER_TYPES)}, not {info.dtype}",
+            "input-type",
+            f"input '{name}'",
+            f"element type must be a float or one of {', '.join(INTEGER_TYPES)}, not {info.dtype}",
             "convert the input on the host",
         )
     )
@@ -145,7 +147,9 @@ def _port(name: str, value: Value, shape: tuple[int, ...], host: tuple[str, ...]
 
 def _output_finding(name: str, found: str) -> Finding:
     return Finding(
-        "quantized-output", f"output '{name}'", f"the output must be quantized or a linear sum of quantized values, not {found}",
+        "quantized-output",
+        f"output '{name}'",
+        f"the output must be quantized or a linear sum of quantized values, not {found}",
         "put QuantizeLinear and DequantizeLinear before the output",
     )
 

@@ -13,7 +13,11 @@ Shape = Sequence[int | str]
 
 
 def save(
-    path: Path, nodes: list[onnx.NodeProto], shape: Shape, constants: dict[str, np.ndarray], out_shape: Shape | None = None
+    path: Path,
+    nodes: list[onnx.NodeProto],
+    shape: Shape,
+    constants: dict[str, np.ndarray],
+    out_shape: Shape | None = None,
 ) -> Path:
     """A model from float ``x`` to float ``y``."""
     graph = helper.make_graph(
@@ -42,8 +46,10 @@ def _quantize(source: str, target: str, name: str) -> list[onnx.NodeProto]:
 def relu(path: Path, shape: Shape = ("N", 4)) -> Path:
     """Quantize, Relu, quantize: compiles."""
     return save(
-        path, [*_quantize("x", "a", "first"), helper.make_node("Relu", ["a"], ["b"], "relu"), *_quantize("b", "y", "last")],
-        shape, SCALE,
+        path,
+        [*_quantize("x", "a", "first"), helper.make_node("Relu", ["a"], ["b"], "relu"), *_quantize("b", "y", "last")],
+        shape,
+        SCALE,
     )
 
 

@@ -76,5 +76,15 @@ def test_doctor_says_what_is_missing(hwflow, tools):
 def test_doctor_knows_every_tool():
     names = [tool.name for tool in catalogue.all_tools()]
     assert names == [
-        "yosys", "verilator", "iverilog", "vvp", "make", "g++", "perl", "nextpnr-ecp5", "ecppack", "nextpnr-ice40", "icepack",
+        "yosys",
+        "verilator",
+        "iverilog",
+        "vvp",
+        "make",
+        "g++",
+        "perl",
+        "nextpnr-ecp5",
+        "ecppack",
+        "nextpnr-ice40",
+        "icepack",
     ]

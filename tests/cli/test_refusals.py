@@ -48,8 +48,16 @@ def refused(ran, code: int, *errors: str, before: str = READING) -> None:
     [
         (lambda p: None, "the model file must exist, but there is no such file", "check the path"),
         (lambda p: p.write_bytes(b""), "the model file must hold an ONNX model, but it is empty", EXPORT),
-        (lambda p: p.write_text("hello\n"), "the model file must hold an ONNX model, but it is not a protobuf message", EXPORT),
-        (lambda p: p.mkdir(), "the model must be a file, not a folder", "give the path of the .onnx file in the folder"),
+        (
+            lambda p: p.write_text("hello\n"),
+            "the model file must hold an ONNX model, but it is not a protobuf message",
+            EXPORT,
+        ),
+        (
+            lambda p: p.mkdir(),
+            "the model must be a file, not a folder",
+            "give the path of the .onnx file in the folder",
+        ),
     ],
     ids=["missing", "empty", "text", "folder"],
 )
@@ -69,7 +77,9 @@ def test_unsupported_operators_are_named_all_at_once(hwflow, tmp_path):
     models.unsupported(tmp_path / "m.onnx")
     findings = [
         error(
-            f"node '{name}' ({op})", f"operator must be one that hardware can be made of, not {op}", "supported-operator",
+            f"node '{name}' ({op})",
+            f"operator must be one that hardware can be made of, not {op}",
+            "supported-operator",
             "see 'hwflow ops' for those there are; replace the node or leave it out",
         )
         for name, op in (("wave", "Sin"), ("determinant", "Det"), ("ripple", "Sin"))
@@ -99,7 +109,9 @@ def test_dimensions(hwflow, tmp_path):
     )
     refused(synth(hwflow, "m.onnx"), 1, unbound)
     unknown = error(
-        "option --dim height=3", "--dim must name a dimension variable of the model's inputs, not 'height'", "dimensions",
+        "option --dim height=3",
+        "--dim must name a dimension variable of the model's inputs, not 'height'",
+        "dimensions",
         "the variables there are: 'width'",
     )
     refused(synth(hwflow, "m.onnx", "--dim", "width=2", "--dim", "height=3"), 1, unknown)
@@ -137,13 +149,18 @@ def test_an_unknown_board(hwflow):
         (("synth", "m.onnx"), "hwflow synth", "the following arguments are required: --board"),
         (("synth",), "hwflow synth", "the following arguments are required: model, --board"),
         (
-            ("synth", "m.onnx", "--board", "icebreaker", "--until", "gds"), "hwflow synth",
+            ("synth", "m.onnx", "--board", "icebreaker", "--until", "gds"),
+            "hwflow synth",
             "argument --until: invalid choice: 'gds' (choose from 'verilog', 'netlist', 'bitstream')",
         ),
         (("synth", "m.onnx", "--board", "x", "--fps", "x"), "hwflow synth", "argument --fps: invalid float value: 'x'"),
         (("sim", "out", "--frames", "x"), "hwflow sim", "argument --frames: invalid int value: 'x'"),
         (("sim", "out", "--seed", "-1"), "hwflow sim", "argument --seed: must be an integer of at least 0, not '-1'"),
-        (("sim", "out", "--format", "xml"), "hwflow sim", "argument --format: invalid choice: 'xml' (choose from 'text', 'json')"),
+        (
+            ("sim", "out", "--format", "xml"),
+            "hwflow sim",
+            "argument --format: invalid choice: 'xml' (choose from 'text', 'json')",
+        ),
     ],
 )
 def test_usage(hwflow, arguments, program, message):
@@ -155,8 +172,10 @@ def test_usage(hwflow, arguments, program, message):
 def test_too_many_frames_a_second(hwflow):
     """conv1 needs 64 x 9 cycles a frame whatever is spent: 100 MHz / 576."""
     rate = error(
-        "option --fps", "must be at most 173611 frames a second on ulx3s_85f at 100 MHz (576 cycles a frame), not 1e+06",
-        "reachable-rate", "ask for '--fps 173611' or less, or choose a larger board",
+        "option --fps",
+        "must be at most 173611 frames a second on ulx3s_85f at 100 MHz (576 cycles a frame), not 1e+06",
+        "reachable-rate",
+        "ask for '--fps 173611' or less, or choose a larger board",
     )
     ran = synth(hwflow, DIGITS, "--fps", "1e6")
     assert (ran.code, ran.out) == (1, "")
@@ -200,7 +219,9 @@ def test_an_output_folder_that_cannot_be(hwflow, tmp_path):
     def attempt(out: str, where: str, reason: str) -> None:
         ran = hwflow("synth", DIGITS, "--board", "ulx3s_85f", "-o", out)
         message = f"must be a folder that can be written, but {reason}"
-        refused(ran, 2, error(f"output '{where}'", message, "output-folder", "choose another folder with -o"), before="")
+        refused(
+            ran, 2, error(f"output '{where}'", message, "output-folder", "choose another folder with -o"), before=""
+        )
 
     attempt("file/below", f"{tmp_path}/file/below", f"'{tmp_path}/file' is a file")
     attempt("file", f"{tmp_path}/file", "it is a file")
@@ -254,7 +275,9 @@ def failing(folder: Path) -> yosys.Tool:
     """A yosys that knows its version and nothing else."""
     folder.mkdir(exist_ok=True)
     program = folder / "yosys"
-    program.write_text('#!/bin/sh\ncase "$1" in --version) echo "Yosys 0.99";; *) echo "ERROR: out of paper"; exit 7;; esac\n')
+    program.write_text(
+        '#!/bin/sh\ncase "$1" in --version) echo "Yosys 0.99";; *) echo "ERROR: out of paper"; exit 7;; esac\n'
+    )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     return dataclasses.replace(yosys.YOSYS, candidates=(lambda: ((str(program),), "PATH", {}),))
 
@@ -304,7 +327,9 @@ def test_synthesis_that_fails_leaves_the_verilog(hwflow, tmp_path, monkeypatch):
     monkeypatch.setattr("hwflow.toolchain.yosys.YOSYS", Once())
     ran = hwflow("synth", "good.onnx", "--board", "icebreaker", "-o", "out")
     assert ran.code == 3
-    assert f"error: synthesis (yosys): exit status must be 0, not 7 (log: {tmp_path}/out/board/synthesis.log)" in ran.err
+    assert (
+        f"error: synthesis (yosys): exit status must be 0, not 7 (log: {tmp_path}/out/board/synthesis.log)" in ran.err
+    )
     assert (tmp_path / "out" / "design.v").is_file()
     assert json.loads((tmp_path / "out" / "report.json").read_text())["clock"]["fmax_mhz"] is None
     assert "out of paper" in (tmp_path / "out" / "board" / "synthesis.log").read_text()
@@ -318,7 +343,16 @@ def emitted(tmp_path_factory) -> Path:
     """The Relu network for the iCEBreaker, up to Verilog."""
     folder = tmp_path_factory.mktemp("emitted")
     models.relu(folder / "m.onnx")
-    arguments = ["synth", str(folder / "m.onnx"), "--board", "icebreaker", "--until", "verilog", "-o", str(folder / "out")]
+    arguments = [
+        "synth",
+        str(folder / "m.onnx"),
+        "--board",
+        "icebreaker",
+        "--until",
+        "verilog",
+        "-o",
+        str(folder / "out"),
+    ]
     assert main(arguments) == 0
     return folder / "out"
 
@@ -367,24 +401,51 @@ def test_inputs_that_are_none(hwflow, emitted, tmp_path):
 @pytest.mark.parametrize(
     ("options", "where", "message", "rule", "remedy"),
     [
-        (("--frames", "0"), "option --frames", "must be at least 1, not 0", "positive-frames", "give a number of frames"),
-        (("--frames", "-3"), "option --frames", "must be at least 1, not -3", "positive-frames", "give a number of frames"),
+        (
+            ("--frames", "0"),
+            "option --frames",
+            "must be at least 1, not 0",
+            "positive-frames",
+            "give a number of frames",
+        ),
+        (
+            ("--frames", "-3"),
+            "option --frames",
+            "must be at least 1, not -3",
+            "positive-frames",
+            "give a number of frames",
+        ),
         *(
-            ((f"--stall={p}",), "option --stall", f"must be at least 0 and less than 1, not {p}", "probability", "choose one such as 0.3")
+            (
+                (f"--stall={p}",),
+                "option --stall",
+                f"must be at least 0 and less than 1, not {p}",
+                "probability",
+                "choose one such as 0.3",
+            )
             for p in ("1", "-0.1", "nan")
         ),
         (
-            ("--wave", "w.txt"), "option --wave", "a waveform file of verilator must end in .vcd, not 'w.txt'", "wave-file",
+            ("--wave", "w.txt"),
+            "option --wave",
+            "a waveform file of verilator must end in .vcd, not 'w.txt'",
+            "wave-file",
             "choose another name or simulator",
         ),
         (
-            ("--wave", "w.fst"), "option --wave", "a waveform file of verilator must end in .vcd, not 'w.fst'", "wave-file",
+            ("--wave", "w.fst"),
+            "option --wave",
+            "a waveform file of verilator must end in .vcd, not 'w.fst'",
+            "wave-file",
             "choose another name or simulator",
         ),
         (("--wave", "none/w.vcd"), "option --wave", "folder 'none' must exist", "wave-file", "make it first"),
         (
-            ("--wave", "/proc/w.vcd"), "option --wave", "must be a file that can be written, but: No such file or directory",
-            "wave-file", "choose another name",
+            ("--wave", "/proc/w.vcd"),
+            "option --wave",
+            "must be a file that can be written, but: No such file or directory",
+            "wave-file",
+            "choose another name",
         ),
     ],
 )
@@ -403,7 +464,10 @@ def test_a_folder_that_is_no_output(hwflow, tmp_path):
         (tmp_path / "folder" / "manifest.json").write_text(text)
         ran = hwflow("sim", "folder")
         message = "must be an output folder of 'hwflow synth', but its manifest.json is damaged"
-        assert (ran.code, ran.err) == (2, error("folder 'folder'", message, "output-folder", "run 'hwflow synth' first"))
+        assert (ran.code, ran.err) == (
+            2,
+            error("folder 'folder'", message, "output-folder", "run 'hwflow synth' first"),
+        )
 
 
 @pytest.mark.parametrize("spoil", ["timing", "inputs", "outputs", "sources", "top"])
