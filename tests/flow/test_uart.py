@@ -20,7 +20,12 @@ def test_frames_pass_through_the_boards_pins(digits, tmp_path):
     board = json.loads((digits / "board" / "board.json").read_text())
     assert (board["host"]["input_bytes"], board["host"]["output_bytes"]) == (64, 10)
     result = run_uart(
-        [digits / board["simulation"]["source"], digits / "board" / "top.v", digits / "design.v", ROOT / "sim/verilog/ecp5.v"],
+        [
+            digits / board["simulation"]["source"],
+            digits / "board" / "top.v",
+            digits / "design.v",
+            ROOT / "sim/verilog/ecp5.v",
+        ],
         board["simulation"]["top"],
         rx="uart_rx",
         tx="uart_tx",
