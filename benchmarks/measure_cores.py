@@ -148,17 +148,21 @@ def build_pool(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
     return MaxPool(shape_of(c["element"]), c["channels"], c["lanes"], c["window"], depth=c["depth"]), {}
 
 
-MAS_COLUMNS = ("input", "output", "multiplier", "addend", "shift", "lanes", "channels", "depth")
+MAS_COLUMNS = ("input", "output", "multiplier", "addend", "shift", "lanes", "channels", "depth", "rounding")
 MAS_ROWS = [
-    ("s16", "s8", "u16", "s28", 20, 1, 16, 7),
-    ("s18", "s8", "u17", "s32", 24, 4, 16, 7),
-    ("s20", "s8", "u17", "s32", 24, 2, 64, 8),
-    ("s20", "u8", "u20", "s36", 30, 1, 32, 8),
-    ("s22", "s8", "s21", "s38", 30, 2, 16, 8),
-    ("s24", "s8", "u26", "s44", 36, 1, 256, 8),
-    ("s12", "u4", "u12", "s22", 18, 8, 8, 7),
-    ("s18", "s8", "u14", "s30", 20, 1, 512, 3),
-    ("s14", "u2", "u10", "s22", 18, 16, 64, 7),
+    ("s16", "s8", "u16", "s28", 20, 1, 16, 7, "floor"),
+    ("s18", "s8", "u17", "s32", 24, 4, 16, 7, "floor"),
+    ("s20", "s8", "u17", "s32", 24, 2, 64, 8, "floor"),
+    ("s20", "u8", "u20", "s36", 30, 1, 32, 8, "floor"),
+    ("s22", "s8", "s21", "s38", 30, 2, 16, 8, "floor"),
+    ("s24", "s8", "u26", "s44", 36, 1, 256, 8, "floor"),
+    ("s12", "u4", "u12", "s22", 18, 8, 8, 7, "floor"),
+    ("s18", "s8", "u14", "s30", 20, 1, 512, 3, "floor"),
+    ("s14", "u2", "u10", "s22", 18, 16, 64, 7, "floor"),
+    ("s18", "s8", "u1", "s18", 9, 1, 16, 8, "half_even"),
+    ("s18", "s8", "u1", "s18", 9, 4, 16, 8, "half_even"),
+    ("s20", "s8", "u12", "s28", 14, 2, 64, 8, "half_odd"),
+    ("s24", "s8", "u26", "s44", 36, 1, 256, 9, "half_even"),
 ]
 
 
@@ -171,6 +175,7 @@ def build_mas(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
     core = MultiplyAddShift(
         shapes[0], shapes[1], lanes=c["lanes"], channels=c["channels"], multiplier_shape=shapes[2],
         addend_shape=shapes[3], shift=c["shift"], low=low, high=low + levels - 1, parameters=table, depth=c["depth"],
+        rounding=c["rounding"],
     )  # fmt: skip
     return core, files
 

@@ -12,6 +12,7 @@ from .multiplier import interval
 from .per_channel import PerChannel
 from .rom import Table
 
+ROUNDINGS = ("floor", "half_even", "half_odd")
 PART = 17  # bits without a sign that a multiplier block of 18 by 18 bits with sign takes
 
 
@@ -41,17 +42,29 @@ def _parts(shape: Shape) -> list[_Part]:
     return [*parts, _Part(first, shape.width - first, shape.signed)]
 
 
+def _product(a: Value, b: Value) -> Value:
+    """``a * b``; with an operand of a single bit a selection, which synthesis would put into a multiplier block."""
+    if len(b) == 1:
+        a, b = b, a
+    if len(a) > 1:
+        return a * b
+    return Mux(a[0], -b if a.shape().signed else b, 0)
+
+
 class MultiplyAddShift(PerChannel):
     """``y = clamp((multiplier * x + addend) >> shift, low, high)`` with a multiplier and an addend for each channel.
 
-    The shift is arithmetic (rounds down). Exact: nothing overflows for any input, multiplier and addend.
+    The shift is arithmetic: it rounds down, or, with ``rounding``, to nearest with ties to even or to odd. Exact:
+    nothing overflows for any input, multiplier and addend.
 
     Parameters
     ----------
     input_shape, output_shape: of an element, integer shapes.
     lanes, channels: elements a beat and elements a pixel; ``blocks = ceil(channels / lanes)`` beats a pixel.
     multiplier_shape, addend_shape: of the parameters, integer shapes.
-    shift: bits, at least 0.
+    shift: bits, at least 0; at least 1 if ``rounding`` is not "floor".
+    rounding: "floor"; "half_even" or "half_odd": the quotient by ``2**shift`` is rounded to the nearest integer, and
+        from the middle between two to the even or the odd one. Then limited.
     low, high: the results' limits, values of ``output_shape``.
     parameters: a word for each block, or a single one for all. For each lane, lane 0 in the least significant bits: the
         multiplier in the low bits, the addend above it. A single word given as a number becomes constants.
@@ -65,10 +78,10 @@ class MultiplyAddShift(PerChannel):
     Timing
     ------
     One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
-    input, input again with the parameters, products, one for each level of the sum, limits, output queue. An operand
-    wider than a multiplier block takes is cut in parts, each product of two parts in a block of its own: see
-    :meth:`latency_of` and :meth:`multipliers_of`. Initiation interval 1 cycle a beat. Under backpressure no step
-    begins; those begun go on.
+    input, input again with the parameters, products, one for each level of the sum, the rounded quotient unless
+    ``rounding`` is "floor", limits, output queue. An operand wider than a multiplier block takes is cut in parts, each
+    product of two parts in a block of its own: see :meth:`latency_of` and :meth:`multipliers_of`. Initiation interval
+    1 cycle a beat. Under backpressure no step begins; those begun go on.
 
     Ordering
     --------
@@ -89,16 +102,22 @@ class MultiplyAddShift(PerChannel):
         high: int,
         parameters: Table,
         depth: int,
+        rounding: str = "floor",
     ) -> None:
         self.multiplier_shape = Shape.cast(multiplier_shape)
         self.addend_shape = Shape.cast(addend_shape)
         self.shift = shift
+        self.rounding = rounding
         self.low = low
         self.high = high
         self.parameters = parameters
         super().__init__(input_shape, output_shape, lanes=lanes, channels=channels, depth=depth)
         if shift < 0:
             raise ValueError(f"shift must be at least 0, not {shift}; multiply by a power of two instead")
+        if rounding not in ROUNDINGS:
+            raise ValueError(f"rounding must be one of {', '.join(ROUNDINGS)}, not {rounding}")
+        if rounding != "floor" and shift < 1:
+            raise ValueError(f"shift must be at least 1 with rounding {rounding}, not 0; use floor")
         least, greatest = interval(self.output_shape)
         if not least <= low <= high <= greatest:
             raise ValueError(
@@ -120,16 +139,16 @@ class MultiplyAddShift(PerChannel):
         )
 
     @staticmethod
-    def latency_of(input_shape: Shape, multiplier_shape: Shape) -> int:
+    def latency_of(input_shape: Shape, multiplier_shape: Shape, rounding: str = "floor") -> int:
         """Cycles from a step to ``o.valid``: 6 if both operands fit a multiplier block (18 bits with sign, 17
-        without), 7 if one of them takes two, or both do."""
+        without), 7 if one of them takes two, or both do; one more if ``rounding`` is not "floor"."""
         terms = 1 + len(MultiplyAddShift._sums(_parts(Shape.cast(input_shape)), _parts(Shape.cast(multiplier_shape))))
-        return 5 + tree_levels(terms)
+        return 5 + tree_levels(terms) + (rounding != "floor")
 
     @property
     def latency(self) -> int:
         """As :meth:`latency_of`."""
-        return self.latency_of(self.input_shape, self.multiplier_shape)
+        return self.latency_of(self.input_shape, self.multiplier_shape, self.rounding)
 
     @staticmethod
     def multipliers_of(input_shape: Shape, multiplier_shape: Shape) -> int:
@@ -182,7 +201,7 @@ class MultiplyAddShift(PerChannel):
             addend = Signal(self.addend_shape, name=f"addend_{lane}")
             m.d.comb += Cat(multiplier, addend).eq(fields)
             total = self._multiply_add(m, lane, x, multiplier, addend)
-            m.d.comb += queue.payload[lane].eq(self._shift_clamp(m, lane, total))
+            m.d.comb += queue.payload[lane].eq(self._clamp(m, lane, self._quotient(m, lane, total)))
         return m
 
     def _multiply_add(self, m: Module, lane: int, x: Value, multiplier: Value, addend: Value) -> Term:
@@ -200,26 +219,50 @@ class MultiplyAddShift(PerChannel):
             for part, (x_part, c_part) in enumerate(gathering):
                 ends = [a * b for a in x_part.interval for b in c_part.interval]
                 first = x_part.first + c_part.first
-                term = Term(x_part.of(x) * c_part.of(multiplier), min(ends), max(ends))
-                product = registered(m, f"product_{lane}_{index}_{part}", term).value
+                term = Term(_product(x_part.of(x), c_part.of(multiplier)), min(ends), max(ends))
+                product = registered(m, f"product_{lane}_{index}_{part}", term, keep=True).value
                 # Unsigned below: fill the gap up to this product's first bit.
                 bits = product if bits is None else Cat(bits, Const(0, first - base - len(bits)), product)
                 signed = product.shape().signed
                 term_low, term_high = term_low + (min(ends) << first), term_high + (max(ends) << first)
+            assert bits is not None, "a sum has at least one product"
             bits = bits.as_signed() if signed else bits
             terms.append(Term(bits.shift_left(base), term_low, term_high))
         total = adder_tree(m, f"sum_{lane}", terms, shape.width).value[: shape.width]
         return Term(total.as_signed() if shape.signed else total, low, high)
 
-    def _shift_clamp(self, m: Module, lane: int, total: Term) -> Value:
+    def _quotient(self, m: Module, lane: int, total: Term) -> Term:
+        """The sum shifted; rounded to nearest in a register of its own.
+
+        Adds 1 to the quotient rounded down if the remainder is more than half, or just half and the quotient is not the
+        one ties go to: an adder of the quotient's width only.
+        """
+        shift = self.shift
+        if self.rounding == "floor":
+            return Term(total.value.shift_right(shift), total.low >> shift, total.high >> shift)
+        half, odd = 1 << (shift - 1), self.rounding == "half_odd"
+
+        def rounded(value: int) -> int:
+            return (value + half - 1 + (value >> shift & 1 ^ odd)) >> shift
+
+        # Wide enough that the bits of the remainder and the last one of the quotient are there.
+        wide = Signal(Shape(max(len(total.value), shift + 1), total.value.shape().signed), name=f"total_{lane}")
+        m.d.comb += wide.eq(total.value)
+        wrong = ~wide[shift] if odd else wide[shift]
+        up = Signal(name=f"up_{lane}")
+        m.d.comb += up.eq(wide[shift - 1] & (wide[: shift - 1].any() | wrong))
+        quotient = Term(wide.shift_right(shift) + up, rounded(total.low), rounded(total.high))
+        return registered(m, f"quotient_{lane}", quotient)
+
+    def _clamp(self, m: Module, lane: int, quotient: Term) -> Value:
         """The limited result: comparisons and low bits in registers, the choice behind them."""
-        shifted = total.value.shift_right(self.shift)
+        shifted = quotient.value
         body = Signal(self.output_shape, name=f"body_{lane}", reset_less=True)
         m.d.sync += body.eq(shifted)
         result: Value = body
         for name, limit, beyond, possible in (
-            ("below", self.low, less(shifted, self.low), total.low >> self.shift < self.low),
-            ("above", self.high, less(self.high, shifted), total.high >> self.shift > self.high),
+            ("below", self.low, less(shifted, self.low), quotient.low < self.low),
+            ("above", self.high, less(self.high, shifted), quotient.high > self.high),
         ):
             if possible:
                 flag = Signal(name=f"{name}_{lane}", reset_less=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import secrets
 import sys
@@ -16,8 +17,9 @@ from rich.table import Table
 
 from hwflow.errors import Finding, HwflowError, ToolError, UsageError
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+WIDE = 1000  # columns of what is no terminal: a row of a table stays a line
 
 
 class _Parser(argparse.ArgumentParser):
@@ -37,11 +39,26 @@ def _progress() -> Iterator[Callable[[str], None]]:
         yield lambda line: print(line, file=sys.stderr, flush=True)
 
 
+def _print_table(grid: Table) -> None:
+    out.print(grid, width=None if out.is_terminal else WIDE, crop=False)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _seed(text: str) -> int:
+    """argparse type of --seed."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 0, not '{text}'")
+    return int(text)
+
+
 def _dimensions(options: Sequence[str]) -> dict[str, int]:
     result = {}
     for option in options:
         name, _, value = option.partition("=")
-        if not name or not value.isdigit() or int(value) < 1:
+        if not name or not value.isdecimal() or int(value) < 1:
             raise UsageError(
                 Finding("dimension-option", "option --dim", f"must be NAME=VALUE with VALUE at least 1, not '{option}'", "for example --dim N=1")
             )
@@ -62,7 +79,7 @@ def _check(arguments: argparse.Namespace) -> int:
     else:
         for finding in findings:
             print(finding)
-        print(f"{arguments.model}: {errors} errors, {len(findings) - errors} warnings")
+        print(f"{arguments.model}: {_count(errors, 'error')}, {_count(len(findings) - errors, 'warning')}")
     return 1 if errors else 0
 
 
@@ -71,7 +88,7 @@ def _synth(arguments: argparse.Namespace) -> int:
     from hwflow.output import check_writable
 
     board = board_named(arguments.board)
-    target = Path(arguments.output or f"build/{Path(arguments.model).stem}")
+    target = Path(f"build/{Path(arguments.model).stem}" if arguments.output is None else arguments.output)
     check_writable(target.absolute())
     with _progress() as progress:
         design = compile(arguments.model, board, fps=arguments.fps, dimensions=_dimensions(arguments.dim), progress=progress)
@@ -90,7 +107,7 @@ def _print_report(table: dict[str, Any], target: Path) -> None:
     grid = Table("resource", "predicted", "synthesized", "available")
     for name, row in table["resources"].items():
         grid.add_row(name, *("" if row[k] is None else f"{row[k]:,}" for k in ("predicted", "synthesized", "available")))
-    out.print(grid)
+    _print_table(grid)
     if clock["fmax_mhz"] is not None and clock["fmax_mhz"] < clock["target_mhz"]:
         print(
             f"warning: the clock must reach {clock['target_mhz']:g} MHz, not {clock['fmax_mhz']:.1f} MHz: the bitstream may fail",
@@ -121,10 +138,11 @@ def _print_simulation(simulation: Any, seed: int, stall: float) -> None:
     grid.add_row("frames", str(simulation.result.frames), str(result.frames - result.mismatching_frames) + " right")
     grid.add_row("elements that differ", "0", str(result.mismatches))
     if stall == 0:
-        grid.add_row("initiation interval (cycles)", str(simulation.predicted_interval), str(result.initiation_interval))
+        if result.frames > 1:
+            grid.add_row("initiation interval (cycles)", str(simulation.predicted_interval), str(result.initiation_interval))
         grid.add_row("latency (cycles)", str(simulation.predicted_latency), str(result.latency))
     grid.add_row("verdict", "equal", "equal" if simulation.ok else "DIFFERENT")
-    out.print(grid)
+    _print_table(grid)
     print(f"simulator {result.simulator}, inputs {simulation.inputs.origin}, stall {stall:g}, seed {seed}, {result.cycles} cycles")
     if simulation.accuracy is not None:
         print(f"accuracy against the labels: {100 * simulation.accuracy:.2f} %")
@@ -156,7 +174,7 @@ def _boards(arguments: argparse.Namespace) -> int:
     for b in all_boards():
         p = b.part
         grid.add_row(b.name, b.title, p.device, f"{p.lut:,}", f"{p.ff:,}", str(p.dsp), str(p.bram), f"{b.clock_mhz:g}")
-    out.print(grid)
+    _print_table(grid)
     return 0
 
 
@@ -169,7 +187,7 @@ def _ops(arguments: argparse.Namespace) -> int:
     for name in sorted(HANDLERS):
         operator = by_onnx.get(name)
         grid.add_row(name, operator.name if operator else "no hardware", operator.limits if operator else "")
-    out.print(grid)
+    _print_table(grid)
     return 0
 
 
@@ -197,7 +215,7 @@ def _parser() -> argparse.ArgumentParser:
     def common(command: argparse.ArgumentParser) -> None:
         command.add_argument("--input", metavar="X.npz", help="arrays by model input name, frames first")
         command.add_argument("--frames", type=int, metavar="N", help="how many frames (default: all of the file; 16 random ones)")
-        command.add_argument("--seed", type=int, help="of random inputs and stalls (default: random, printed)")
+        command.add_argument("--seed", type=_seed, metavar="N", help="of random inputs and stalls (default: random, printed)")
         command.add_argument("--format", choices=("text", "json"), default="text")
 
     def dimension(command: argparse.ArgumentParser) -> None:
@@ -236,6 +254,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. Every error is printed as findings on stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name in the model may hold what the terminal cannot show
+            stream.reconfigure(errors="backslashreplace")
     try:
         parsed = _parser().parse_args(arguments)
         code: int = parsed.action(parsed)
@@ -249,6 +270,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 0
+    except OSError as error:  # no space left, no memory for a process, ...
+        where = f"file '{error.filename}'" if error.filename else "operating system"
+        print(Finding("system-call", where, f"must work, but: {error.strerror or error}", "see that it can"), file=sys.stderr)
+        return ToolError.exit_code
 
 
 if __name__ == "__main__":

@@ -13,14 +13,14 @@ from typing import Any
 import onnx
 
 from hwflow.boards import Board, UnknownBoard, find_board
-from hwflow.codegen.board_top import plan_clock
+from hwflow.codegen.board_top import ClockPlan, plan_clock
 from hwflow.codegen.report import Seconds
 from hwflow.errors import Finding, ModelRefused, UsageError
 from hwflow.frontend.lower import lower
 from hwflow.ir.graph import Graph
 from hwflow.onnxspec import ResolvedModel, read_model, resolve, validate
 from hwflow.passes import pipeline
-from hwflow.schedule.folding import Budget
+from hwflow.schedule.folding import Budget, FoldingSearch
 from hwflow.schedule.schedule import Schedule, schedule
 
 Progress = Callable[[str], None]
@@ -132,7 +132,23 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     part = board.part
     budget = Budget(*(int(getattr(part, name) * share) for name, share in FILL.items()))
     interval = None if fps is None else max(1, int(clock.frequency_hz / fps))
-    scheduled = schedule(dataflow, part, budget, interval)
+    try:
+        scheduled = schedule(dataflow, part, budget, interval)
+    except ModelRefused as refused:
+        if fps is None:
+            raise
+        best, _ = FoldingSearch(dataflow, part, budget).best()  # refuses by itself what does not fit at any rate
+        raise ModelRefused([_too_fast(board, clock, fps, best), *refused.findings]) from None
     pipeline.run(scheduled.graph, ())
     seconds.steps["schedule"] = time.perf_counter() - begin
     return Design(model, board, float(clock.frequency_hz) / 1e6, scheduled, seconds)
+
+
+def _too_fast(board: Board, clock: ClockPlan, fps: float, best: int) -> Finding:
+    most = int(clock.frequency_hz / best)
+    mhz = float(clock.frequency_hz) / 1e6
+    return Finding(
+        "reachable-rate", "option --fps",
+        f"must be at most {most} frames a second on {board.name} at {mhz:g} MHz ({best} cycles a frame), not {fps:g}",
+        f"ask for '--fps {most}' or less, or choose a larger board",
+    )

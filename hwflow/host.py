@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,22 +61,13 @@ def port_inputs(model: Model, arrays: Arrays) -> dict[str, IntArray]:
         if origin in arrays:
             result[port.name] = np.asarray(arrays[origin]).astype(np.int64)
             continue
-        count = len(next(iter(arrays.values())))
-        frames = [evaluator.run([origin], {k: v[i : i + 1] for k, v in arrays.items()})[origin] for i in range(count)]
-        result[port.name] = np.concatenate(frames).astype(np.int64)
+        result[port.name] = evaluator.run([origin], arrays)[origin].astype(np.int64)
     return result
 
 
 def _from_file(model: Model, path: Path, frames: int | None) -> Inputs:
     where = f"inputs '{path}'"
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            there = {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, KeyError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is no .npz file"
-        raise UsageError(Finding("inputs-file", where, f"must be a readable .npz file, but: {reason}", "write it with numpy.savez")) from None
-    except Exception as error:  # zipfile and numpy raise many kinds for damaged files
-        raise UsageError(Finding("inputs-file", where, f"must be a readable .npz file, but: {error}", "write it with numpy.savez")) from None
+    there = _arrays(path, where)
     names = model.resolved.inputs
     if len(names) == 1 and names[0] not in there and "input" in there:
         there[names[0]] = there["input"]
@@ -93,23 +85,64 @@ def _from_file(model: Model, path: Path, frames: int | None) -> Inputs:
             findings.append(Finding("inputs-file", where, f"'{name}' must have shape [frames, {text}], not {list(array.shape)}", "reshape it"))
         elif len(array) == 0 or (frames is not None and len(array) < frames):
             findings.append(Finding("inputs-file", where, f"'{name}' must hold {frames or 1} frames, not {len(array)}", "ask for fewer"))
-        elif (dtype := _dtype(info.dtype)).kind in "iu" and array.dtype.kind not in "iu":
-            findings.append(Finding("inputs-file", where, f"'{name}' must be of an integer type ({info.dtype}), not {array.dtype}", "convert it"))
         else:
-            arrays[name] = array[:frames].astype(dtype) if dtype.kind == "f" else array[:frames]
+            try:
+                arrays[name] = _converted(array[:frames], info.dtype)
+            except ValueError as error:
+                findings.append(Finding("inputs-file", where, f"'{name}' {error}", "convert it"))
     if not findings and len({len(a) for a in arrays.values()}) > 1:
         findings.append(Finding("inputs-file", where, "all inputs must have the same number of frames", "cut them"))
     if findings:
         raise UsageError(findings)
     labels = there.get("label")
-    return Inputs(arrays, str(path), labels[:frames] if labels is not None and labels.ndim == 1 else None)
+    fit = labels is not None and labels.dtype.kind in "iu" and labels.shape == (len(there[names[0]]),)
+    return Inputs(arrays, str(path), labels[:frames] if labels is not None and fit else None)
 
 
-def _dtype(name: str) -> np.dtype[Any]:
+def _arrays(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
+    """Every array of an .npz file. Raises :class:`UsageError`."""
+    reason = "it is no .npz file"
+    try:
+        file = np.load(path, allow_pickle=False)
+        if isinstance(file, np.lib.npyio.NpzFile):
+            with file:
+                return {name: file[name] for name in file.files}
+        reason = "it is one array (.npy)"
+    except OSError as error:
+        reason = error.strerror or reason
+    except Exception as error:  # zipfile, zlib and numpy raise many kinds for damaged files
+        if zipfile.is_zipfile(path):
+            reason = str(error) or type(error).__name__
+    raise UsageError(Finding("inputs-file", where, f"must be a readable .npz file, but: {reason}", "write it with numpy.savez"))
+
+
+def _converted(array: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
+    """As the model takes it: floats of its type and finite, integers of any type within the range of the model's.
+
+    Raises :class:`ValueError` saying what must be else.
+    """
+    integer = "int" in dtype
+    if array.dtype.kind not in ("iu" if integer else "iuf"):
+        raise ValueError(f"must be of {'an integer' if integer else 'a real'} type ({dtype}), not {array.dtype}")
+    if integer:
+        bits, signed = int(dtype.split("int")[1]), not dtype.startswith("u")
+        low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+        least, most = int(array.min()), int(array.max())
+        if least < low or most > high:
+            raise ValueError(f"must be within {dtype}, {low} to {high}, not {least} to {most}")
+        return array
+    with np.errstate(over="ignore"):
+        array = array.astype(_float_dtype(dtype))
+    if not np.isfinite(array).all():
+        raise ValueError(f"must hold finite numbers of type {dtype} only")
+    return array
+
+
+def _float_dtype(name: str) -> np.dtype[Any]:
     try:
         return np.dtype(name)
-    except TypeError:
-        return np.dtype("uint8" if name.startswith("u") else "int8") if "int" in name else np.dtype("float32")
+    except TypeError:  # bfloat16 and smaller: numpy has none of them
+        return np.dtype("float32")
 
 
 def _random(model: Model, name: str, frames: int, rng: np.random.Generator) -> npt.NDArray[Any]:
@@ -121,16 +154,16 @@ def _random(model: Model, name: str, frames: int, rng: np.random.Generator) -> n
         interval = ports[0].value.typed.interval
         return rng.integers(interval.lo, interval.hi + 1, shape)
     low, high = _float_range(model, name)
-    return rng.uniform(low, high, shape).astype(_dtype(info.dtype))
+    return rng.uniform(low, high, shape).astype(_float_dtype(info.dtype))
 
 
 def _float_range(model: Model, name: str) -> tuple[float, float]:
     """A little more than the reals a quantizer right behind the input tells apart; [-1, 1] where there is none."""
     for node in model.resolved.nodes:
         if node.op_type == "QuantizeLinear" and node.inputs[0] == name and node.inputs[1] in model.resolved.constants:
-            scale = float(model.resolved.constants[node.inputs[1]].reshape(-1)[0])  # type: ignore[arg-type]
+            scale = float(model.resolved.constants[node.inputs[1]].reshape(-1)[0])
             zero = node.inputs[2] if len(node.inputs) > 2 else ""
-            zero_point = int(model.resolved.constants[zero].reshape(-1)[0]) if zero in model.resolved.constants else 0  # type: ignore[call-overload]
+            zero_point = int(model.resolved.constants[zero].reshape(-1)[0]) if zero in model.resolved.constants else 0
             port = next(p for p in model.quantized.inputs if p.value.origin == node.outputs[0])
             element = port.value.typed.element
             return scale * (element.min - 4 - zero_point), scale * (element.max + 4 - zero_point)

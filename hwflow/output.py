@@ -112,7 +112,7 @@ def replaced_folder(out: Path) -> Iterator[Path]:
         out.parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
     except OSError as error:
-        raise _unwritable(out, error.strerror or str(error)) from None
+        raise _unwritable(out, f"the system says: {error.strerror or error}") from None
     try:
         folder.chmod(0o777 & ~_umask())
         yield folder
@@ -128,7 +128,14 @@ def replaced_folder(out: Path) -> Iterator[Path]:
 
 
 def check_writable(out: Path) -> None:
-    """Raise :class:`UsageError` unless ``out`` can be made or replaced; makes nothing."""
+    """Raise :class:`UsageError` unless ``out`` can be made or replaced; leaves nothing behind."""
+    try:
+        _check_writable(out)
+    except OSError as error:
+        raise _unwritable(out, f"the system says: {error.strerror or error}") from None
+
+
+def _check_writable(out: Path) -> None:
     if out.exists():
         if not out.is_dir():
             raise _unwritable(out, "it is a file")
@@ -144,8 +151,8 @@ def check_writable(out: Path) -> None:
         above = above.parent
     if not above.is_dir():
         raise _unwritable(out, f"'{above}' is a file")
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise _unwritable(out, f"'{above}' may not be written")
+    # what tells for sure, also root on a read-only or special file system
+    os.rmdir(tempfile.mkdtemp(prefix=f".{out.name}.", dir=above))
 
 
 def _unwritable(out: Path, reason: str) -> UsageError:

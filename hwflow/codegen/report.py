@@ -135,9 +135,14 @@ def _exactness(graph: Graph) -> dict[str, Any]:
     return {"requantizers": forms, "proved": len(forms)}
 
 
-def _details(form: MultiplyAddShift | ThresholdForm | LookupForm) -> dict[str, int]:
+def _details(form: MultiplyAddShift | ThresholdForm | LookupForm) -> dict[str, int | str]:
     if isinstance(form, MultiplyAddShift):
-        return {"multiplier_bits": form.multiplier_bits, "addend_bits": form.addend_type[0], "shift": form.shift}
+        return {
+            "multiplier_bits": form.multiplier_bits,
+            "addend_bits": form.addend_type[0],
+            "shift": form.shift,
+            "rounding": form.rounding,
+        }
     if isinstance(form, ThresholdForm):
         return {"thresholds": form.levels}
     return {"words": form.span}

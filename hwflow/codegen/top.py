@@ -43,12 +43,11 @@ class StreamPort:
         return self.lanes * self.element_bytes
 
 
-class Top(Elaboratable):
+class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
     """The Amaranth side of ``hwflow_top``; ``ports`` after construction, ``files`` are its memory files."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.names = identifiers(n.name for n in graph.nodes)
         self.domain = ClockDomain("sync")
         self.error = Signal(name="error")
         consumers, producers = graph.consumers(), graph.producers()
@@ -66,6 +65,8 @@ class Top(Elaboratable):
         for stream in [*self.inputs, *self.outputs]:
             for name, width in (("tdata", 8 * stream.bytes), ("tvalid", 1), ("tready", 1), ("tlast", 1)):
                 self._signals[f"{stream.prefix}_{name}"] = Signal(width, name=f"{stream.prefix}_{name}")
+        marks = [f"{stream.prefix}_mark" for stream in self.outputs]
+        self.names = identifiers([n.name for n in graph.nodes], [s.name for s in self.ports] + marks)
         self._built = {
             node: hardware(node.op).build(node, node.attributes["folding"], node.attributes["depths"], self.names[node.name])
             for node in graph.nodes

@@ -41,7 +41,8 @@ def emit(top: Top, model: str, folder: Path, run_yosys: Callable[[str, Path], No
     (folder / "design.ys").write_text(SCRIPT)
     run_yosys("design.ys", folder)
     verilog = (folder / "design.v").read_text()
-    header = HEADER.format(model=model.replace("\n", " "), top=TOP)
+    printable = re.sub(r"[^ -\[\]-~]+", " ", model)  # a comment of one line, ASCII, without backslashes
+    header = HEADER.format(model=printable, top=TOP)
     needs_rom = any("hwflow_rom" in line for line in text.splitlines() if "cell" in line)
     parts = [header, verilog, ROM_VERILOG.read_text() if needs_rom else ""]
     (folder / "design.v").write_text("\n".join(p for p in parts if p))
@@ -64,7 +65,8 @@ _MEMORY_NAME = re.compile(r"parameter \\MEMID \"(.*?)\"")
 
 
 def _legal(name: str) -> str:
-    plain = re.sub(r"[^A-Za-z0-9_]", "_", name.replace(".", "__").replace("$", "_"))
+    # two underscores, which no name from a model has: numbered names meet none of those
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name.replace(".", "__").replace("$", "__"))
     return f"{plain}_" if plain in KEYWORDS else plain
 
 

@@ -1,5 +1,7 @@
 """Multiply, add, shift, clamp: ``y = clamp((m * x + b) >> s, low, high)``, the least such form of given staircases.
 
+The shift rounds down, or to nearest with ties to even or to odd (below: *Ties*).
+
 Conditions. Let one channel's staircase on ``[lo, hi]`` have thresholds ``T_1 <= .. <= T_n`` where it reaches the
 levels ``v_k = bottom + k``, and let ``[low, high]`` be the clamp all channels share. With ``m >= 0`` the form is
 monotone, so it equals the staircase on the whole interval if and only if
@@ -14,13 +16,26 @@ open interval, whose rational ends are found exactly by Newton's iteration on th
 piecewise linear function: from outside it reaches the end in a handful of steps. The least shift is then the least
 ``s`` for which an integer multiple of ``2**-s`` lies inside, and if ``s`` works for a channel so does ``s + 1`` (with
 ``2m, 2b``): the least common shift is the greatest of the channels' least shifts.
+
+Ties. Where scales and offsets are dyadic, inputs fall exactly between two levels; these go to the even one, so that
+the steps of the staircase alternate (255, 257, ..) and no line separates the points strictly. Rounding in the shift
+does it: ``y = clamp(round(v / 2**s))`` with ``v = m * x + b``, ties to even, or to odd (an odd zero point, added after
+rounding to even and folded into ``b`` as ``zero_point * 2**s``, turns every tie over). Then ``y >= n`` if and only if
+
+    v >= n * 2**s - 2**(s - 1) + d_n         d_n = 1 if a tie between n - 1 and n goes down, else 0
+
+so the form is monotone as before, and the conditions are those above with this bound in place of ``n * 2**s``. Because
+of ``d_n`` they depend on ``s`` and not on the slope alone; at a given ``s`` they are lines again, with ``m`` the slope.
+Any solution satisfies the conditions without ``d_n`` and with "less or equal": that closed interval of slopes, the one
+found for rounding down with its ends, says from which shift on it is worth looking. What works at ``s`` works at
+``s + 1`` here too (with ``2m, 2b``), for the bound there is twice the bound at ``s``, or one less than that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,12 +49,17 @@ MAX_SHIFT = 56  # a random int8 layer of 2304 inputs a channel needs 39; beyond 
 _SAFE = 1 << 62
 _Array = npt.NDArray[Any]  # int64, or object holding Python ints
 
+ShiftRounding = Literal["floor", "half_even", "half_odd"]
+_Level = TypeVar("_Level", int, _Array)
+
 
 @dataclass(frozen=True)
 class MultiplyAddShift:
     """``y = clamp((multipliers[c] * x + addends[c]) >> shift, low, high)`` with an arithmetic shift, for channel c.
 
-    Multipliers are not negative; addends are signed; one shift and one clamp for all channels.
+    Multipliers are not negative; addends are signed; one shift, one clamp and one rounding for all channels. With
+    ``rounding`` other than "floor" the quotient is rounded to nearest, ties to the even ("half_even") or the odd
+    ("half_odd") value of ``y`` before the clamp; the shift must then be at least 1 (ValueError).
     """
 
     multipliers: tuple[int, ...]
@@ -47,6 +67,11 @@ class MultiplyAddShift:
     shift: int
     low: int
     high: int
+    rounding: ShiftRounding = "floor"
+
+    def __post_init__(self) -> None:
+        if self.rounding != "floor" and self.shift < 1:
+            raise ValueError(f"shift must be at least 1 with rounding {self.rounding}, not {self.shift}; use floor")
 
     @property
     def channels(self) -> int:
@@ -73,10 +98,14 @@ class MultiplyAddShift:
         if x.size == 0:
             return np.zeros(np.broadcast_shapes(x.shape, np.shape(channel)), dtype=np.int64)
         reach = max(abs(int(x.min())), abs(int(x.max()))) * max(self.multipliers) + max(map(abs, self.addends))
+        reach += 1 << self.shift
         kind: Any = np.int64 if reach < _SAFE else object
         m, b = np.array(self.multipliers, dtype=kind)[channel], np.array(self.addends, dtype=kind)[channel]
-        shifted = (m * x.astype(kind) + b) >> self.shift
-        return np.asarray(np.clip(shifted, self.low, self.high), dtype=np.int64)
+        v = m * x.astype(kind) + b
+        if self.rounding != "floor":
+            odd = (v >> self.shift) & 1
+            v = v + ((1 << (self.shift - 1)) - 1) + (odd if self.rounding == "half_even" else 1 - odd)
+        return np.asarray(np.clip(v >> self.shift, self.low, self.high), dtype=np.int64)
 
 
 def find_multiply_add_shift(staircases: Sequence[Staircase], max_shift: int = MAX_SHIFT) -> MultiplyAddShift | None:
@@ -88,9 +117,10 @@ def find_multiply_add_shift(staircases: Sequence[Staircase], max_shift: int = MA
     """
     if not staircases:
         raise ValueError("staircases must be one a channel, not none")
-    low, high = min(s.low for s in staircases), max(s.high for s in staircases)
-    slopes = _slopes(staircases, low, high)
-    if slopes is None:
+    distinct = list(dict.fromkeys(staircases))
+    low, high = min(s.low for s in distinct), max(s.high for s in distinct)
+    slopes = _slopes(distinct, low, high)
+    if any(slope is not None and not _ordered(slope, strict=True) for slope in slopes):
         return None
     shift = 0
     for slope in slopes:  # what works at a shift works at every greater one: no need to look back
@@ -98,13 +128,82 @@ def find_multiply_add_shift(staircases: Sequence[Staircase], max_shift: int = MA
             shift += 1
             if shift > max_shift:
                 return None
-    multipliers: list[int] = []
+    multipliers = [_least_multiplier(slope, shift) for slope in slopes]
+    return _proved(staircases, distinct, multipliers, shift, low, high, "floor")
+
+
+def find_rounding_multiply_add_shift(
+    staircases: Sequence[Staircase], max_shift: int = MAX_SHIFT
+) -> MultiplyAddShift | None:
+    """The form that rounds to nearest, ties to even or to odd, of the least shift from 1 to ``max_shift``; else None.
+
+    Where both kinds of tie will do at the least shift: ties to even. Multipliers, addends, clamp and proof are those of
+    :func:`find_multiply_add_shift`. Exists for all dyadic chains whose output zero points are all even or all odd.
+    """
+    if not staircases:
+        raise ValueError("staircases must be one a channel, not none")
+    distinct = list(dict.fromkeys(staircases))
+    low, high = min(s.low for s in distinct), max(s.high for s in distinct)
+    slopes = _slopes(distinct, low, high)
+    first = 1
     for slope in slopes:
-        m = _least_multiplier(slope, shift)
+        while not _has_multiple(slope, first):
+            first += 1
+            if first > max_shift:
+                return None
+    best: MultiplyAddShift | None = None
+    rounding: ShiftRounding
+    for rounding in ("half_even", "half_odd"):
+        shift = _rounding_shift(distinct, slopes, first, max_shift, rounding)
+        if shift is None:
+            continue
+        multipliers = [_least_multiplier(slope, 0) for slope in _slopes(distinct, low, high, shift, rounding)]
+        best = _proved(staircases, distinct, multipliers, shift, low, high, rounding)
+        max_shift = shift - 1
+    return best
+
+
+def _rounding_shift(
+    staircases: Sequence[Staircase],
+    slopes: Sequence[_Slope | None],
+    first: int,
+    max_shift: int,
+    rounding: ShiftRounding,
+) -> int | None:
+    """The least shift from ``first`` on at which every channel has a multiplier; each slope interval, closed, holds a
+    multiple of ``2**-first``.
+
+    Where that is a single slope, the bounds of the addend are known at ``first`` up to what doubling them can make of
+    one unit between them: if the next shift does not do either, none does.
+    """
+    low, high = min(s.low for s in staircases), max(s.high for s in staircases)
+    pending = list(range(len(staircases)))
+    for shift in range(first, max_shift + 1):
+        found = _slopes([staircases[c] for c in pending], low, high, shift, rounding)
+        pending = [c for c, slope in zip(pending, found, strict=True) if _least_multiplier(slope, 0) is None]
+        if not pending:
+            return shift
+        if shift > first and any(not _ordered(slopes[c], strict=True) for c in pending):
+            return None
+    return None
+
+
+def _proved(
+    staircases: Sequence[Staircase],
+    distinct: Sequence[Staircase],
+    multipliers: Sequence[int | None],
+    shift: int,
+    low: int,
+    high: int,
+    rounding: ShiftRounding,
+) -> MultiplyAddShift:
+    """The form with these multipliers (one for each of ``distinct``); InternalError if it is not the staircases."""
+    chosen: dict[Staircase, tuple[int, int]] = {}
+    for s, m in zip(distinct, multipliers, strict=True):
         assert m is not None
-        multipliers.append(m)
-    addends = tuple(_addend(s, m, shift, low, high) for s, m in zip(staircases, multipliers, strict=True))
-    form = MultiplyAddShift(tuple(multipliers), addends, shift, low, high)
+        chosen[s] = m, _addend(s, m, shift, low, high, rounding)
+    pairs = [chosen[s] for s in staircases]
+    form = MultiplyAddShift(tuple(m for m, _ in pairs), tuple(b for _, b in pairs), shift, low, high, rounding)
     if not proves(form, staircases):
         raise InternalError(
             Finding(
@@ -115,6 +214,14 @@ def find_multiply_add_shift(staircases: Sequence[Staircase], max_shift: int = MA
     return form
 
 
+def _bound(level: _Level, shift: int, rounding: ShiftRounding) -> _Level:
+    """The least ``v`` that the shift takes to ``level`` or beyond."""
+    if rounding == "floor":
+        return level << shift
+    down = (level + (rounding == "half_odd")) & 1  # a tie between level - 1 and level goes down
+    return (level << shift) - (1 << (shift - 1)) + down
+
+
 def proves(form: MultiplyAddShift, staircases: Sequence[Staircase]) -> bool:
     """Whether ``form`` equals each channel's staircase over that channel's whole interval, by the conditions above."""
     if not (len(form.multipliers) == len(form.addends) == len(staircases)) or form.shift < 0:
@@ -122,24 +229,41 @@ def proves(form: MultiplyAddShift, staircases: Sequence[Staircase]) -> bool:
     for m, b, s in zip(form.multipliers, form.addends, staircases, strict=True):
         if m < 0 or s.low < form.low or s.high > form.high:
             return False
-        if s.low > form.low and m * s.lo + b < s.low << form.shift:
+        if s.low > form.low and m * s.lo + b < _bound(s.low, form.shift, form.rounding):
             return False
-        if s.high < form.high and m * s.hi + b >= (s.high + 1) << form.shift:
+        if s.high < form.high and m * s.hi + b >= _bound(s.high + 1, form.shift, form.rounding):
             return False
         if not s.thresholds:
             continue
         # v_k is at most an end of the clamp in size, and T_k - 1 at most an end of the interval
-        extent = max(abs(s.lo), abs(s.hi)) * m + abs(b) + (max(abs(s.low), abs(s.high)) << form.shift)
+        extent = max(abs(s.lo), abs(s.hi)) * m + abs(b) + ((max(abs(s.low), abs(s.high)) + 1) << form.shift)
         t: _Array = s.array if extent < _SAFE else s.array.astype(object)
-        level = np.arange(s.low + 1, s.high + 1).astype(t.dtype) << form.shift
+        bound = _bound(np.arange(s.low + 1, s.high + 1).astype(t.dtype), form.shift, form.rounding)
         at = m * t + b
-        if not (np.all(at >= level) and np.all(at - m < level)):
+        if not (np.all(at >= bound) and np.all(at - m < bound)):
             return False
     return True
 
 
-# An open interval of slopes (p_lo / q_lo, p_hi / q_hi), q_hi = 0 meaning no upper end; None: slope 0, no thresholds.
+# An interval of slopes (p_lo / q_lo, p_hi / q_hi), q_hi = 0 meaning no upper end; None: slope 0, no thresholds.
 _Slope = tuple[int, int, int, int]
+_EMPTY: _Slope = (1, 1, 0, 1)
+
+
+def _ordered(slope: _Slope | None, *, strict: bool) -> bool:
+    """The open (``strict``) or the closed interval is not empty."""
+    if slope is None:
+        return True
+    p_lo, q_lo, p_hi, q_hi = slope
+    return p_lo * q_hi < p_hi * q_lo + (not strict)
+
+
+def _has_multiple(slope: _Slope | None, shift: int) -> bool:
+    """A multiple of 2**-shift lies inside the closed interval."""
+    if slope is None:
+        return True
+    p_lo, q_lo, p_hi, q_hi = slope
+    return -((-p_lo << shift) // q_lo) * q_hi <= p_hi << shift
 
 
 def _least_multiplier(slope: _Slope | None, shift: int) -> int | None:
@@ -151,18 +275,18 @@ def _least_multiplier(slope: _Slope | None, shift: int) -> int | None:
     return m if m * q_hi < p_hi << shift else None
 
 
-def _addend(s: Staircase, m: int, shift: int, low: int, high: int) -> int:
+def _addend(s: Staircase, m: int, shift: int, low: int, high: int, rounding: ShiftRounding) -> int:
     """The integer nearest to zero among those that meet all conditions for this multiplier."""
     at_least: list[int] = []
     at_most: list[int] = []
     if s.low > low:
-        at_least.append((s.low << shift) - m * s.lo)
+        at_least.append(_bound(s.low, shift, rounding) - m * s.lo)
     if s.high < high:
-        at_most.append(((s.high + 1) << shift) - m * s.hi - 1)
+        at_most.append(_bound(s.high + 1, shift, rounding) - m * s.hi - 1)
     if s.thresholds:
-        extent = max(abs(s.lo), abs(s.hi)) * m + (max(abs(s.low), abs(s.high)) << shift)
+        extent = max(abs(s.lo), abs(s.hi)) * m + ((max(abs(s.low), abs(s.high)) + 1) << shift)
         t: _Array = s.array if extent < _SAFE else s.array.astype(object)
-        gap = (np.arange(s.low + 1, s.high + 1).astype(t.dtype) << shift) - m * t
+        gap = _bound(np.arange(s.low + 1, s.high + 1).astype(t.dtype), shift, rounding) - m * t
         at_least.append(int(gap.max()))
         at_most.append(int(gap.min()) + m - 1)
     b = 0
@@ -173,10 +297,13 @@ def _addend(s: Staircase, m: int, shift: int, low: int, high: int) -> int:
     return b
 
 
-def _slopes(staircases: Sequence[Staircase], low: int, high: int) -> list[_Slope | None] | None:
-    """For each channel the open interval of slopes that work; None if one channel's is empty.
+def _slopes(
+    staircases: Sequence[Staircase], low: int, high: int, shift: int = 0, rounding: ShiftRounding = "floor"
+) -> list[_Slope | None]:
+    """For each channel the interval of slopes that work, without its ends; _EMPTY if not even its ends would do.
 
-    All channels together in padded arrays [channel, point]; x counts from the channel's ``lo``, v from its ``low``.
+    The slopes are ``m`` at the given shift: ``m / 2**shift`` at shift 0. All channels together in padded arrays
+    [channel, point]; x counts from the channel's ``lo``, v from the bound of its ``low``.
     """
     rows = [c for c, s in enumerate(staircases) if s.thresholds]
     result: list[_Slope | None] = [None] * len(staircases)
@@ -184,41 +311,39 @@ def _slopes(staircases: Sequence[Staircase], low: int, high: int) -> list[_Slope
         return result
     points = max(len(staircases[c].thresholds) for c in rows) + 1
     span = max(staircases[c].hi - staircases[c].lo for c in rows) + 2
-    # an iterate p / q has p <= points and q <= span: all intermediate values stay below 2 * points * span
-    kind: Any = np.int64 if 4 * (points + 1) * span < _SAFE else object
+    # an iterate p / q has p <= points << shift, and q <= span: all intermediate values stay below twice their product
+    kind: Any = np.int64 if 4 * ((points + 1) << shift) * span < _SAFE else object
     lower = np.zeros((2, len(rows), points), dtype=kind)  # [x or v, channel, point]
     upper = np.zeros((2, len(rows), points), dtype=kind)
-    levels = np.arange(1, points + 1).astype(kind)
     for row, c in enumerate(rows):
         s = staircases[c]
         n = len(s.thresholds)
+        bounds: _Array = np.arange(s.low + 1, s.low + n + 2).astype(kind)
+        bounds = _bound(bounds, shift, rounding) - _bound(s.low, shift, rounding)
         x = s.array.astype(kind) - s.lo
-        lower[0, row, 1 : n + 1], lower[1, row, 1 : n + 1] = x, levels[:n]
+        lower[0, row, 1 : n + 1], lower[1, row, 1 : n + 1] = x, bounds[:n]
         lower[:, row, n + 1 :] = lower[:, row, n : n + 1]
         if s.low == low:  # (lo, bottom), that is (0, 0), is no condition
             lower[:, row, 0] = lower[:, row, 1]
-        upper[0, row, :n], upper[1, row, :n] = x - 1, levels[:n]
+        upper[0, row, :n], upper[1, row, :n] = x - 1, bounds[:n]
         upper[:, row, n:] = upper[:, row, n - 1 : n]
         if s.high < high:
-            upper[0, row, n:], upper[1, row, n:] = s.hi - s.lo, n + 1
+            upper[0, row, n:], upper[1, row, n:] = s.hi - s.lo, bounds[n]
     left = _end(lower, upper, rising=True)
     right = _end(lower, upper, rising=False)
-    if left is None or right is None:
-        return None
     for row, c in enumerate(rows):
-        p_lo, q_lo, p_hi, q_hi = int(left[0][row]), int(left[1][row]), int(right[0][row]), int(right[1][row])
-        if p_lo * q_hi >= p_hi * q_lo:
-            return None
-        result[c] = (p_lo, q_lo, p_hi, q_hi)
+        slope = int(left[0][row]), int(left[1][row]), int(right[0][row]), int(right[1][row])
+        result[c] = slope if slope[1] and _ordered(slope, strict=False) else _EMPTY
     return result
 
 
-def _end(lower: _Array, upper: _Array, *, rising: bool) -> tuple[_Array, _Array] | None:
-    """The left (``rising``) or right end p / q of {slope : min over upper > max over lower}; None: the set is empty.
+def _end(lower: _Array, upper: _Array, *, rising: bool) -> tuple[_Array, _Array]:
+    """The left (``rising``) or right end p / q of {slope : min over upper > max over lower}, for each channel.
 
     The function is min over pairs (upper j, lower k) of ``(v_j - v_k) - slope * (x_j - x_k)``. The pair farthest apart
     in x gives a slope outside the set or at its end; from there, each step goes to the root of the pair that is least.
-    Right ends that do not exist come back as 1 / 0.
+    Right ends that do not exist come back as 1 / 0. A single slope where the two sides are equal is both ends of an
+    empty set; where there is not even that, the left end comes back as 1 / 0.
     """
     every = np.arange(lower.shape[1])
     sign = -1 if rising else 1  # a pair bounds the slope on this side iff sign * (x_j - x_k) > 0
@@ -239,7 +364,8 @@ def _end(lower: _Array, upper: _Array, *, rising: bool) -> tuple[_Array, _Array]
         active, j_least, k_most = active[negative], j_least[negative], k_most[negative]
         dv = sign * (upper[1, active, j_least] - lower[1, active, k_most])
         dx = sign * (upper[0, active, j_least] - lower[0, active, k_most])
-        if np.any(dx <= 0):
-            return None
+        apart = (dx <= 0).astype(bool)  # the pair bounds the other side only: the two exclude each other
+        dv[apart], dx[apart] = 1, 0
         p[active], q[active] = dv, dx
+        active = active[~apart]
     return p, q

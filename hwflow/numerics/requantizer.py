@@ -19,7 +19,12 @@ import numpy.typing as npt
 from hwflow.errors import Finding, InternalError
 from hwflow.numerics import multiply_add_shift as mas
 from hwflow.numerics.accumulator import width_of
-from hwflow.numerics.multiply_add_shift import MAX_SHIFT, MultiplyAddShift, find_multiply_add_shift
+from hwflow.numerics.multiply_add_shift import (
+    MAX_SHIFT,
+    MultiplyAddShift,
+    find_multiply_add_shift,
+    find_rounding_multiply_add_shift,
+)
 from hwflow.numerics.staircase import IntArray, Staircase
 
 __all__ = [
@@ -32,6 +37,7 @@ __all__ = [
     "ThresholdForm",
     "cost",
     "find_multiply_add_shift",
+    "find_rounding_multiply_add_shift",
     "lookup_form",
     "proves",
     "realise",
@@ -205,7 +211,8 @@ def cost(form: Form, input_bits: int) -> int:
     """LUTs of one lane that serves all channels in turn, tables included at BITS_PER_LUT bits a LUT.
 
     - multiply-add-shift: the multiplier array ``input_bits * multiplier_bits``, an adder as wide as the widest sum, and
-      one multiplier and one addend field a channel;
+      one multiplier and one addend field a channel; to round, an adder of the bits that the shift leaves, and a
+      disjunction of those it takes;
     - thresholds: a comparator as wide as input and field for each, one more LUT each to count it, and the fields;
     - ROM: ``2**address_bits * output_bits`` a channel.
 
@@ -222,8 +229,9 @@ def cost(form: Form, input_bits: int) -> int:
         return form.levels * (width + 1) + _ceil_div(table, BITS_PER_LUT)
     addend_bits = form.addend_type[0]
     adder = max(input_bits + form.multiplier_bits, addend_bits) + 1
+    rounding = 0 if form.rounding == "floor" else max(0, adder - form.shift) + _ceil_div(form.shift, 4)
     table = 0 if form.uniform else form.channels * (form.multiplier_bits + addend_bits)
-    return input_bits * form.multiplier_bits + adder + _ceil_div(table, BITS_PER_LUT)
+    return input_bits * form.multiplier_bits + adder + rounding + _ceil_div(table, BITS_PER_LUT)
 
 
 def _ceil_div(a: int, b: int) -> int:
@@ -234,7 +242,8 @@ def realise(staircases: Sequence[Staircase], input_bits: int, input_signed: bool
     """The cheapest form by :func:`cost`, proved equal to ``staircases`` (one a channel) over their whole intervals.
 
     ``input_bits, input_signed`` is the type of the requantizer's input; every interval must fit in it (ValueError).
-    Thresholds always exist; a multiply-add-shift may not; a ROM is considered up to MAX_LOOKUP_BITS bits of interval.
+    Thresholds always exist; a multiply-add-shift may not, and one that rounds is looked for where none that rounds down
+    has as small a shift; a ROM is considered up to MAX_LOOKUP_BITS bits of interval.
     On a tie the order is multiply-add-shift, thresholds, ROM.
     """
     if not staircases:
@@ -248,8 +257,11 @@ def realise(staircases: Sequence[Staircase], input_bits: int, input_signed: bool
     found = find_multiply_add_shift(staircases)
     if found is not None:
         forms.append(found)
+    rounding = find_rounding_multiply_add_shift(staircases, MAX_SHIFT if found is None else found.shift - 1)
+    if rounding is not None:
+        forms.append(rounding)
     thresholds = threshold_form(staircases)
-    if thresholds.levels or found is None:
+    if thresholds.levels or not forms:
         forms.append(thresholds)
     if hi - lo < 1 << MAX_LOOKUP_BITS:
         forms.append(lookup_form(staircases))

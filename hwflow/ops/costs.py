@@ -156,12 +156,16 @@ def frame_sync(family: str, width: int, count: int) -> Resources:
 
 
 def multiply_add_shift(
-    family: str, x: IntType, multiplier: IntType, addend: IntType, out: IntType, lanes: int, words: int, dsp: int, depth: int
+    family: str, x: IntType, multiplier: IntType, addend: IntType, rounded: int | None, out: IntType, lanes: int,
+    words: int, dsp: int, depth: int,
 ) -> Resources:
-    """Parameters, products (``dsp`` multiplier blocks for all lanes), the sum, clamp."""
+    """Parameters, products (``dsp`` multiplier blocks for all lanes), the sum, a stage that rounds off ``rounded`` bits
+    (None: there is none), clamp."""
     total = rom(family, words, lanes * (multiplier.bits + addend.bits))
     width = max(x.bits + multiplier.bits, addend.bits) + 1
     each = adders(width, 1) + Resources(lut=width + 2 * out.bits, ff=width + out.bits + 2 * x.bits)
+    if rounded is not None:  # an adder of the quotient's bits; a disjunction of the others
+        each += adders(max(1, width - rounded), 1) + Resources(lut=ceil(rounded / 3) + 1)
     for _ in range(lanes):
         total += each
     counter = ceil(log2(words + 1)) + 12

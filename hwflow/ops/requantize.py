@@ -130,7 +130,8 @@ class _Hardware:
     def latency(self) -> int:
         form = self.form
         if isinstance(form, MultiplyAddShift):
-            return MultiplyAddShiftCore.latency_of(shape_of(self.input), shape_of(self._multiplier(form)))
+            multiplier = shape_of(self._multiplier(form))
+            return MultiplyAddShiftCore.latency_of(shape_of(self.input), multiplier, form.rounding)
         if isinstance(form, ThresholdForm):
             return ThresholdsCore.latency_of(form.levels)
         return LookupRequantizer.latency
@@ -139,8 +140,10 @@ class _Hardware:
         form = self.form
         if isinstance(form, MultiplyAddShift):
             dsp = self.lanes * MultiplyAddShiftCore.multipliers_of(shape_of(self.input), shape_of(self._multiplier(form)))
+            rounded = form.shift if form.rounding != "floor" else None
             return costs.multiply_add_shift(
-                family, self.input, self._multiplier(form), self._addend(form), self.output, self.lanes, self.words, dsp, depth
+                family, self.input, self._multiplier(form), self._addend(form), rounded, self.output, self.lanes,
+                self.words, dsp, depth,
             )
         if isinstance(form, ThresholdForm):
             return costs.thresholds(family, self.input, form.levels, self.output, self.lanes, self.words, depth)
@@ -157,7 +160,8 @@ class _Hardware:
             fields = [(self._padded(form.multipliers), multiplier.bits), (self._padded(form.addends), addend.bits)]
             core = MultiplyAddShiftCore(
                 *shapes, **common, multiplier_shape=shape_of(multiplier), addend_shape=shape_of(addend), shift=form.shift,
-                low=form.low, high=form.high, parameters=self._table(f"{name}_parameters", fields, files),
+                low=form.low, high=form.high, rounding=form.rounding,
+                parameters=self._table(f"{name}_parameters", fields, files),
             )
         elif isinstance(form, ThresholdForm):
             columns = self._padded(np.array(form.thresholds, dtype=np.int64))

@@ -55,12 +55,10 @@ class SlidingWindow(HardwareOperator):
         out_rows, out_columns = window.output
         per_row_in, per_row_out = window.width * blocks, out_columns * window.taps * blocks
         writes, reads = window.height * per_row_in, out_rows * per_row_out
-        # The reader, at output row oy, needs every beat up to the last image row its windows reach.
+        # The reader, at output row oy, needs every beat up to the last image row its windows reach, at least the first.
         oy = np.arange(out_rows)
         last_row = oy * window.strides[0] + (window.kernel[0] - 1) * window.dilations[0] - window.pads[0]
-        last_row = np.minimum(window.height - 1, last_row)
-        last_row[-1] = max(0, last_row[-1])
-        need_write = np.where(last_row < 0, _NOTHING, (last_row + 1) * per_row_in - 1)
+        need_write = (np.clip(last_row, 0, window.height - 1) + 1) * per_row_in - 1
         # The writer, at image row y, needs the reader to have released row y - rows (of this or an earlier frame).
         released_after = np.clip((oy + 1) * window.strides[0] - window.pads[0], 0, window.height)
         released_after[-1] = window.height
@@ -88,9 +86,6 @@ class SlidingWindow(HardwareOperator):
             pad_value=node.attributes["pad_value"], rows=line_buffer_rows(node), depth=depths[0],
         )
         return Built(core, [core.i], [core.o])
-
-
-_NOTHING = -(1 << 62)  # before every frame: no step is waited for
 
 
 def line_buffer_rows(node: Node) -> int:

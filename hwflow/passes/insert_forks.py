@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from hwflow.ir.graph import Graph, Names, Node, Value
 
 
 def insert_forks(graph: Graph) -> Graph:
     """Give every value exactly one reader; graph outputs count as readers."""
     names = Names([n.name for n in graph.nodes] + [v.name for v in graph.values()])
-    nodes: list[Node] = []
-    for node in [None, *graph.nodes]:
-        if node is not None:
-            nodes.append(node)
-        for value in [p.value for p in graph.inputs] if node is None else node.outputs:
-            fork = _fork(graph, value, names)
-            if fork is not None:
-                nodes.append(fork)
+    consumers = graph.consumers()  # of the graph as it was: a fork changes the readers of its own value only
+    nodes = _forks([p.value for p in graph.inputs], graph, consumers, names)
+    for node in graph.nodes:
+        nodes += [node, *_forks(node.outputs, graph, consumers, names)]
     graph.nodes = nodes
     return graph
 
 
-def _fork(graph: Graph, value: Value, names: Names) -> Node | None:
-    readers = graph.consumers().get(value, [])
+def _forks(values: Sequence[Value], graph: Graph, consumers: Mapping[Value, list[tuple[Node, int]]], names: Names) -> list[Node]:
+    made = (_fork(graph, value, consumers[value], names) for value in values)
+    return [fork for fork in made if fork is not None]
+
+
+def _fork(graph: Graph, value: Value, readers: list[tuple[Node, int]], names: Names) -> Node | None:
     ports = [p for p in graph.outputs if p.value is value]
     count = len(readers) + len(ports)
     if count <= 1:

@@ -51,12 +51,19 @@ class _Process:
 class Run:
     """What a full-rate run does: source and sink always willing, cycle 0 is the first input beat.
 
-    ``first_output`` and ``last_output``: cycle of the first and last output beat of each frame (of all outputs the
-    latest). ``last_input``: cycle of each frame's last input beat.
+    ``outputs``: for each graph output the cycle of every beat's handshake, [frames, beats]. ``first_output``: cycle of
+    each frame's first beat on any output; ``last_output``: of its last beat on all of them.
     """
 
-    first_output: tuple[int, ...]
-    last_output: tuple[int, ...]
+    outputs: tuple[Steps, ...]
+
+    @property
+    def first_output(self) -> tuple[int, ...]:
+        return tuple(int(c) for c in np.min([o[:, 0] for o in self.outputs], axis=0))
+
+    @property
+    def last_output(self) -> tuple[int, ...]:
+        return tuple(int(c) for c in np.max([o[:, -1] for o in self.outputs], axis=0))
 
     @property
     def latency(self) -> int:
@@ -140,10 +147,14 @@ class _Network:
             moving = False
             for process in self.processes:
                 moving |= self._advance(process)
-        stuck = [self.owners[i] for i, p in enumerate(self.processes) if p.done < len(p.times)]
+        stuck = [self.owners[i] for i, p in enumerate(self.processes) if p.done < len(p.times) and i not in self.sinks]
         if stuck:
             raise InternalError(
-                Finding("no-deadlock", ", ".join(f"'{s}'" for s in stuck), "queues must be deep enough, not deadlock", "report it")
+                Finding(
+                    "no-deadlock", f"cores {', '.join(dict.fromkeys(repr(s) for s in stuck))}",
+                    "queues must be deep enough for every beat to move on, not so small that the cores wait for each other",
+                    "report this model as a defect of hwflow",
+                )
             )
 
     def _advance(self, process: _Process) -> bool:
@@ -209,6 +220,4 @@ class _Network:
     def result(self) -> Run:
         origin = min(int(p.times[0]) for p in self.processes)
         sinks = [self.processes[i] for i in self.sinks]
-        first = tuple(max(int(s.times[f * s.steps]) for s in sinks) - origin for f in range(self.frames))
-        last = tuple(max(int(s.times[(f + 1) * s.steps - 1]) for s in sinks) - origin for f in range(self.frames))
-        return Run(first, last)
+        return Run(tuple(s.times.reshape(self.frames, s.steps) - origin for s in sinks))

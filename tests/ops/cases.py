@@ -1,0 +1,231 @@
+"""The table of cases: every hardware operator with the shapes and foldings the harness runs it with.
+
+Lanes that do not divide the channels, single pixels, single channels, windows in the padding: the awkward ones are
+written out; the rest are random from fixed seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from hwflow.ir.graph import IntArray, Node
+from hwflow.numerics.elementwise import Relu
+from hwflow.numerics.stages import QuantizerStage
+from hwflow.ops.operator import Folding
+from hwflow.ops.windows import WindowGeometry
+from hwflow.types import IntType, Interval, TensorType
+from tests.ops.harness import Case
+
+
+def stream(pixels: int, channels: int, element: IntType, intervals: tuple[Interval, ...] = ()) -> TensorType:
+    """A stream; ``intervals`` one a channel, else the element's whole range."""
+    if intervals:
+        hull = intervals[0]
+        for interval in intervals:
+            hull = hull.hull(interval)
+        return TensorType((pixels, channels), element, hull, intervals, 1)
+    return TensorType((pixels, channels), element, element.interval)
+
+
+def intervals_within(element: IntType, count: int, rng: np.random.Generator) -> tuple[Interval, ...]:
+    ends = np.sort(rng.integers(element.min, element.max + 1, (count, 2)), axis=1)
+    return tuple(Interval(int(lo), int(hi)) for lo, hi in ends)
+
+
+U1, U4, U8, I4, I8, I12 = (
+    IntType(1, False), IntType(4, False), IntType(8, False), IntType(4, True), IntType(8, True), IntType(12, True),
+)
+
+
+def constant_corners(node: Node) -> IntArray:
+    """Each channel all least, then all greatest: enough where the result is monotone in every input."""
+    source = node.inputs[0].typed
+    ranges = source.channel_intervals(1)
+    low, high = ([r.lo for r in ranges], [r.hi for r in ranges])
+    return np.stack([np.broadcast_to(np.array(end, dtype=np.int64), source.shape) for end in (low, high)])
+
+
+# --- forks, width converters, frame synchronisers -----------------------------------------------------------------
+
+FORK = [
+    Case("two", "fork", {"outputs": 2}, stream(5, 3, I8), (Folding(1, 1), Folding(2, 2), Folding(3, 3)), constant_corners),
+    Case("three", "fork", {"outputs": 3}, stream(4, 1, U1), (Folding(1, 1),), constant_corners),
+    Case("intervals", "fork", {"outputs": 2}, stream(1, 2, I8, (Interval(-3, 0), Interval(5, 5))), (Folding(2, 2),), constant_corners),
+]
+
+WIDTH_CONVERTER = [
+    Case(f"x{a}_to_x{b}_of_{c}", "width_converter", {}, stream(4, c, I4), (Folding(a, b),), constant_corners)
+    for a, b, c in [(1, 2, 4), (1, 3, 7), (2, 6, 5), (3, 1, 7), (4, 2, 6), (6, 2, 5), (1, 5, 5), (5, 1, 5), (2, 4, 9), (8, 4, 5)]
+]
+
+FRAME_SYNC = [
+    Case("image", "frame_sync", {}, stream(6, 3, I8), (Folding(1, 1), Folding(2, 2), Folding(3, 3)), constant_corners),
+    Case("single_beat", "frame_sync", {}, stream(1, 1, U4), (Folding(1, 1),), constant_corners),
+]
+
+# --- sliding windows ----------------------------------------------------------------------------------------------
+
+
+def _window(
+    name: str, size: tuple[int, int], channels: int, kernel: tuple[int, int], strides: tuple[int, int],
+    pads: tuple[int, int, int, int], dilations: tuple[int, int], lanes: tuple[int, ...], *, pad_value: int = 0,
+    element: IntType = I8, rows: int | None = None,
+) -> Case:
+    attributes = {"geometry": WindowGeometry(*size, kernel, strides, pads, dilations), "pad_value": pad_value}
+    if rows is not None:
+        attributes["rows"] = rows
+    source = stream(size[0] * size[1], channels, element)
+    return Case(name, "sliding_window", attributes, source, tuple(Folding(n, n) for n in lanes))
+
+
+SLIDING_WINDOW = [
+    _window("3x3", (5, 4), 3, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), (1, 2, 3), pad_value=-5),
+    _window("least_rows", (5, 4), 2, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), (2,), rows=3),
+    _window("stride_2", (6, 7), 2, (2, 2), (2, 2), (0, 0, 0, 0), (1, 1), (1, 2)),
+    _window("dilated", (7, 6), 1, (2, 3), (1, 2), (2, 0, 1, 3), (3, 2), (1,), element=U4, pad_value=3),
+    _window("all_padding_above", (2, 3), 1, (1, 2), (1, 1), (2, 0, 2, 1), (1, 1), (1,)),
+    _window("skips_rows", (7, 3), 2, (1, 1), (3, 2), (0, 0, 0, 0), (1, 1), (2,)),
+    _window("single_pixel", (1, 1), 5, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), (2, 5)),
+    _window("pad_beyond_the_type", (3, 3), 1, (2, 2), (1, 1), (0, 0, 1, 1), (1, 1), (1,), element=U4, pad_value=-1),
+]
+
+
+def _random_window(seed: int) -> Case:
+    rng = np.random.default_rng(seed)
+    while True:
+        height, width = (int(n) for n in rng.integers(1, 7, 2))
+        kernel, strides, dilations = (tuple(int(n) for n in rng.integers(1, 4, 2)) for _ in range(3))
+        pads = tuple(int(n) for n in rng.integers(0, 3, 4))
+        geometry = WindowGeometry(height, width, kernel, strides, pads, dilations)
+        if min(geometry.output) >= 1 and np.prod(geometry.output) * geometry.taps <= 120:
+            break
+    channels = int(rng.integers(1, 5))
+    return _window(
+        f"random_{seed}", (height, width), channels, kernel, strides, pads, dilations,
+        (int(rng.integers(1, channels + 1)),), pad_value=int(rng.integers(-8, 8)),
+    )
+
+
+SLIDING_WINDOW += [_random_window(seed) for seed in range(8)]
+
+# --- matrix-vector units ------------------------------------------------------------------------------------------
+
+
+def mvu_corners(node: Node) -> IntArray:
+    """For each output channel the frames whose every pixel gives its least and its greatest sum."""
+    source, weights = node.inputs[0].typed, node.attributes["weights"]
+    ranges = source.channel_intervals(1) * node.attributes["pixels_per_vector"]
+    low, high = np.array([r.lo for r in ranges]), np.array([r.hi for r in ranges])
+    frames = []
+    for row in weights:
+        frames += [np.where(row > 0, low, high), np.where(row > 0, high, low)]
+    vectors = source.shape[0] * source.shape[1] // weights.shape[1]
+    return np.stack([np.tile(f, vectors).reshape(source.shape) for f in frames])
+
+
+def _mvu(
+    name: str, vectors: int, pixels_per_vector: int, channels: int, outputs: int, element: IntType, weight: IntType,
+    foldings: tuple[Folding, ...], *, seed: int = 0, narrow: bool = False,
+) -> Case:
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(weight.min, weight.max + 1, (outputs, pixels_per_vector * channels))
+    weights[0, 0], weights[-1, -1] = weight.min, weight.max
+    intervals = intervals_within(element, channels, rng) if narrow else ()
+    source = stream(vectors * pixels_per_vector, channels, element, intervals)
+    attributes = {"weights": weights, "pixels_per_vector": pixels_per_vector}
+    return Case(name, "mvu", attributes, source, foldings, mvu_corners)
+
+
+def _fold(simd: int, pe: int, kind: str) -> Folding:
+    return Folding(simd, pe, simd * pe, kind)
+
+
+MVU = [
+    _mvu("conv", 3, 4, 3, 5, U8, I8, (_fold(1, 1, "dsp"), _fold(2, 3, "dsp"), _fold(3, 2, "lut"), _fold(3, 5, "dsp"))),
+    _mvu("one_step", 4, 1, 3, 2, I8, I8, (_fold(3, 2, "dsp"), _fold(3, 2, "lut"))),
+    _mvu("one_vector", 1, 1, 7, 5, I4, I4, (_fold(4, 2, "lut"), _fold(7, 1, "lut"), _fold(1, 5, "dsp"))),
+    _mvu("scalar", 2, 1, 1, 1, U8, U4, (_fold(1, 1, "dsp"),)),
+    _mvu("bits", 3, 2, 5, 3, U1, IntType(2, True), (_fold(5, 3, "lut"), _fold(2, 2, "lut"))),
+    _mvu("wide", 2, 2, 2, 2, IntType(16, True), I12, (_fold(1, 2, "dsp"),)),
+    _mvu("intervals", 2, 2, 4, 3, I8, I8, (_fold(3, 2, "dsp"),), narrow=True),
+]
+
+
+def _random_mvu(seed: int) -> Case:
+    rng = np.random.default_rng(seed)
+    vectors, taps, channels, outputs = (int(n) for n in rng.integers(1, 6, 4))
+    x, w = IntType(int(rng.integers(1, 9)), bool(rng.integers(2))), IntType(int(rng.integers(2, 9)), True)
+    foldings = tuple(
+        _fold(int(rng.integers(1, channels + 1)), int(rng.integers(1, outputs + 1)), kind) for kind in ("dsp", "lut")
+    )
+    return _mvu(f"random_{seed}", vectors, taps, channels, outputs, x, w, foldings, seed=seed, narrow=seed % 2 == 0)
+
+
+MVU += [_random_mvu(seed) for seed in range(5)]
+
+# --- maxima -------------------------------------------------------------------------------------------------------
+
+
+def _max_pool(name: str, pixels: int, channels: int, window: int, element: IntType, lanes: tuple[int, ...]) -> Case:
+    attributes = {"window": window}
+    return Case(name, "max_pool", attributes, stream(pixels, channels, element), tuple(Folding(n, n) for n in lanes), constant_corners)
+
+
+MAX_POOL = [
+    _max_pool("2x2", 12, 3, 4, I8, (1, 2, 3)),
+    _max_pool("in_memory", 6, 7, 3, U8, (1,)),
+    _max_pool("copies", 4, 2, 1, I4, (1, 2)),
+    _max_pool("one_pixel_left", 9, 5, 9, U1, (3,)),
+]
+
+# --- requantizers -------------------------------------------------------------------------------------------------
+
+
+def _requantize(
+    name: str, pixels: int, channels: int, element: IntType, out: IntType, scale: Callable[[int], Fraction],
+    lanes: tuple[int, ...], *, uniform: bool = False, narrow: bool = False, relu: bool = False, zero_point: int = 0,
+) -> Case:
+    """Channel c: real = scale(c) * x, then a Relu or nothing, then a quantizer of scale 1."""
+    stages = tuple(
+        (
+            QuantizerStage(
+                scale(c), Fraction(c % 3 - 1), (Relu(),) if relu else (), Fraction(1), zero_point, out.min, out.max
+            ),
+        )
+        for c in range(1 if uniform else channels)
+    )
+    intervals = intervals_within(element, channels, np.random.default_rng(channels)) if narrow else ()
+    source = stream(pixels, channels, element, intervals)
+    return Case(name, "requantize", {"axis": 1, "stages": stages}, source, tuple(Folding(n, n) for n in lanes), constant_corners)
+
+
+I16, I18, I20 = IntType(16, True), IntType(18, True), IntType(20, True)
+
+REQUANTIZE = [
+    _requantize("multiply", 3, 5, I18, I8, lambda c: Fraction(97 + 13 * c, 131071), (1, 2, 3, 5), zero_point=3),
+    _requantize("multiply_wide", 2, 3, I20, I8, lambda c: Fraction(1234567 + 34567 * c, (1 << 33) - 1), (2,), relu=True),
+    _requantize("multiply_alike", 3, 4, I16, I8, lambda c: Fraction(3, 1000), (1, 3), uniform=True),
+    _requantize("multiply_intervals", 2, 3, I18, I8, lambda c: Fraction(97 + 13 * c, 131071), (2,), narrow=True),
+    _requantize("multiply_ties", 3, 5, I18, I8, lambda c: Fraction(1 + 2 * c, 512), (1, 2, 5)),
+    _requantize("multiply_ties_odd", 3, 4, I16, I8, lambda c: Fraction(1, 128), (1, 3), zero_point=3, uniform=True),
+    _requantize("thresholds", 4, 5, I12, IntType(2, True), lambda c: Fraction(7 + c, 3000), (1, 2, 5)),
+    _requantize("thresholds_alike", 3, 3, I12, IntType(2, False), lambda c: Fraction(7, 3000), (1, 2), uniform=True),
+    _requantize("sign", 3, 2, I12, U1, lambda c: Fraction(1, 700 + c), (1, 2)),
+    _requantize("table", 4, 3, I4, I8, lambda c: Fraction(31 + 9 * c, 7), (1, 2, 3)),
+    _requantize("table_alike", 4, 3, U4, I8, lambda c: Fraction(57, 7), (2,), uniform=True),
+    _requantize("constant", 2, 3, I8, I8, lambda c: Fraction(1, 100000), (2,)),
+]
+
+CASES: dict[str, list[Case]] = {
+    "fork": FORK,
+    "frame_sync": FRAME_SYNC,
+    "max_pool": MAX_POOL,
+    "mvu": MVU,
+    "requantize": REQUANTIZE,
+    "sliding_window": SLIDING_WINDOW,
+    "width_converter": WIDTH_CONVERTER,
+}
+"""Operator name -> cases. The harness fails for a hardware operator that has none."""

@@ -1,0 +1,203 @@
+"""One harness for every hardware operator: a case is a node, what follows here is how any case is run.
+
+Streams are driven beat by beat: surplus lanes of a pixel's last beat carry random bits on the way in and are not looked
+at on the way out.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from amaranth.hdl import Elaboratable, Module
+
+from hdl_lib.rom import Table
+from hwflow.ir.graph import Graph, IntArray, Node, Port, Stage, Value, identity_order
+from hwflow.ops.operator import Built, Folding, MemoryFile
+from hwflow.ops.registry import hardware
+from hwflow.schedule.evaluate import Run, evaluate
+from hwflow.types import TensorType
+from tests.hdl_lib import bench, protocol
+
+FRAMES = 3
+GENEROUS = 40  # queue depth that never holds a small core up
+
+
+@dataclass(frozen=True)
+class Case:
+    """A hardware node: operator, attributes, type of its one input, foldings to build it with.
+
+    ``corners(node)``: frames whose results must reach both ends of every output channel's interval, or None where the
+    operator's interval is only a bound.
+    """
+
+    name: str
+    op: str
+    attributes: dict[str, Any]
+    source: TensorType
+    foldings: tuple[Folding, ...]
+    corners: Callable[[Node], IntArray] | None = None
+
+    def node(self, folding: Folding | None = None) -> Node:
+        """A new node with types inferred."""
+        operator = hardware(self.op)
+        attributes = dict(self.attributes)
+        if folding is not None:
+            attributes["folding"] = folding
+        attributes.update(operator.derive(attributes, [self.source]))
+        outputs = [Value(f"y{k}", t) for k, t in enumerate(operator.infer(attributes, [self.source]))]
+        return Node("core", self.op, [Value("x", self.source)], outputs, attributes)
+
+
+def random_frames(source: TensorType, count: int, seed: int) -> IntArray:
+    """Frames within each channel's interval."""
+    rng = np.random.default_rng(seed)
+    ranges = source.channel_intervals(1)
+    low, high = np.array([r.lo for r in ranges]), np.array([r.hi for r in ranges])
+    return rng.integers(low, high + 1, (count, *source.shape))
+
+
+def extreme_frames(source: TensorType, seed: int) -> IntArray:
+    """All least, all greatest, and two of random choices between the two."""
+    rng = np.random.default_rng(seed)
+    ranges = source.channel_intervals(1)
+    low, high = np.array([r.lo for r in ranges]), np.array([r.hi for r in ranges])
+    picks = np.concatenate([np.zeros((1, *source.shape)), np.ones((1, *source.shape)), rng.integers(0, 2, (2, *source.shape))])
+    return np.where(picks > 0, high, low)
+
+
+def golden(node: Node, frames: IntArray) -> list[IntArray]:
+    """Results of the operator's evaluate, one array an output."""
+    return list(hardware(node.op).evaluate(node.attributes, [frames]))
+
+
+def beats_of(frames: IntArray, type_: TensorType, lanes: int, seed: int) -> list[int]:
+    """[frames, pixels, channels] to payloads, random bits in surplus lanes."""
+    rng = random.Random(seed)
+    bits, channels = type_.element.bits, type_.shape[1]
+    beats = []
+    for pixel in frames.reshape(-1, channels).tolist():
+        for start in range(0, channels, lanes):
+            values = pixel[start : start + lanes]
+            values += [rng.getrandbits(bits) for _ in range(lanes - len(values))]
+            beats.append(bench.pack(values, bits))
+    return beats
+
+
+def frames_of(beats: Sequence[int], type_: TensorType, lanes: int) -> IntArray:
+    """Payloads back to [frames, pixels, channels]; surplus lanes are dropped."""
+    pixels, channels = type_.shape
+    blocks = -(-channels // lanes)
+    values = [bench.unpack(b, type_.element.bits, lanes, signed=type_.element.signed) for b in beats]
+    array = np.array(values, dtype=np.int64).reshape(-1, pixels, blocks * lanes)
+    return array[:, :, :channels]
+
+
+def with_words(built: Built) -> Built:
+    """The same core with every table that is read from a file written out: what Amaranth's simulator can run."""
+    files = {f"weights/{file.name}.mem": file for file in built.files}
+    core = built.component
+    for name, value in list(vars(core).items()):
+        if isinstance(value, Table):
+            setattr(core, name, _written_out(value, files))
+        elif isinstance(value, tuple) and value and isinstance(value[0], Table):
+            setattr(core, name, tuple(_written_out(table, files) for table in value))
+    assert not files, f"memory files no table of the core reads: {sorted(files)}"
+    return built
+
+
+def _written_out(table: Table, files: dict[str, MemoryFile]) -> Table:
+    if table.file is None:
+        return table
+    file = files.pop(table.file)
+    assert (file.width, len(file.words)) == (table.width, table.depth), "file and table differ in size"
+    return Table.of_words(file.words, file.width)
+
+
+class _OneOutput(Elaboratable):
+    """A core of which one output is looked at; the others are always willing."""
+
+    def __init__(self, built: Built, watched: int) -> None:
+        self.built, self.watched = built, watched
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.core = self.built.component
+        for index, output in enumerate(self.built.outputs):
+            if index != self.watched:
+                m.d.comb += output.ready.eq(1)
+        return m
+
+
+@dataclass
+class Bench:
+    """A case at one folding and with queues of ``depth`` beats, ready for frames."""
+
+    case: Case
+    folding: Folding
+    depth: int
+    node: Node = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.node = self.case.node(self.folding)
+        depth = 2 if self.case.op == "frame_sync" else self.depth  # its depth is fixed
+        self.node.attributes.update(folding=self.folding, depths=[depth] * len(self.node.outputs))
+
+    def build(self) -> Built:
+        attributes = self.node.attributes
+        return with_words(hardware(self.case.op).build(self.node, self.folding, attributes["depths"], "core"))
+
+    def offered(self, frames: IntArray, seed: int) -> list[int]:
+        """The payloads of the input's frames; a frame synchroniser's carry the mark above the data."""
+        type_, lanes = self.case.source, self.folding.input_lanes
+        beats = beats_of(frames, type_, lanes, seed)
+        if self.case.op == "frame_sync":
+            last, mark = len(beats) // len(frames), 1 << (lanes * type_.element.bits)
+            beats = [b | (mark if n % last == last - 1 else 0) for n, b in enumerate(beats)]
+        return beats
+
+    def run(self, frames: IntArray, *, output: int = 0, gap: float = 0.0, stall: float = 0.0, seed: int = 0) -> bench.Trace:
+        """What comes out of one output, with the protocol watched."""
+        built = self.build()
+        expected = self._beats(output) * len(frames)
+        return bench.drive(
+            _OneOutput(built, output), self.offered(frames, seed), expected, i=built.inputs[0], o=built.outputs[output],
+            gap=gap, stall=stall, seed=seed,
+        )
+
+    def run_after_reset(self, frames: IntArray, seed: int) -> list[int]:
+        """Output beats of frames that follow a reset in the middle of others."""
+        built = self.build()
+        return protocol.after_reset(
+            _OneOutput(built, 0), self.offered(frames, seed), self._beats(0) * len(frames), seed=seed,
+            i=built.inputs[0], o=built.outputs[0],
+        )
+
+    def check_no_paths(self) -> None:
+        """No combinational path through the core."""
+        built = self.build()
+        protocol.check_no_paths(_OneOutput(built, 0), inputs=built.inputs, outputs=built.outputs[:1])
+
+    def values(self, beats: Sequence[int], output: int = 0) -> IntArray:
+        return frames_of(beats, self.node.outputs[output].typed, self.folding.output_lanes)
+
+    def predicted(self, frames: int) -> Run:
+        """The scheduler's model of a graph that is this node alone."""
+        return evaluate(single_node_graph(self.node), frames)
+
+    def _beats(self, output: int) -> int:
+        pixels, channels = self.node.outputs[output].typed.shape
+        return int(pixels * -(-channels // self.folding.output_lanes))
+
+
+def single_node_graph(node: Node) -> Graph:
+    """A scheduled graph of one node."""
+
+    def port(value: Value) -> Port:
+        return Port(value.name, value, value.typed.shape, identity_order(value.typed.shape))
+
+    return Graph("single", Stage.SCHEDULED, [port(v) for v in node.inputs], [port(v) for v in node.outputs], [node])
+

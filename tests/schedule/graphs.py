@@ -1,0 +1,130 @@
+"""Small random quantized graphs, and their way to an emitted design."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from hwflow.codegen import verilog
+from hwflow.codegen.manifest import manifest
+from hwflow.codegen.top import Top, memory_text
+from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
+from hwflow.numerics.elementwise import Relu
+from hwflow.numerics.stages import QuantizerStage
+from hwflow.ops.registry import OPERATORS
+from hwflow.passes import pipeline
+from hwflow.schedule.schedule import Schedule
+from hwflow.toolchain import tool
+from hwflow.toolchain.yosys import YOSYS
+from hwflow.types import IntType, TensorType
+
+
+class Builder:
+    """A quantized graph, node by node; types are known at once. Random numbers come from ``rng``."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+        self.graph = Graph("random", Stage.QUANTIZED, [], [], [])
+
+    def input(self, shape: tuple[int, ...], element: IntType) -> Value:
+        value = Value(f"x{len(self.graph.inputs)}", TensorType(shape, element, element.interval))
+        self.graph.inputs.append(Port(value.name, value, shape, identity_order(shape)))
+        return value
+
+    def output(self, value: Value) -> None:
+        self.graph.outputs.append(Port(f"{value.name}_out", value, value.typed.shape, identity_order(value.typed.shape)))
+
+    def node(self, op: str, source: Value, **attributes: object) -> Value:
+        name = f"{op}{len(self.graph.nodes)}"
+        operator = OPERATORS[op]
+        attributes.update(operator.derive(attributes, [source.typed]))
+        (type_,) = operator.infer(attributes, [source.typed])
+        result = Value(f"{name}_y", type_)
+        self.graph.nodes.append(Node(name, op, [source], [result], attributes, (name,)))
+        return result
+
+    def conv2d(self, source: Value, outputs: int, kernel: int, stride: int, pad: int, weight: IntType) -> Value:
+        channels = source.typed.shape[0]
+        weights = self.rng.integers(weight.min, weight.max + 1, (outputs, channels, kernel, kernel))
+        return self.node(
+            "conv2d", source, weights=weights, strides=(stride, stride), pads=(pad,) * 4, dilations=(1, 1),
+            pad_value=source.typed.interval.lo,
+        )
+
+    def dense(self, source: Value, outputs: int, weight: IntType) -> Value:
+        return self.node("dense", source, weights=self.rng.integers(weight.min, weight.max + 1, (outputs, source.typed.shape[-1])))
+
+    def max_pool2d(self, source: Value, kernel: int, stride: int) -> Value:
+        return self.node("max_pool2d", source, kernel=(kernel, kernel), strides=(stride, stride), pads=(0, 0, 0, 0), dilations=(1, 1))
+
+    def flatten(self, source: Value) -> Value:
+        return self.node("reshape", source, shape=(int(np.prod(source.typed.shape)),))
+
+    def requantize(self, source: Value, element: IntType, per_channel: bool = True) -> Value:
+        """To ``element`` so that a good part of the input's interval saturates; scales are floats of 32 bits, as in ONNX."""
+        channels = source.typed.shape[0] if per_channel else 1
+        reach = max(1, source.typed.interval.hi, -source.typed.interval.lo)
+        stages = tuple(
+            (
+                QuantizerStage(
+                    Fraction(float(np.float32(self.rng.uniform(1.3, 2.6) * element.max / reach))), Fraction(0),
+                    (Relu(),) if self.rng.integers(2) else (), Fraction(1), 0, element.min, element.max,
+                ),
+            )
+            for _ in range(channels)
+        )
+        return self.node("requantize", source, axis=0, stages=stages)
+
+    def done(self) -> Graph:
+        return pipeline.run(self.graph, pipeline.QUANTIZED)
+
+
+def random_graph(seed: int) -> Graph:
+    """Convolutions, a pool or none, a dense layer; odd seeds: a value in the middle is read twice and both ways lead
+    to an output; seeds divisible by 3: bits and small integers instead of bytes."""
+    rng = np.random.default_rng(seed)
+    build = Builder(rng)
+    small = seed % 3 == 0
+    element, weight = (IntType(2, False), IntType(2, True)) if small else (IntType(8, False), IntType(8, True))
+    size = int(rng.integers(5, 9))
+    value = build.input((int(rng.integers(1, 4)), size, size + 1), element)
+    if rng.integers(3) == 0:
+        value = build.max_pool2d(value, 2, 1)
+    kernel = int(rng.integers(1, 4))
+    value = build.conv2d(value, int(rng.integers(2, 6)), kernel, int(rng.integers(1, 3)), int(rng.integers(0, (kernel + 1) // 2 + 1)), weight)
+    value = build.requantize(value, element)
+    shared = value
+    if min(value.typed.shape[1:]) >= 3 and rng.integers(2):
+        value = build.max_pool2d(value, 2, int(rng.integers(1, 3)))
+    if min(value.typed.shape[1:]) >= 2:
+        value = build.requantize(build.conv2d(value, int(rng.integers(1, 4)), 2, 1, 0, weight), element)
+    value = build.dense(build.flatten(value), int(rng.integers(2, 5)), weight)
+    build.output(build.requantize(value, element) if rng.integers(2) else value)
+    if seed % 2:
+        branch = build.max_pool2d(shared, 2, 2) if min(shared.typed.shape[1:]) >= 2 else shared
+        build.output(build.conv2d(branch, 3, 1, 1, 0, weight))
+    return build.done()
+
+
+def dataflow(graph: Graph) -> Graph:
+    """Through the compiler's own passes."""
+    return pipeline.run(graph, pipeline.DATAFLOW)
+
+
+def emit(scheduled: Schedule, folder: Path) -> Path:
+    """An output folder: Verilog, memory files, manifest."""
+    top = Top(scheduled.graph)
+    yosys = YOSYS.find()
+
+    def run_yosys(script: str, cwd: Path) -> None:
+        tool.run(yosys, ["-q", "-s", script], cwd, cwd / "yosys.log", step="writing Verilog", remedy="read the log")
+
+    (folder / "weights").mkdir(parents=True)
+    verilog.emit(top, "random", folder, run_yosys)
+    for file in top.files:
+        (folder / "weights" / f"{file.name}.mem").write_text(memory_text(file))
+    (folder / "manifest.json").write_text(json.dumps(manifest(top, scheduled, "random", None)))
+    return folder

@@ -1,0 +1,54 @@
+"""Whole random graphs, scheduled, emitted and simulated: values equal the golden model's, every frame of every output
+comes in the cycles the schedule predicts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hwflow import golden
+from hwflow.boards import find_board
+from hwflow.schedule.folding import Budget
+from hwflow.schedule.schedule import schedule
+from hwflow.sim.icarus_run import run_icarus
+from hwflow.sim.manifest import load_design
+from hwflow.sim.vectors import Vectors
+from hwflow.toolchain.icarus import ICARUS
+from tests.schedule.graphs import dataflow, emit, random_graph
+
+PART = find_board("ulx3s_85f").part
+FRAMES = 4
+
+
+@pytest.mark.parametrize(
+    ("seed", "slower"),
+    [(0, 1), (1, 1), (2, 3), (3, 10), (4, 1), (5, 2), (7, 1), (9, 4)],
+    ids=lambda v: str(v),
+)
+def test_simulated_cycles_are_the_predicted_ones(seed: int, slower: int, tmp_path: Path) -> None:
+    """``slower``: the target interval, in units of the least one the part allows."""
+    quantized = random_graph(seed)
+    budget = Budget(PART.lut // 12, PART.ff // 12, PART.dsp // 12, PART.bram // 12)
+    interval = None
+    if slower > 1:
+        interval = slower * schedule(dataflow(quantized), PART, budget).initiation_interval
+    scheduled = schedule(dataflow(quantized), PART, budget, interval)
+    run = scheduled.run
+    design = load_design(emit(scheduled, tmp_path / "out"))
+    (port,) = quantized.inputs
+    element = port.value.typed.element
+    inputs = {port.name: np.random.default_rng(seed).integers(element.min, element.max + 1, (FRAMES, *port.shape))}
+    vectors = Vectors.of(design, inputs, golden.evaluate(quantized, inputs))
+    found = ICARUS.find()
+
+    result = run_icarus(design, vectors, command=found.command, environment=found.environment)
+
+    assert result.ok, result.complaints()
+    streams = dict(zip((s.port for s in design.outputs), run.outputs, strict=True))
+    for name, cycles in streams.items():
+        assert result.streams[name].first == tuple(cycles[:FRAMES, 0].tolist()), name
+        assert result.streams[name].last == tuple(cycles[:FRAMES, -1].tolist()), name
+    assert result.latency == scheduled.latency
+    assert result.initiation_interval == run.last_output[FRAMES - 1] - run.last_output[FRAMES - 2]
