@@ -67,7 +67,10 @@ def _write_verilog(design: Design, folder: Path) -> dict[str, Any]:
 
     def run_yosys(script: str, cwd: Path) -> None:
         log = cwd / "yosys.log"
-        tool.run(yosys, ["-q", "-s", script], cwd, log, step="writing Verilog (yosys)", remedy="report this model as a defect")
+        tool.run(
+            yosys, ["-q", "-s", script], cwd, log, step="writing Verilog (yosys)", remedy="report this model as a defect",
+            outputs=["design.v"],
+        )
         log.unlink()
 
     verilog.emit(top, name, folder, run_yosys)
