@@ -54,7 +54,7 @@ def _bias(state: Lowering, node: OnnxNode, index: int, count: int) -> Fractions:
     if len(node.inputs) <= index or not node.inputs[index]:
         return fractions(np.zeros(count, dtype=np.int64))
     real = exact_constant(state, node, index, "bias")
-    if real.size not in (1, count):
+    if real.size not in (1, count) or real.shape[-1:] not in ((), (real.size,)):
         raise refuse(
             node, "bias-shape",
             f"bias '{node.inputs[index]}' must have one element an output ({count}), not shape {list(real.shape)}",

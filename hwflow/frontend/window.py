@@ -14,7 +14,7 @@ def window_attributes(
 ) -> dict[str, Any]:
     """kernel, strides, pads (top, left, bottom, right) and dilations of a two-dimensional window over ``image``.
 
-    Attributes have one element a spatial axis, all of them positive: shape inference refuses a node otherwise.
+    Attributes have one element a spatial axis, none of them negative: shape inference refuses a node otherwise.
     ``inferred`` is the output's height and width by shape inference, which must be what the specification says (onnx
     counts too many windows where ceil_mode meets auto_pad VALID, and windows that start behind the image).
     """
@@ -47,10 +47,6 @@ def _pads(node: OnnxNode, image: Sequence[int], spans: Sequence[int], strides: S
             pads[axis], pads[axis + 2] = (small, large) if auto_pad == "SAME_UPPER" else (large, small)
     elif auto_pad == "NOTSET":
         pads = list(_integers(node, "pads")) or pads
-        if min(pads) < 0:
-            raise refuse(
-                node, "window-pads", f"pads must not be negative, not {pads}", "crop the image with a Slice instead"
-            )
         if node.attributes.get("ceil_mode", 0):  # with auto_pad the number of windows is given
             for axis in range(2):
                 room = image[axis] + pads[axis] + pads[axis + 2] - spans[axis]

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hwflow import golden
+from hwflow.errors import ModelRefused
 from tests.agreement import agree
 from tests.models import Builder
 
@@ -188,10 +190,8 @@ def test_ties_round_to_even_before_the_zero_point_is_added() -> None:
     """(q - 1) / 2 for q = 0 .. 7 rounds to 0 0 0 1 2 2 2 3 (-0.5 0 0.5 1 1.5 2 2.5 3); then 3 is added."""
     b = Builder()
     b.output(b.quantize(b.dequantize(b.input("x", ["N", 8], "uint8"), 1.0, 1), 2.0, 3))
-    from hwflow import golden
-
     result = golden.evaluate(agree(b).quantized, {"x": np.arange(8)[None]})
-    assert [*result.values()][0].tolist() == [[3, 3, 3, 4, 5, 5, 5, 6]]
+    assert next(iter(result.values())).tolist() == [[3, 3, 3, 4, 5, 5, 5, 6]]
 
 
 def test_scalar_and_one_element_parameters_mix() -> None:
@@ -353,10 +353,12 @@ def chains(draw: st.DrawFn) -> Builder:
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
     shape = [draw(st.integers(1, 3)) for _ in range(draw(st.integers(1, 3)))]
     y = b.requantize(b.input("x", ["N", *shape]), draw(st.sampled_from(FLOATS)), 3, draw(st.sampled_from(KINDS)))
-    for step in draw(st.lists(st.sampled_from(["dense", "relu", "add", "channels", "flatten", "transpose"]), max_size=5)):
+    steps = ["dense", "relu", "add", "channels", "flatten", "transpose"]
+    for step in draw(st.lists(st.sampled_from(steps), max_size=5)):
         if step == "dense":
             outputs = draw(st.integers(1, 3))
-            w = b.weights(integers(rng, "int8", (shape[-1], outputs)), rng.choice(FLOATS, outputs), [0] * outputs, axis=1)
+            scales = rng.choice(FLOATS, outputs)
+            w = b.weights(integers(rng, "int8", (shape[-1], outputs)), scales, [0] * outputs, axis=1)
             y, shape = b.node("MatMul", y, w), [*shape[:-1], outputs]
         elif step == "relu":
             y = b.node("Relu", y)
@@ -381,8 +383,6 @@ def chains(draw: st.DrawFn) -> Builder:
 @given(chains(), st.integers(0, 100))
 def test_any_chain(builder: Builder, seed: int) -> None:
     """Refusals are fine (a scale a channel before a product), wrong integers and other exceptions are not."""
-    from hwflow.errors import ModelRefused
-
     try:
         agree(builder, seed)
     except ModelRefused as refused:
