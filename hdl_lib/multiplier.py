@@ -139,6 +139,7 @@ class Multiplier:
         if len(digit) == 1:
             return Mux(digit[0], operand.negative if signed else x, 0)
         if signed:
+            assert operand.negative is not None, "a signed top digit needs -x"
             return Mux(
                 digit[1], Mux(digit[0], operand.negative, operand.negative.shift_left(1)), Mux(digit[0], x, 0)
             )

@@ -19,8 +19,10 @@ class PerChannel(wiring.Component):
     ``blocks = ceil(channels / lanes)`` beats a pixel; ``depth``, the beats of the output queue.
     """
 
-    latency: int
-    """Cycles from a step to ``o.valid``."""
+    @property
+    def latency(self) -> int:
+        """Cycles from a step to ``o.valid``."""
+        raise AttributeError("each requantizer has its own latency")
 
     def __init__(self, input_shape: Shape, output_shape: Shape, *, lanes: int, channels: int, depth: int) -> None:
         self.blocks = block_count(channels, lanes)

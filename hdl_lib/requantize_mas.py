@@ -42,6 +42,15 @@ def _parts(shape: Shape) -> list[_Part]:
     return [*parts, _Part(first, shape.width - first, shape.signed)]
 
 
+def _product(a: Value, b: Value) -> Value:
+    """``a * b``; with an operand of a single bit a selection, which synthesis would put into a multiplier block."""
+    if len(b) == 1:
+        a, b = b, a
+    if len(a) > 1:
+        return a * b
+    return Mux(a[0], -b if a.shape().signed else b, 0)
+
+
 class MultiplyAddShift(PerChannel):
     """``y = clamp((multiplier * x + addend) >> shift, low, high)`` with a multiplier and an addend for each channel.
 
@@ -210,12 +219,13 @@ class MultiplyAddShift(PerChannel):
             for part, (x_part, c_part) in enumerate(gathering):
                 ends = [a * b for a in x_part.interval for b in c_part.interval]
                 first = x_part.first + c_part.first
-                term = Term(x_part.of(x) * c_part.of(multiplier), min(ends), max(ends))
-                product = registered(m, f"product_{lane}_{index}_{part}", term).value
+                term = Term(_product(x_part.of(x), c_part.of(multiplier)), min(ends), max(ends))
+                product = registered(m, f"product_{lane}_{index}_{part}", term, keep=True).value
                 # Unsigned below: fill the gap up to this product's first bit.
                 bits = product if bits is None else Cat(bits, Const(0, first - base - len(bits)), product)
                 signed = product.shape().signed
                 term_low, term_high = term_low + (min(ends) << first), term_high + (max(ends) << first)
+            assert bits is not None, "a sum has at least one product"
             bits = bits.as_signed() if signed else bits
             terms.append(Term(bits.shift_left(base), term_low, term_high))
         total = adder_tree(m, f"sum_{lane}", terms, shape.width).value[: shape.width]

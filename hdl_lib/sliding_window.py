@@ -74,7 +74,7 @@ class SlidingWindow(wiring.Component):
         rows: int,
         depth: int,
     ) -> None:
-        self.geometry = WindowGeometry(height, width, tuple(kernel), tuple(stride), tuple(pads), tuple(dilation))
+        self.geometry = WindowGeometry(height, width, kernel, stride, pads, dilation)
         self.blocks = block_count(channels, lanes)
         self.shape = Shape.cast(shape)
         self.lanes = lanes
@@ -104,7 +104,7 @@ class SlidingWindow(wiring.Component):
         dilation: tuple[int, int] = (1, 1),
     ) -> int:
         """The least legal ``rows``: the most image rows an output row needs and the ones before it did not release."""
-        return WindowGeometry(height, width, tuple(kernel), tuple(stride), tuple(pads), tuple(dilation)).minimum_rows
+        return WindowGeometry(height, width, kernel, stride, pads, dilation).minimum_rows
 
     @property
     def words(self) -> int:

@@ -2,6 +2,8 @@
 
 from math import lcm
 
+from typing import Any
+
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -40,7 +42,7 @@ class WidthConverter(wiring.Component):
     Ordering: elements keep their order.
     """
 
-    def __init__(self, shape, channels, lanes_in, lanes_out, depth=2):
+    def __init__(self, shape: Any, channels: int, lanes_in: int, lanes_out: int, depth: int = 2) -> None:
         for name, value in (("channels", channels), ("lanes_in", lanes_in), ("lanes_out", lanes_out)):
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be an integer of at least 1, not {value!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import secrets
 import sys
@@ -16,8 +17,8 @@ from rich.table import Table
 
 from hwflow.errors import Finding, HwflowError, ToolError, UsageError
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False)
+WIDE = 1000  # columns of what is no terminal: a row of a table stays a line
 
 
 class _Parser(argparse.ArgumentParser):
@@ -37,13 +38,34 @@ def _progress() -> Iterator[Callable[[str], None]]:
         yield lambda line: print(line, file=sys.stderr, flush=True)
 
 
+def _print_table(grid: Table) -> None:
+    terminal = Console().is_terminal
+    Console(highlight=False, markup=False, width=None if terminal else WIDE).print(grid)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _seed(text: str) -> int:
+    """argparse type of --seed."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 0, not '{text}'")
+    return int(text)
+
+
 def _dimensions(options: Sequence[str]) -> dict[str, int]:
     result = {}
     for option in options:
         name, _, value = option.partition("=")
-        if not name or not value.isdigit() or int(value) < 1:
+        if not name or not value.isdecimal() or int(value) < 1:
             raise UsageError(
-                Finding("dimension-option", "option --dim", f"must be NAME=VALUE with VALUE at least 1, not '{option}'", "for example --dim N=1")
+                Finding(
+                    "dimension-option",
+                    "option --dim",
+                    f"must be NAME=VALUE with VALUE at least 1, not '{option}'",
+                    "for example --dim N=1",
+                )
             )
         result[name] = int(value)
     return result
@@ -56,13 +78,14 @@ def _check(arguments: argparse.Namespace) -> int:
     errors = sum(f.severity == "error" for f in findings)
     if arguments.format == "json":
         rows = [
-            {"clause": f.rule, "severity": f.severity, "where": f.where, "message": f.message, "remedy": f.remedy} for f in findings
+            {"clause": f.rule, "severity": f.severity, "where": f.where, "message": f.message, "remedy": f.remedy}
+            for f in findings
         ]
         _print_json({"findings": rows, "errors": errors, "warnings": len(findings) - errors})
     else:
         for finding in findings:
             print(finding)
-        print(f"{arguments.model}: {errors} errors, {len(findings) - errors} warnings")
+        print(f"{arguments.model}: {_count(errors, 'error')}, {_count(len(findings) - errors, 'warning')}")
     return 1 if errors else 0
 
 
@@ -71,10 +94,12 @@ def _synth(arguments: argparse.Namespace) -> int:
     from hwflow.output import check_writable
 
     board = board_named(arguments.board)
-    target = Path(arguments.output or f"build/{Path(arguments.model).stem}")
+    target = Path(f"build/{Path(arguments.model).stem}" if arguments.output is None else arguments.output)
     check_writable(target.absolute())
     with _progress() as progress:
-        design = compile(arguments.model, board, fps=arguments.fps, dimensions=_dimensions(arguments.dim), progress=progress)
+        design = compile(
+            arguments.model, board, fps=arguments.fps, dimensions=_dimensions(arguments.dim), progress=progress
+        )
         table = design.write(target, arguments.until, progress)
     _print_report(table, target)
     return 0
@@ -89,11 +114,14 @@ def _print_report(table: dict[str, Any], target: Path) -> None:
     print(f"  {table['multipliers']} multipliers, {100 * (table['multiplier_utilization'] or 0):.1f} % busy")
     grid = Table("resource", "predicted", "synthesized", "available")
     for name, row in table["resources"].items():
-        grid.add_row(name, *("" if row[k] is None else f"{row[k]:,}" for k in ("predicted", "synthesized", "available")))
-    out.print(grid)
+        grid.add_row(
+            name, *("" if row[k] is None else f"{row[k]:,}" for k in ("predicted", "synthesized", "available"))
+        )
+    _print_table(grid)
     if clock["fmax_mhz"] is not None and clock["fmax_mhz"] < clock["target_mhz"]:
         print(
-            f"warning: the clock must reach {clock['target_mhz']:g} MHz, not {clock['fmax_mhz']:.1f} MHz: the bitstream may fail",
+            f"warning: the clock must reach {clock['target_mhz']:g} MHz, not {clock['fmax_mhz']:.1f} MHz: "
+            "the bitstream may fail",
             file=sys.stderr,
         )
 
@@ -121,11 +149,17 @@ def _print_simulation(simulation: Any, seed: int, stall: float) -> None:
     grid.add_row("frames", str(simulation.result.frames), str(result.frames - result.mismatching_frames) + " right")
     grid.add_row("elements that differ", "0", str(result.mismatches))
     if stall == 0:
-        grid.add_row("initiation interval (cycles)", str(simulation.predicted_interval), str(result.initiation_interval))
+        if result.frames > 1:
+            grid.add_row(
+                "initiation interval (cycles)", str(simulation.predicted_interval), str(result.initiation_interval)
+            )
         grid.add_row("latency (cycles)", str(simulation.predicted_latency), str(result.latency))
     grid.add_row("verdict", "equal", "equal" if simulation.ok else "DIFFERENT")
-    out.print(grid)
-    print(f"simulator {result.simulator}, inputs {simulation.inputs.origin}, stall {stall:g}, seed {seed}, {result.cycles} cycles")
+    _print_table(grid)
+    print(
+        f"simulator {result.simulator}, inputs {simulation.inputs.origin}, stall {stall:g}, seed {seed}, "
+        f"{result.cycles} cycles"
+    )
     if simulation.accuracy is not None:
         print(f"accuracy against the labels: {100 * simulation.accuracy:.2f} %")
 
@@ -143,7 +177,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         _print_json(comparison.table())
     else:
         for line in comparison.lines():
-            out.print(line)
+            print(line)
         print(f"inputs {comparison.inputs.origin}, seed {seed}")
     require(comparison)
     return 0
@@ -156,7 +190,7 @@ def _boards(arguments: argparse.Namespace) -> int:
     for b in all_boards():
         p = b.part
         grid.add_row(b.name, b.title, p.device, f"{p.lut:,}", f"{p.ff:,}", str(p.dsp), str(p.bram), f"{b.clock_mhz:g}")
-    out.print(grid)
+    _print_table(grid)
     return 0
 
 
@@ -169,7 +203,7 @@ def _ops(arguments: argparse.Namespace) -> int:
     for name in sorted(HANDLERS):
         operator = by_onnx.get(name)
         grid.add_row(name, operator.name if operator else "no hardware", operator.limits if operator else "")
-    out.print(grid)
+    _print_table(grid)
     return 0
 
 
@@ -196,14 +230,22 @@ def _parser() -> argparse.ArgumentParser:
 
     def common(command: argparse.ArgumentParser) -> None:
         command.add_argument("--input", metavar="X.npz", help="arrays by model input name, frames first")
-        command.add_argument("--frames", type=int, metavar="N", help="how many frames (default: all of the file; 16 random ones)")
-        command.add_argument("--seed", type=int, help="of random inputs and stalls (default: random, printed)")
+        command.add_argument(
+            "--frames", type=int, metavar="N", help="how many frames (default: all of the file; 16 random ones)"
+        )
+        command.add_argument(
+            "--seed", type=_seed, metavar="N", help="of random inputs and stalls (default: random, printed)"
+        )
         command.add_argument("--format", choices=("text", "json"), default="text")
 
     def dimension(command: argparse.ArgumentParser) -> None:
-        command.add_argument("--dim", action="append", default=[], metavar="NAME=VALUE", help="bind a dimension variable")
+        command.add_argument(
+            "--dim", action="append", default=[], metavar="NAME=VALUE", help="bind a dimension variable"
+        )
 
-    command = add("check", _check, "check a model against the ONNX specification and hwflow's rules; all findings at once")
+    command = add(
+        "check", _check, "check a model against the ONNX specification and hwflow's rules; all findings at once"
+    )
     command.add_argument("model")
     command.add_argument("--format", choices=("text", "json"), default="text")
     dimension(command)
@@ -212,15 +254,21 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("model")
     command.add_argument("--board", required=True, help="see 'hwflow boards'")
     command.add_argument("-o", "--output", metavar="OUT", help="output folder (default: build/<model>)")
-    command.add_argument("--fps", type=float, metavar="N", help="frames a second at the board's clock (default: the most that fits)")
+    command.add_argument(
+        "--fps", type=float, metavar="N", help="frames a second at the board's clock (default: the most that fits)"
+    )
     command.add_argument("--until", choices=("verilog", "netlist", "bitstream"), default="bitstream")
     dimension(command)
 
-    command = add("sim", _sim, "simulate the hardware and compare it with the golden model, bit for bit and cycle for cycle")
+    command = add(
+        "sim", _sim, "simulate the hardware and compare it with the golden model, bit for bit and cycle for cycle"
+    )
     command.add_argument("target", metavar="OUT|MODEL")
     common(command)
     command.add_argument("--simulator", choices=("verilator", "icarus"), default="verilator")
-    command.add_argument("--stall", type=float, default=0.0, metavar="P", help="stall both sides with probability P a cycle")
+    command.add_argument(
+        "--stall", type=float, default=0.0, metavar="P", help="stall both sides with probability P a cycle"
+    )
     command.add_argument("--wave", metavar="F", help="write a waveform (.vcd or .fst)")
 
     command = add("compare", _compare, "compare the golden model with the ONNX reference evaluator, value by value")
@@ -236,6 +284,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. Every error is printed as findings on stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name in the model may hold what the terminal cannot show
+            stream.reconfigure(errors="backslashreplace")
     try:
         parsed = _parser().parse_args(arguments)
         code: int = parsed.action(parsed)
@@ -249,6 +300,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 0
+    except OSError as error:  # no space left, no memory for a process, ...
+        where = f"file '{error.filename}'" if error.filename else "operating system"
+        print(
+            Finding("system-call", where, f"must work, but: {error.strerror or error}", "see that it can"),
+            file=sys.stderr,
+        )
+        return ToolError.exit_code
 
 
 if __name__ == "__main__":

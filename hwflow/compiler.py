@@ -10,17 +10,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import onnx
-
 from hwflow.boards import Board, UnknownBoard, find_board
-from hwflow.codegen.board_top import plan_clock
+from hwflow.codegen.board_top import ClockPlan, plan_clock
 from hwflow.codegen.report import Seconds
 from hwflow.errors import Finding, ModelRefused, UsageError
 from hwflow.frontend.lower import lower
 from hwflow.ir.graph import Graph
-from hwflow.onnxspec import ResolvedModel, read_model, resolve, validate
+from hwflow.onnxspec import ModelProto, ResolvedModel, read_model, resolve, validate
 from hwflow.passes import pipeline
-from hwflow.schedule.folding import Budget
+from hwflow.schedule.folding import Budget, FoldingSearch
 from hwflow.schedule.schedule import Schedule, schedule
 
 Progress = Callable[[str], None]
@@ -34,7 +32,7 @@ class Model:
     """An ONNX model, read, validated and resolved. ``seconds``: how long that took."""
 
     path: Path
-    proto: onnx.ModelProto
+    proto: ModelProto
     resolved: ResolvedModel
     dimensions: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
@@ -55,7 +53,9 @@ class Design:
     schedule: Schedule
     seconds: Seconds
 
-    def write(self, out: str | os.PathLike[str], until: str = "verilog", progress: Progress | None = None) -> dict[str, Any]:
+    def write(
+        self, out: str | os.PathLike[str], until: str = "verilog", progress: Progress | None = None
+    ) -> dict[str, Any]:
         """Write the output folder (see :mod:`hwflow.output`) and return the report."""
         from hwflow.output import write_design
 
@@ -99,7 +99,9 @@ def board_named(name: str) -> Board:
     except UnknownBoard as unknown:
         known = ", ".join(unknown.known)
         raise UsageError(
-            Finding("known-board", "option --board", f"board must be one of {known}, not '{name}'", "see 'hwflow boards'")
+            Finding(
+                "known-board", "option --board", f"board must be one of {known}, not '{name}'", "see 'hwflow boards'"
+            )
         ) from None
 
 
@@ -121,7 +123,8 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
         say("reading the model")
         model = load(model, dimensions)
     if fps is not None and not fps > 0:
-        raise UsageError(Finding("positive-fps", "option --fps", f"frames a second must be greater than 0, not {fps:g}", "give a rate"))
+        message = f"frames a second must be greater than 0, not {fps:g}"
+        raise UsageError(Finding("positive-fps", "option --fps", message, "give a rate"))
     begin = time.perf_counter()
     dataflow = pipeline.run(model.quantized, pipeline.DATAFLOW)
     seconds = Seconds()
@@ -132,7 +135,23 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     part = board.part
     budget = Budget(*(int(getattr(part, name) * share) for name, share in FILL.items()))
     interval = None if fps is None else max(1, int(clock.frequency_hz / fps))
-    scheduled = schedule(dataflow, part, budget, interval)
+    try:
+        scheduled = schedule(dataflow, part, budget, interval)
+    except ModelRefused as refused:
+        if fps is None:
+            raise
+        best, _ = FoldingSearch(dataflow, part, budget).best()  # refuses by itself what does not fit at any rate
+        raise ModelRefused([_too_fast(board, clock, fps, best), *refused.findings]) from None
     pipeline.run(scheduled.graph, ())
     seconds.steps["schedule"] = time.perf_counter() - begin
     return Design(model, board, float(clock.frequency_hz) / 1e6, scheduled, seconds)
+
+
+def _too_fast(board: Board, clock: ClockPlan, fps: float, best: int) -> Finding:
+    most = int(clock.frequency_hz / best)
+    mhz = float(clock.frequency_hz) / 1e6
+    return Finding(
+        "reachable-rate", "option --fps",
+        f"must be at most {most} frames a second on {board.name} at {mhz:g} MHz ({best} cycles a frame), not {fps:g}",
+        f"ask for '--fps {most}' or less, or choose a larger board",
+    )

@@ -41,14 +41,29 @@ def write_design(design: Design, out: Path, until: str, progress: Callable[[str]
     place and route work inside it: when one fails, the Verilog, the board project and the logs stay.
     """
     if until not in UNTIL:
-        raise UsageError(Finding("known-step", "option --until", f"must be one of {', '.join(UNTIL)}, not '{until}'", "choose one"))
+        raise UsageError(
+            Finding("known-step", "option --until", f"must be one of {', '.join(UNTIL)}, not '{until}'", "choose one")
+        )
     out = Path(os.path.abspath(out))
+    graph = design.schedule.graph
+    serial = len(graph.inputs) == len(graph.outputs) == 1  # the board's shell carries one stream each way
+    if not serial and until != "verilog":
+        raise UsageError(
+            Finding(
+                "one-stream-each-way",
+                f"model '{design.model.resolved.name}'",
+                f"a board's serial line carries one input and one output, "
+                f"not {len(graph.inputs)} and {len(graph.outputs)}",
+                "use --until verilog and connect the core's streams in a design of your own",
+            )
+        )
     with replaced_folder(out) as folder:
         progress("writing Verilog")
         table = _write_verilog(design, folder)
-        progress("writing the board's top")
-        description = write_board(folder, design.board, design.clock_mhz)
-        toolchain_build.write_top_verilog(folder)
+        if serial:
+            progress("writing the board's top")
+            description = write_board(folder, design.board, design.clock_mhz)
+            toolchain_build.write_top_verilog(folder)
     if until != "verilog":
         result = toolchain_build.build(out, "netlist" if until == "netlist" else "bitstream", progress)
         add_synthesis(
@@ -67,7 +82,15 @@ def _write_verilog(design: Design, folder: Path) -> dict[str, Any]:
 
     def run_yosys(script: str, cwd: Path) -> None:
         log = cwd / "yosys.log"
-        tool.run(yosys, ["-q", "-s", script], cwd, log, step="writing Verilog (yosys)", remedy="report this model as a defect")
+        tool.run(
+            yosys,
+            ["-q", "-s", script],
+            cwd,
+            log,
+            step="writing Verilog (yosys)",
+            remedy="report this model as a defect",
+            outputs=["design.v"],
+        )
         log.unlink()
 
     verilog.emit(top, name, folder, run_yosys)
@@ -84,7 +107,9 @@ def _write_verilog(design: Design, folder: Path) -> dict[str, Any]:
         shutil.copyfile(beside, folder / "inputs.npz")
     design.seconds.steps["verilog"] = time.perf_counter() - begin
     chosen = choose_inputs(design.model, folder / "model.onnx", None, TESTBENCH_FRAMES, np.random.default_rng(0))
-    write_testbench(folder, golden_vectors(design.model, folder, port_inputs(design.model, chosen.arrays)), TESTBENCH_FRAMES)
+    write_testbench(
+        folder, golden_vectors(design.model, folder, port_inputs(design.model, chosen.arrays)), TESTBENCH_FRAMES
+    )
     available = {key: getattr(board.part, key) for key in ("lut", "ff", "dsp", "bram")}
     result = report(
         design.model.resolved, design.schedule, board=board.name, device=board.part.device, toolchain=board.toolchain,
@@ -112,7 +137,7 @@ def replaced_folder(out: Path) -> Iterator[Path]:
         out.parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
     except OSError as error:
-        raise _unwritable(out, error.strerror or str(error)) from None
+        raise _unwritable(out, f"the system says: {error.strerror or error}") from None
     try:
         folder.chmod(0o777 & ~_umask())
         yield folder
@@ -128,14 +153,23 @@ def replaced_folder(out: Path) -> Iterator[Path]:
 
 
 def check_writable(out: Path) -> None:
-    """Raise :class:`UsageError` unless ``out`` can be made or replaced; makes nothing."""
+    """Raise :class:`UsageError` unless ``out`` can be made or replaced; leaves nothing behind."""
+    try:
+        _check_writable(out)
+    except OSError as error:
+        raise _unwritable(out, f"the system says: {error.strerror or error}") from None
+
+
+def _check_writable(out: Path) -> None:
     if out.exists():
         if not out.is_dir():
             raise _unwritable(out, "it is a file")
         if any(out.iterdir()) and not (out / "manifest.json").is_file():
             raise UsageError(
                 Finding(
-                    "output-folder", f"output '{out}'", "must be a new, an empty or an earlier output folder, not one with other files",
+                    "output-folder",
+                    f"output '{out}'",
+                    "must be a new, an empty or an earlier output folder, not one with other files",
                     "choose another folder with -o",
                 )
             )
@@ -144,12 +178,19 @@ def check_writable(out: Path) -> None:
         above = above.parent
     if not above.is_dir():
         raise _unwritable(out, f"'{above}' is a file")
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise _unwritable(out, f"'{above}' may not be written")
+    # what tells for sure, also root on a read-only or special file system
+    os.rmdir(tempfile.mkdtemp(prefix=f".{out.name}.", dir=above))
 
 
 def _unwritable(out: Path, reason: str) -> UsageError:
-    return UsageError(Finding("output-folder", f"output '{out}'", f"must be a folder that can be written, but {reason}", "choose another folder with -o"))
+    return UsageError(
+        Finding(
+            "output-folder",
+            f"output '{out}'",
+            f"must be a folder that can be written, but {reason}",
+            "choose another folder with -o",
+        )
+    )
 
 
 def _umask() -> int:

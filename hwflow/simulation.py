@@ -19,6 +19,7 @@ from hwflow.sim.errors import ManifestError, SimulatorFailed, VectorError
 from hwflow.sim.icarus_run import run_icarus
 from hwflow.sim.manifest import load_design
 from hwflow.sim.result import RunResult
+from hwflow.sim.run_options import wave_format
 from hwflow.sim.vectors import Vectors, from_stream
 from hwflow.sim.verilator_run import run_verilator
 from hwflow.toolchain.icarus import ICARUS, VVP
@@ -74,14 +75,28 @@ def simulate(
     path = Path(target)
     if simulator not in SIMULATORS:
         raise UsageError(
-            Finding("known-simulator", "option --simulator", f"must be one of {', '.join(SIMULATORS)}, not '{simulator}'", "choose one")
+            Finding(
+                "known-simulator",
+                "option --simulator",
+                f"must be one of {', '.join(SIMULATORS)}, not '{simulator}'",
+                "choose one",
+            )
         )
     if not 0 <= stall < 1:
-        raise UsageError(Finding("probability", "option --stall", f"must be at least 0 and less than 1, not {stall:g}", "choose one such as 0.3"))
-    if wave is not None and Path(wave).suffix not in (".vcd", ".fst"):
-        raise UsageError(Finding("wave-file", "option --wave", f"must end in .vcd or .fst, not '{Path(wave).name}'", "choose one of the two"))
-    if wave is not None and not Path(wave).absolute().parent.is_dir():
-        raise UsageError(Finding("wave-file", "option --wave", f"folder '{Path(wave).parent}' must exist", "make it first"))
+        raise UsageError(
+            Finding(
+                "probability",
+                "option --stall",
+                f"must be at least 0 and less than 1, not {stall:g}",
+                "choose one such as 0.3",
+            )
+        )
+    if seed < 0:
+        raise UsageError(
+            Finding("positive-seed", "option --seed", f"must be at least 0, not {seed}", "give another number")
+        )
+    if wave is not None:
+        _check_wave(Path(wave), simulator)
     if path.is_dir():
         model = _compiled_model(path)
         chosen = choose_inputs(model, path / "model.onnx", inputs, frames, np.random.default_rng(seed))
@@ -100,13 +115,44 @@ def require(simulation: Simulation) -> None:
         raise Mismatch(simulation.findings)
 
 
-def _compiled_model(out: Path) -> Model:
-    manifest = out / "manifest.json"
+def _check_wave(wave: Path, simulator: str) -> None:
     try:
-        dimensions = json.loads(manifest.read_text()).get("dimensions", {})
-    except (OSError, ValueError, AttributeError) as error:
+        wave_format(wave, simulator)
+    except ValueError as error:
         raise UsageError(
-            Finding("output-folder", f"folder '{out}'", f"must be an output folder of 'hwflow synth' ({error})", "run 'hwflow synth' first")
+            Finding("wave-file", "option --wave", str(error), "choose another name or simulator")
+        ) from None
+    if not wave.absolute().parent.is_dir():
+        raise UsageError(Finding("wave-file", "option --wave", f"folder '{wave.parent}' must exist", "make it first"))
+    there = wave.exists()
+    try:
+        wave.open("ab").close()
+    except OSError as error:
+        raise UsageError(
+            Finding(
+                "wave-file",
+                "option --wave",
+                f"must be a file that can be written, but: {error.strerror}",
+                "choose another name",
+            )
+        ) from None
+    if not there:
+        wave.unlink()
+
+
+def _compiled_model(out: Path) -> Model:
+    try:
+        table = json.loads((out / "manifest.json").read_text())
+        dimensions = {str(name): int(size) for name, size in table["dimensions"].items()}
+    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
+        reason = "it has no manifest.json" if isinstance(error, OSError) else "its manifest.json is damaged"
+        raise UsageError(
+            Finding(
+                "output-folder",
+                f"folder '{out}'",
+                f"must be an output folder of 'hwflow synth', but {reason}",
+                "run 'hwflow synth' first",
+            )
         ) from None
     return load(out / "model.onnx", dimensions)
 
@@ -122,12 +168,16 @@ def _run(
     try:
         vectors = golden_vectors(model, out, port_inputs(model, arrays))
         say(f"simulating {vectors.frames} frames with {simulator}")
+        interval, latency = _predicted(out, vectors.frames)
         result = _simulator(simulator, out, vectors, stall, seed, Path(wave) if wave is not None else None)
     except (ManifestError, VectorError) as error:
         raise UsageError(Finding("output-folder", f"folder '{out}'", str(error), "run 'hwflow synth' again")) from None
     except SimulatorFailed as error:
-        raise ToolError(Finding("simulator-run", error.step, f"must succeed, not fail (log: {error.log})\n{error.tail}", "read the log")) from None
-    interval, latency = _predicted(out, vectors.frames)
+        raise ToolError(
+            Finding(
+                "simulator-run", error.step, f"must succeed, not fail (log: {error.log})\n{error.tail}", "read the log"
+            )
+        ) from None
     findings = list(_findings(result, interval, latency, stall))
     return Simulation(result, chosen, interval, latency, tuple(findings), _accuracy(vectors, out, chosen))
 
@@ -136,23 +186,34 @@ def _simulator(simulator: str, out: Path, vectors: Vectors, stall: float, seed: 
     if simulator == "verilator":
         verilator = VERILATOR.find()
         return run_verilator(
-            out, vectors, command=verilator.command, environment=verilator.environment, stall=stall, seed=seed, wave=wave
+            out,
+            vectors,
+            command=verilator.command,
+            environment=verilator.environment,
+            stall=stall,
+            seed=seed,
+            wave=wave,
         )
     icarus = ICARUS.find()
     VVP.find()
-    return run_icarus(out, vectors, command=icarus.command, environment=icarus.environment, stall=stall, seed=seed, wave=wave)
+    return run_icarus(
+        out, vectors, command=icarus.command, environment=icarus.environment, stall=stall, seed=seed, wave=wave
+    )
 
 
 def _predicted(out: Path, frames: int) -> tuple[int | None, int]:
     """Predicted initiation interval over ``frames`` frames, and latency. The interval of few frames, while queues fill,
     may differ from the lasting one; the manifest has the cycle of each of the first frames' last beat."""
-    timing = json.loads((out / "manifest.json").read_text())["timing"]
-    last = timing["last_output"]
+    path = out / "manifest.json"
+    timing = json.loads(path.read_text()).get("timing")
+    try:
+        last = [int(cycle) for cycle in timing["last_output"]]
+        interval, latency = int(timing["initiation_interval"]), int(timing["latency"])
+    except (KeyError, TypeError, ValueError):
+        raise ManifestError(f"{path}: 'timing' must hold what was predicted, not {timing!r}") from None
     if frames < 2:
-        return None, timing["latency"]
-    if frames <= len(last):
-        return last[frames - 1] - last[frames - 2], timing["latency"]
-    return timing["initiation_interval"], timing["latency"]
+        return None, latency
+    return last[frames - 1] - last[frames - 2] if frames <= len(last) else interval, latency
 
 
 def _findings(result: RunResult, interval: int | None, latency: int, stall: float) -> list[Finding]:
@@ -163,12 +224,24 @@ def _findings(result: RunResult, interval: int | None, latency: int, stall: floa
         text = f"{result.violations} breaches of the stream protocol; the first: {result.first_violation}"
         found.append(Finding("stream-protocol", "simulation", text, "report this model as a defect of hwflow"))
     if result.error:
-        found.append(Finding("error-output", "simulation", f"'error' must stay 0, not rise at cycle {result.error_cycle}", "report it"))
+        found.append(
+            Finding(
+                "error-output",
+                "simulation",
+                f"'error' must stay 0, not rise at cycle {result.error_cycle}",
+                "report it",
+            )
+        )
     if result.mismatches:
         elements = f"{result.mismatches} elements in {result.mismatching_frames} of {result.frames} frames differ"
         text = f"{elements}; the first: {result.first_mismatch}" if result.first_mismatch else elements
         found.append(
-            Finding("bit-exact", "simulation", text, "if the output folder was changed, run 'hwflow synth' again; else report it")
+            Finding(
+                "bit-exact",
+                "simulation",
+                text,
+                "if the output folder was changed, run 'hwflow synth' again; else report it",
+            )
         )
     if stall == 0 and not found:
         for name, measured, predicted in (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hwflow import golden
 from hwflow.ir.graph import IntArray
 from hwflow.sim.manifest import load_design
-from hwflow.sim.vectors import Vectors, to_stream
+from hwflow.sim.vectors import Vectors
 
 if TYPE_CHECKING:
     from hwflow.compiler import Model
@@ -17,9 +17,4 @@ if TYPE_CHECKING:
 
 def golden_vectors(model: Model, out: Path, inputs: Mapping[str, IntArray]) -> Vectors:
     """Vectors of the design in ``out`` for integer ``inputs`` by port name, [frames, *shape]."""
-    outputs = golden.evaluate(model.quantized, inputs)
-    design = load_design(out)
-    return Vectors(
-        {s.port: to_stream(s, inputs[s.name]) for s in design.inputs},
-        {s.port: to_stream(s, outputs[s.name]) for s in design.outputs},
-    )
+    return Vectors.of(load_design(out), inputs, golden.evaluate(model.quantized, inputs))

@@ -3,7 +3,7 @@
 The agent works in simulated time, not in clock cycles: a bit lasts ``bit_ps`` picoseconds (design clock period times
 divisor), so it costs nothing between edges and needs no clock. The test reads its job from the JSON file named by
 HWFLOW_BENCH: "send", "expect" (hex), "bit_ps", "clocks" ({signal: period_ps}), "reset" ([signal, active level] or
-null), "reset_ps", "idle_bits", "timeout_bits", "result".
+null), "reset_ps", "startup_ps" (the line idles that long after reset), "idle_bits", "timeout_bits", "result".
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ async def bytes_pass(dut: Any) -> None:
         getattr(dut, name).value = level
         await Timer(job["reset_ps"], unit="ps")
         getattr(dut, name).value = 1 - level
-    await Timer(job["reset_ps"], unit="ps")
+    await Timer(job["startup_ps"], unit="ps")
     cocotb.start_soon(uart.receive())
     begin = get_sim_time("ps")
     sender = cocotb.start_soon(uart.send(send, job["idle_bits"]))

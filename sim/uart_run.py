@@ -59,6 +59,7 @@ def run_uart(
     uart_clock_ps: int | None = None,
     reset: str | None = None,
     reset_active: int = 1,
+    startup_cycles: int = 20,
     ties: Mapping[str, int] | None = None,
     idle_bits: int = 0,
     timeout_bits: int = 1000,
@@ -69,9 +70,10 @@ def run_uart(
     ``sources``: the design and the models of every primitive in it; pins may be input, output or inout ports.
     ``clock`` runs with a period of ``clock_ps``; a bit lasts ``divisor`` periods of the UART's own clock,
     ``uart_clock_ps`` if that differs from the pin's (a PLL between them). ``reset`` (if there is one) is held at
-    ``reset_active`` for 20 clock periods; ``ties``: levels of other pins. ``timeout_bits``: silence, in bit times
-    after everything is sent, after which the run ends. The simulator runs in ``run_folder`` (where `weights/` is);
-    what is built goes to ``work_folder``.
+    ``reset_active`` for 20 clock periods; the line is left alone for ``startup_cycles`` clock periods more (a board
+    that makes its own reset says how many in board.json). ``ties``: levels of other pins. ``timeout_bits``: silence, in
+    bit times after everything is sent, after which the run ends. The simulator runs in ``run_folder`` (where `weights/`
+    is); what is built goes to ``work_folder``.
     """
     work_folder.mkdir(parents=True, exist_ok=True)
     bench = work_folder / f"{_BENCH}.v"
@@ -87,6 +89,7 @@ def run_uart(
             "clocks": {"hwflow_clock": clock_ps},
             "reset": ["hwflow_reset", reset_active] if reset else None,
             "reset_ps": 20 * clock_ps,
+            "startup_ps": startup_cycles * clock_ps,
             "idle_bits": idle_bits,
             "timeout_bits": timeout_bits,
             "result": str(result),

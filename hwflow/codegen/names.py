@@ -5,19 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-# IEEE 1364-2005, annex B, and the SystemVerilog words (IEEE 1800-2017, annex B) that users' tools may choke on.
+# IEEE 1800-2017, annex B, which contains all of IEEE 1364-2005: users' tools may read Verilog as SystemVerilog.
 KEYWORDS = frozenset(
-    """always and assign automatic begin buf bufif0 bufif1 case casex casez cell cmos config deassign default defparam
-    design disable edge else end endcase endconfig endfunction endgenerate endmodule endprimitive endspecify endtable
-    endtask event for force forever fork function generate genvar highz0 highz1 if ifnone incdir include initial inout
-    input instance integer join large liblist library localparam macromodule medium module nand negedge nmos nor
-    noshowcancelled not notif0 notif1 or output parameter pmos posedge primitive pull0 pull1 pulldown pullup
-    pulsestyle_onevent pulsestyle_ondetect rcmos real realtime reg release repeat rnmos rpmos rtran rtranif0 rtranif1
-    scalared showcancelled signed small specify specparam strong0 strong1 supply0 supply1 table task time tran tranif0
-    tranif1 tri tri0 tri1 triand trior trireg unsigned use uwire vectored wait wand weak0 weak1 while wire wor xnor xor
-    bit byte char class const do enum export extends extern final global import int interface logic longint new null
-    package program property protected pure rand randc ref return sequence shortint static string struct super this
-    type typedef union unique var virtual void with""".split()
+    """accept_on alias always always_comb always_ff always_latch and assert assign assume automatic before begin bind
+    bins binsof bit break buf bufif0 bufif1 byte case casex casez cell chandle checker class clocking cmos config
+    const constraint context continue cover covergroup coverpoint cross deassign default defparam design disable
+    dist do edge else end endcase endchecker endclass endclocking endconfig endfunction endgenerate endgroup
+    endinterface endmodule endpackage endprimitive endprogram endproperty endsequence endspecify endtable endtask
+    enum event eventually expect export extends extern final first_match for force foreach forever fork forkjoin
+    function generate genvar global highz0 highz1 if iff ifnone ignore_bins illegal_bins implements implies import
+    incdir include initial inout input inside instance int integer interconnect interface intersect join join_any
+    join_none large let liblist library local localparam logic longint macromodule matches medium modport module
+    nand negedge nettype new nexttime nmos nor noshowcancelled not notif0 notif1 null or output package packed
+    parameter pmos posedge primitive priority program property protected pull0 pull1 pulldown pullup
+    pulsestyle_ondetect pulsestyle_onevent pure rand randc randcase randsequence rcmos real realtime ref reg
+    reject_on release repeat restrict return rnmos rpmos rtran rtranif0 rtranif1 s_always s_eventually s_nexttime
+    s_until s_until_with scalared sequence shortint shortreal showcancelled signed small soft solve specify
+    specparam static string strong strong0 strong1 struct super supply0 supply1 sync_accept_on sync_reject_on table
+    tagged task this throughout time timeprecision timeunit tran tranif0 tranif1 tri tri0 tri1 triand trior trireg
+    type typedef union unique unique0 unsigned until until_with untyped use uwire var vectored virtual void wait
+    wait_order wand weak weak0 weak1 while wildcard wire with within wor xnor xor""".split()  # noqa: SIM905  (a list of 248 strings would take as many lines)
 )
 
 
@@ -27,10 +34,13 @@ def identifier(name: str) -> str:
     return f"n_{text}" if text[0].isdigit() or text.lower() in KEYWORDS else text
 
 
-def identifiers(names: Iterable[str]) -> dict[str, str]:
-    """A unique identifier for each name; those that would be the same (also but for case) are numbered in order."""
+def identifiers(names: Iterable[str], reserved: Iterable[str] = ()) -> dict[str, str]:
+    """A unique identifier for each name; those that would be the same (also but for case) are numbered in order.
+
+    None is one of ``reserved``, and none has two underscores in a row: those are for names made from several.
+    """
     result: dict[str, str] = {}
-    taken: set[str] = set()
+    taken = {word.lower() for word in reserved}
     for name in names:
         base = identifier(name)
         candidate, number = base, 1

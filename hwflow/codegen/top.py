@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Signal, Value as HdlValue
+from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Signal
+from amaranth.hdl import Value as HdlValue
 from amaranth.lib import wiring
 from amaranth.lib.data import ArrayLayout
 
@@ -22,7 +23,8 @@ TOP = "hwflow_top"
 
 @dataclass(frozen=True)
 class StreamPort:
-    """One AXI4-Stream of the top level: ``prefix`` of its signal names, ``lanes`` elements of ``element_bytes`` a beat."""
+    """One AXI4-Stream of the top level: ``prefix`` of its signal names, ``lanes`` elements of ``element_bytes`` bytes a
+    beat."""
 
     port: Port
     prefix: str
@@ -43,12 +45,11 @@ class StreamPort:
         return self.lanes * self.element_bytes
 
 
-class Top(Elaboratable):
+class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
     """The Amaranth side of ``hwflow_top``; ``ports`` after construction, ``files`` are its memory files."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.names = identifiers(n.name for n in graph.nodes)
         self.domain = ClockDomain("sync")
         self.error = Signal(name="error")
         consumers, producers = graph.consumers(), graph.producers()
@@ -66,8 +67,12 @@ class Top(Elaboratable):
         for stream in [*self.inputs, *self.outputs]:
             for name, width in (("tdata", 8 * stream.bytes), ("tvalid", 1), ("tready", 1), ("tlast", 1)):
                 self._signals[f"{stream.prefix}_{name}"] = Signal(width, name=f"{stream.prefix}_{name}")
+        marks = [f"{stream.prefix}_mark" for stream in self.outputs]
+        self.names = identifiers([n.name for n in graph.nodes], [s.name for s in self.ports] + marks)
         self._built = {
-            node: hardware(node.op).build(node, node.attributes["folding"], node.attributes["depths"], self.names[node.name])
+            node: hardware(node.op).build(
+                node, node.attributes["folding"], node.attributes["depths"], self.names[node.name]
+            )
             for node in graph.nodes
         }
 
@@ -108,7 +113,9 @@ class Top(Elaboratable):
         bits, step = stream.type.element.bits, 8 * stream.element_bytes
         data = self._signals[f"{stream.prefix}_tdata"]
         m.d.comb += [
-            HdlValue.cast(sink.payload.data).eq(Cat(data[lane * step : lane * step + bits] for lane in range(stream.lanes))),
+            HdlValue.cast(sink.payload.data).eq(
+                Cat(data[lane * step : lane * step + bits] for lane in range(stream.lanes))
+            ),
             sink.payload.last.eq(self._signals[f"{stream.prefix}_tlast"]),
             sink.valid.eq(self._signals[f"{stream.prefix}_tvalid"]),
             self._signals[f"{stream.prefix}_tready"].eq(sink.ready),

@@ -12,10 +12,19 @@ from hdl_lib.rom import VERILOG as ROM_VERILOG
 from hwflow.codegen.names import KEYWORDS
 from hwflow.codegen.top import TOP, Top
 
-# Processes become conditional expressions (pmuxtree: no case statement whose branches overlap, which linters dislike and
-# simulators evaluate late), private names short numbers. Of the attributes `keep` must stay (a core that sets it has a
+# Processes become conditional expressions (pmuxtree: no case statement whose branches overlap, which linters dislike
+# and simulators evaluate late), private names short numbers. Of the attributes `keep` must stay (a core that sets it has a
 # reason, see hdl_lib/mvu.py); the others say where in our sources a line comes from, which is of no use to a user.
-_REMOVED = ("src", "generator", "top", "hdlname", "full_case", "parallel_case", "amaranth.hierarchy", "amaranth.decoding")
+_REMOVED = (
+    "src",
+    "generator",
+    "top",
+    "hdlname",
+    "full_case",
+    "parallel_case",
+    "amaranth.hierarchy",
+    "amaranth.decoding",
+)
 
 SCRIPT = """\
 read_rtlil design.il
@@ -41,7 +50,8 @@ def emit(top: Top, model: str, folder: Path, run_yosys: Callable[[str, Path], No
     (folder / "design.ys").write_text(SCRIPT)
     run_yosys("design.ys", folder)
     verilog = (folder / "design.v").read_text()
-    header = HEADER.format(model=model.replace("\n", " "), top=TOP)
+    printable = re.sub(r"[^ -\[\]-~]+", " ", model)  # a comment of one line, ASCII, without backslashes
+    header = HEADER.format(model=printable, top=TOP)
     needs_rom = any("hwflow_rom" in line for line in text.splitlines() if "cell" in line)
     parts = [header, verilog, ROM_VERILOG.read_text() if needs_rom else ""]
     (folder / "design.v").write_text("\n".join(p for p in parts if p))
@@ -55,7 +65,9 @@ def readable(text: str) -> str:
     Contents of memories that are written go: they only pad the file, nothing reads a word before it was written.
     """
     text = _NAME.sub(lambda match: "\\" + _legal(match.group(1)), text)
-    return "".join(_without_initial_contents(module) for module in re.split(r"(?m)^(?=attribute .*\nmodule |module )", text))
+    return "".join(
+        _without_initial_contents(module) for module in re.split(r"(?m)^(?=attribute .*\nmodule |module )", text)
+    )
 
 
 _NAME = re.compile(r"\\([A-Za-z_$][A-Za-z0-9_.$]*)")
@@ -64,7 +76,8 @@ _MEMORY_NAME = re.compile(r"parameter \\MEMID \"(.*?)\"")
 
 
 def _legal(name: str) -> str:
-    plain = re.sub(r"[^A-Za-z0-9_]", "_", name.replace(".", "__").replace("$", "_"))
+    # two underscores, which no name from a model has: numbered names meet none of those
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name.replace(".", "__").replace("$", "__"))
     return f"{plain}_" if plain in KEYWORDS else plain
 
 

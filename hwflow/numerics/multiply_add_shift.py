@@ -19,8 +19,8 @@ piecewise linear function: from outside it reaches the end in a handful of steps
 
 Ties. Where scales and offsets are dyadic, inputs fall exactly between two levels; these go to the even one, so that
 the steps of the staircase alternate (255, 257, ..) and no line separates the points strictly. Rounding in the shift
-does it: ``y = clamp(round(v / 2**s))`` with ``v = m * x + b``, ties to even, or to odd (an odd zero point, added after rounding
-to even and folded into ``b`` as ``zero_point * 2**s``, turns every tie over). Then ``y >= n`` if and only if
+does it: ``y = clamp(round(v / 2**s))`` with ``v = m * x + b``, ties to even, or to odd (an odd zero point, added after
+rounding to even and folded into ``b`` as ``zero_point * 2**s``, turns every tie over). Then ``y >= n`` if and only if
 
     v >= n * 2**s - 2**(s - 1) + d_n         d_n = 1 if a tie between n - 1 and n goes down, else 0
 
@@ -28,7 +28,7 @@ so the form is monotone as before, and the conditions are those above with this 
 of ``d_n`` they depend on ``s`` and not on the slope alone; at a given ``s`` they are lines again, with ``m`` the slope.
 Any solution satisfies the conditions without ``d_n`` and with "less or equal": that closed interval of slopes, the one
 found for rounding down with its ends, says from which shift on it is worth looking. What works at ``s`` works at
-``s + 1`` here too: ``2m, 2b`` is half a unit or more inside every bound with ``d_n = 1``.
+``s + 1`` here too (with ``2m, 2b``), for the bound there is twice the bound at ``s``, or one less than that.
 """
 
 from __future__ import annotations
@@ -173,8 +173,8 @@ def _rounding_shift(
     """The least shift from ``first`` on at which every channel has a multiplier; each slope interval, closed, holds a
     multiple of ``2**-first``.
 
-    Where that is a single slope, the integers between the bounds of the addend are 0 or more apart, and doubled at the
-    next shift: if that does not do, no shift does.
+    Where that is a single slope, the bounds of the addend are known at ``first`` up to what doubling them can make of
+    one unit between them: if the next shift does not do either, none does.
     """
     low, high = min(s.low for s in staircases), max(s.high for s in staircases)
     pending = list(range(len(staircases)))

@@ -2,72 +2,212 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx
+import onnx.inliner
 import onnx.reference
-import onnx.utils
+from onnx import numpy_helper
 
 from hwflow.errors import Finding, ModelRefused
+from hwflow.onnxspec.evaluator_defects import substitutes
+from hwflow.onnxspec.graph import opset_map
 
-# The evaluator has no DequantizeLinear before operator set 19 (onnx 1.23); nothing that version 13 models may hold changed
-# its meaning on the way there.
-_EVALUATED_OPSET = 19
+AnyArray = npt.NDArray[Any]
+
+_ELEMENTWISE = frozenset({"Add", "Cast", "Clip", "Div", "Identity", "Mul", "Relu", "Sub"})
+_PER_FRAME = frozenset({"Conv", "MaxPool"})  # their first axis is the frame by definition
 
 
-class RegionEvaluator:
-    """Evaluates any region of ``model`` between values: feeds cut it off from what lies before."""
+class Region:
+    """A region of a model: ``nodes`` in order, cut off from what lies before by the names in ``feeds``.
 
-    def __init__(self, model: onnx.ModelProto) -> None:
-        self._model = _raised(model)
-        self._producers = {name: node for node in self._model.graph.node for name in node.output if name}
-        self._initializers = {i.name: i for i in self._model.graph.initializer}
+    ``framewise``: nothing in it mixes frames or has a batch size written into it, so all frames go in at once; else it
+    is evaluated frame by frame. ``defects`` collects the names of the evaluator's defects that were gone around.
+    """
 
-    def run(self, outputs: Sequence[str], feeds: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-        """``outputs`` computed from ``feeds`` (any values of the graph), each with its frame axis."""
-        nodes: list[onnx.NodeProto] = []
+    def __init__(self, model: onnx.ModelProto, outputs: Sequence[str], feeds: frozenset[str]) -> None:
+        self.outputs = tuple(outputs)
+        self.feeds = feeds
+        self.defects: set[str] = set()
+        self.version = opset_map(model.opset_import).get("", 1)
+        graph = model.graph
+        producers = {name: node for node in graph.node for name in node.output if name}
+        initializers = {i.name: i for i in graph.initializer} | {s.values.name: s for s in graph.sparse_initializer}
         needed, seen = list(outputs), set(feeds)
         chosen: set[int] = set()
-        initializers: dict[str, onnx.TensorProto] = {}
+        self._constants: dict[str, onnx.TensorProto | onnx.SparseTensorProto] = {}
         while needed:
             name = needed.pop()
             if name in seen:
                 continue
             seen.add(name)
-            if name in self._initializers:
-                initializers[name] = self._initializers[name]
+            if name in initializers:
+                self._constants[name] = initializers[name]
                 continue
-            node = self._producers.get(name)
+            node = producers.get(name)
             if node is None:
-                raise ModelRefused(Finding("region-closed", f"value '{name}'", "must be fed, not missing", "give it as an input"))
+                raise ModelRefused(
+                    Finding("region-closed", f"value '{name}'", "must be fed, not missing", "give it as an input")
+                )
             if id(node) not in chosen:
                 chosen.add(id(node))
                 needed.extend(n for n in node.input if n)
-        nodes = [n for n in self._model.graph.node if id(n) in chosen]
+        self.nodes = [n for n in graph.node if id(n) in chosen]
+        self._opsets, self._ir_version = list(model.opset_import), model.ir_version
+        self._evaluator = self._build(self.nodes, sorted(feeds), self.outputs, list(self._constants.values()))
+        self.framewise = self._is_framewise()
+
+    def run(self, feeds: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+        """The outputs for ``feeds``, each with its frames along the first axis."""
+        count = max((len(a) for a in feeds.values()), default=1)
+        if self.framewise or count == 1:
+            values = self.values(feeds)
+            whole = {name: np.asarray(values[name]) for name in self.outputs}
+            if count == 1 or all(array.shape[:1] == (count,) for array in whole.values()):
+                return whole
+            self.framewise = False  # a constant of higher rank put an axis before the frames
+        parts = [self.values({name: array[i : i + 1] for name, array in feeds.items()}) for i in range(count)]
+        return {name: np.concatenate([np.asarray(p[name]) for p in parts]) for name in self.outputs}
+
+    def values(self, feeds: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+        """Every value of the region, constants included, evaluated at once: one frame only unless ``framewise``.
+
+        Raises :class:`ModelRefused` if the evaluator cannot compute it.
+        """
+        try:
+            return _evaluate(self._evaluator, {name: feeds[name] for name in self.feeds})
+        except Exception as error:  # the evaluator raises whatever numpy and its operators raise
+            reason = " ".join(str(error).split())
+            where = " and ".join(f"value '{name}'" for name in self.outputs)
+            raise ModelRefused(
+                Finding(
+                    "reference-evaluator", where,
+                    f"must be what ONNX's reference evaluator can compute, but it failed: {reason}",
+                    "check the model with 'hwflow check'",
+                )
+            ) from error
+
+    def again(self, node: onnx.NodeProto, inputs: Sequence[AnyArray | None]) -> AnyArray:
+        """The first output of one node of the region on other ``inputs`` (None: absent), of any float type."""
+        alone = onnx.NodeProto()
+        alone.CopyFrom(node)
+        del alone.input[:]
+        alone.input.extend("" if array is None else f"input_{i}" for i, array in enumerate(inputs))
+        feeds = {f"input_{i}": array for i, array in enumerate(inputs) if array is not None}
+        evaluator = self._build([alone], list(feeds), [node.output[0]], [])
+        return np.asarray(_evaluate(evaluator, feeds)[node.output[0]])
+
+    def _build(
+        self, nodes: Sequence[onnx.NodeProto], inputs: Sequence[str], outputs: Sequence[str],
+        constants: Sequence[onnx.TensorProto | onnx.SparseTensorProto],
+    ) -> onnx.reference.ReferenceEvaluator:
         graph = onnx.helper.make_graph(
             nodes, "region",
-            [onnx.helper.make_value_info(n, onnx.TypeProto()) for n in feeds],
+            [onnx.helper.make_value_info(n, onnx.TypeProto()) for n in inputs],
             [onnx.helper.make_value_info(n, onnx.TypeProto()) for n in outputs],
-            list(initializers.values()),
+            [c for c in constants if isinstance(c, onnx.TensorProto)],
+            sparse_initializer=[c for c in constants if isinstance(c, onnx.SparseTensorProto)],
         )
-        region = onnx.helper.make_model(graph, opset_imports=self._model.opset_import, ir_version=self._model.ir_version)
-        results = onnx.reference.ReferenceEvaluator(region).run(list(outputs), dict(feeds))
-        return {name: np.asarray(array) for name, array in zip(outputs, results, strict=True)}
+        model = onnx.helper.make_model(graph, opset_imports=self._opsets, ir_version=self._ir_version)
+        return onnx.reference.ReferenceEvaluator(model, new_ops=substitutes(self.version, self.defects.add))
+
+    def _is_framewise(self) -> bool:
+        depends = set(self.feeds)
+        for node in self.nodes:
+            if not depends.intersection(node.input):
+                continue
+            depends.update(node.output)
+            if not self._node_is_framewise(node, depends):
+                return False
+        return True
+
+    def _node_is_framewise(self, node: onnx.NodeProto, depends: set[str]) -> bool:
+        if node.domain not in ("", "ai.onnx"):
+            return False
+        attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+        match node.op_type:
+            case "QuantizeLinear" | "DequantizeLinear":
+                return attributes.get("axis", 1) != 0 and not depends.intersection(node.input[1:])
+            case "Gemm":
+                return not attributes.get("transA", 0) and not depends.intersection(node.input[1:])
+            case "MatMul":
+                return node.input[1] not in depends
+            case "Flatten":
+                return bool(attributes.get("axis", 1) == 1)
+            case "Transpose":
+                return bool(attributes.get("perm", [1])[0] == 0)
+            case "Squeeze" | "Unsqueeze":
+                axes = self._integers(node, "axes", attributes)
+                return bool(axes) and all(axis > 0 for axis in axes)
+            case "Reshape":
+                target = self._integers(node, "shape", attributes)
+                return target[:1] == [-1] or (target[:1] == [0] and not attributes.get("allowzero", 0))
+            case "Conv":
+                return not depends.intersection(node.input[1:])
+        return node.op_type in _ELEMENTWISE or node.op_type in _PER_FRAME
+
+    def _integers(self, node: onnx.NodeProto, attribute: str, attributes: Mapping[str, Any]) -> list[int]:
+        """Input 1 of a node as integers, or ``attribute`` in earlier operator sets; empty if it is no constant."""
+        if len(node.input) < 2 or not node.input[1]:
+            return [int(v) for v in attributes.get(attribute, ())]
+        tensor = self._constants.get(node.input[1])
+        for other in self.nodes:
+            if other.op_type == "Constant" and node.input[1] in other.output:
+                tensor = next((a.t for a in other.attribute if a.name == "value"), None)
+        if not isinstance(tensor, onnx.TensorProto):
+            return []
+        return [int(v) for v in numpy_helper.to_array(tensor).reshape(-1)]
 
 
-def _raised(model: onnx.ModelProto) -> onnx.ModelProto:
-    version = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), None)
-    if version is None or version >= _EVALUATED_OPSET:
-        return model
-    if version < 13:
-        return onnx.version_converter.convert_version(model, _EVALUATED_OPSET)
-    raised = onnx.ModelProto()
-    raised.CopyFrom(model)
-    for opset in raised.opset_import:
-        if opset.domain in ("", "ai.onnx"):
-            opset.version = _EVALUATED_OPSET
-    raised.ir_version = max(raised.ir_version, 9)
-    return raised
+class RegionEvaluator:
+    """Evaluates any region of ``model`` between values: feeds cut it off from what lies before.
+
+    The model keeps its operator set: what the evaluator lacks or does wrong there is replaced, see
+    :mod:`hwflow.onnxspec.evaluator_defects`.
+    """
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self._model = onnx.inliner.inline_local_functions(model) if model.functions else model
+        self._regions: dict[tuple[tuple[str, ...], frozenset[str]], Region] = {}
+
+    def region(self, outputs: Sequence[str], known: frozenset[str]) -> Region:
+        """The region that computes ``outputs`` from the nearest of the values in ``known``; built once."""
+        key = (tuple(outputs), frozenset(_nearest(self._model.graph, outputs, known)))
+        if key not in self._regions:
+            self._regions[key] = Region(self._model, *key)
+        return self._regions[key]
+
+    def run(self, outputs: Sequence[str], feeds: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+        """``outputs`` computed from ``feeds`` (any values of the graph), each with its frames along the first axis."""
+        return self.region(outputs, frozenset(feeds)).run(feeds)
+
+
+def _nearest(graph: onnx.GraphProto, outputs: Sequence[str], known: frozenset[str]) -> set[str]:
+    """Those of ``known`` that a walk from ``outputs`` against the data meets first. An output itself is computed even
+    if it is known (that is what it is compared with), unless nothing computes it."""
+    producers = {name: node for node in graph.node for name in node.output if name}
+    met = {name for name in outputs if name in known and name not in producers}
+    needed = [n for name in outputs if name in producers for n in producers[name].input if n]
+    seen: set[str] = set()
+    while needed:
+        name = needed.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if name in known:
+            met.add(name)
+        elif name in producers:
+            needed.extend(n for n in producers[name].input if n)
+    return met
+
+
+def _evaluate(evaluator: onnx.reference.ReferenceEvaluator, feeds: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        results: Any = evaluator.run(None, dict(feeds), intermediate=True)
+    return {name: value for name, value in results.items() if value is not None}

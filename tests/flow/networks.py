@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 
 def dense_network(path: Path, widths: tuple[int, ...] = (12, 8, 4), seed: int = 1) -> Path:
-    """A dense network ``widths[0]`` -> ... -> ``widths[-1]`` in QDQ: uint8 activations with zero point 128, int8 weights
-    per channel, int32 biases, Relu between; float input ``x`` and output ``y``, frames ``N``."""
+    """A dense network ``widths[0]`` -> ... -> ``widths[-1]`` in QDQ: uint8 activations with zero point 128, int8
+    weights per channel, int32 biases, Relu between; float input ``x`` and output ``y``, frames ``N``."""
     rng = np.random.default_rng(seed)
     nodes, initializers = [], []
 
@@ -27,7 +28,7 @@ def dense_network(path: Path, widths: tuple[int, ...] = (12, 8, 4), seed: int = 
 
     x_scale = 0.031
     value = quantize("x", "x", x_scale, 128)
-    for layer, (inputs, outputs) in enumerate(zip(widths, widths[1:], strict=False)):
+    for layer, (inputs, outputs) in enumerate(pairwise(widths)):
         weights = rng.integers(-127, 128, (outputs, inputs)).astype(np.int8)
         scales = rng.uniform(0.002, 0.01, outputs).astype(np.float32)
         bias = rng.integers(-500, 500, outputs).astype(np.int32)
@@ -36,7 +37,9 @@ def dense_network(path: Path, widths: tuple[int, ...] = (12, 8, 4), seed: int = 
         bs = constant(f"b{layer}_scale", (scales * np.float32(x_scale)).astype(np.float32))
         nodes.append(helper.make_node("DequantizeLinear", [w, ws], [f"{w}_d"], f"{w}_dequantize", axis=0))
         nodes.append(helper.make_node("DequantizeLinear", [b, bs], [f"{b}_d"], f"{b}_dequantize", axis=0))
-        nodes.append(helper.make_node("Gemm", [value, f"{w}_d", f"{b}_d"], [f"dense{layer}"], f"dense{layer}", transB=1))
+        nodes.append(
+            helper.make_node("Gemm", [value, f"{w}_d", f"{b}_d"], [f"dense{layer}"], f"dense{layer}", transB=1)
+        )
         last = layer == len(widths) - 2
         if not last:
             nodes.append(helper.make_node("Relu", [f"dense{layer}"], [f"relu{layer}"], f"relu{layer}"))
@@ -48,6 +51,53 @@ def dense_network(path: Path, widths: tuple[int, ...] = (12, 8, 4), seed: int = 
         "small dense",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", widths[0]])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", widths[-1]])],
+        initializers,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    onnx.checker.check_model(model, full_check=True)
+    onnx.save(model, path)
+    return path
+
+
+def conv_network(path: Path, side: int = 8, channels: int = 6, outputs: int = 5, seed: int = 2) -> Path:
+    """A convolution 3x3 with pads, Relu, a 2x2 maximum pool and a dense layer in QDQ, of ``side`` x ``side`` images with 2
+    channels: uint8 activations, int8 weights per channel; float input ``x`` and output ``y``."""
+    rng = np.random.default_rng(seed)
+    nodes: list[onnx.NodeProto] = []
+    initializers = []
+
+    def constant(name: str, array: np.ndarray) -> str:
+        initializers.append(numpy_helper.from_array(array, name))
+        return name
+
+    def node(operator: str, inputs: list[str], output: str, **attributes: object) -> str:
+        nodes.append(helper.make_node(operator, inputs, [output], f"{output}_node", **attributes))
+        return output
+
+    def quantize(name: str, source: str, scale: float, zero_point: int, output: str) -> str:
+        parameters = [constant(f"{name}_scale", np.float32(scale)), constant(f"{name}_zero", np.uint8(zero_point))]
+        quantized = node("QuantizeLinear", [source, *parameters], f"{name}_q")
+        return node("DequantizeLinear", [quantized, *parameters], output)
+
+    def weights(name: str, shape: tuple[int, ...]) -> str:
+        values = constant(name, rng.integers(-127, 128, shape).astype(np.int8))
+        scale = constant(f"{name}_scale", rng.uniform(0.002, 0.01, shape[0]).astype(np.float32))
+        return node("DequantizeLinear", [values, scale], f"{name}_d", axis=0)
+
+    value = quantize("x", "x", 0.031, 128, "x_d")
+    value = node("Conv", [value, weights("w0", (channels, 2, 3, 3))], "conv", kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    value = node("Relu", [value], "relu")
+    value = quantize("hidden", value, 0.02, 0, "hidden_d")
+    value = node("MaxPool", [value], "pool", kernel_shape=[2, 2], strides=[2, 2])
+    value = quantize("pooled", value, 0.02, 0, "pooled_d")
+    value = node("Flatten", [value], "flat")
+    value = node("Gemm", [value, weights("w1", (outputs, channels * (side // 2) ** 2))], "dense", transB=1)
+    quantize("result", value, 0.06, 117, "y")
+    graph = helper.make_graph(
+        nodes,
+        "small conv",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 2, side, side])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", outputs])],
         initializers,
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)

@@ -2,6 +2,8 @@
 
 import random
 from bisect import bisect_right
+from fractions import Fraction
+from math import floor
 
 import pytest
 from amaranth.hdl import Shape, signed, unsigned
@@ -53,8 +55,14 @@ class Bench:
             assert (trace.in_cycles, trace.out_cycles) == cycles(process)
 
 
+def quotient(value, shift, rounding):
+    """``value / 2**shift`` rounded, by the standard library's rationals (Python rounds a tie to even)."""
+    exact = Fraction(value, 1 << shift)
+    return {"floor": floor(exact), "half_even": round(exact), "half_odd": round(exact + 1) - 1}[rounding]
+
+
 def multiply_add_shift(
-    x_shape, y_shape, m_shape, b_shape, shift, low, high, lanes, channels, depth, words=None, seed=0
+    x_shape, y_shape, m_shape, b_shape, shift, low, high, lanes, channels, depth, words=None, rounding="floor", seed=0
 ):
     """A core with random parameters, and its function."""
     rng = random.Random(seed)
@@ -69,12 +77,12 @@ def multiply_add_shift(
     ]  # fmt: skip
     dut = MultiplyAddShift(
         x_shape, y_shape, lanes=lanes, channels=channels, multiplier_shape=m_shape, addend_shape=b_shape, shift=shift,
-        low=low, high=high, parameters=Table.of_words(table, lanes * width), depth=depth,
+        low=low, high=high, parameters=Table.of_words(table, lanes * width), depth=depth, rounding=rounding,
     )  # fmt: skip
 
     def function(x, lane, block):
         m, b = fields[block % words][lane]
-        return max(low, min(high, (m * x + b) >> shift))
+        return max(low, min(high, quotient(m * x + b, shift, rounding)))
 
     return dut, function
 
@@ -95,6 +103,14 @@ MAS = {  # name: (latency, arguments)
     "one credit": (6, (signed(6), signed(4), signed(6), signed(8), 7, -8, 7, 2, 3, 1)),
     "one word for all": (6, (signed(6), signed(4), signed(6), signed(8), 7, -7, 7, 2, 5, 7, 1)),
     "three parts": (8, (signed(38), signed(8), signed(20), signed(50), 48, -128, 127, 1, 2, 9)),
+    "ties to even": (7, (signed(12), signed(8), unsigned(1), signed(9), 5, -60, 61, 2, 5, 8, None, "half_even")),
+    "ties to odd": (7, (signed(12), signed(8), unsigned(1), signed(9), 5, -60, 61, 2, 5, 8, None, "half_odd")),
+    "ties in every second": (7, (signed(5), signed(7), unsigned(2), signed(4), 1, -64, 63, 1, 2, 8, None, "half_even")),
+    "ties, unsigned": (7, (unsigned(6), unsigned(5), unsigned(2), unsigned(4), 2, 3, 30, 3, 3, 2, None, "half_odd")),
+    "ties, two parts": (8, (signed(25), unsigned(8), unsigned(17), signed(40), 33, 0, 255, 1, 2, 9, None, "half_even")),
+    "ties, shifted out": (7, (signed(4), signed(3), signed(4), signed(4), 30, -3, 3, 1, 2, 8, None, "half_odd")),
+    "ties at the top bit": (7, (signed(4), signed(3), unsigned(1), signed(4), 4, -4, 3, 1, 2, 8, None, "half_odd")),
+    "ties, top bit unsigned": (7, (unsigned(4), signed(3), unsigned(1), unsigned(1), 4, -4, 3, 1, 1, 8, 1, "half_odd")),
 }
 
 
@@ -102,7 +118,7 @@ MAS = {  # name: (latency, arguments)
 @pytest.mark.parametrize(("gap", "stall"), STALLS)
 def test_multiply_add_shift(name, gap, stall):
     latency, arguments = MAS[name]
-    assert MultiplyAddShift.latency_of(arguments[0], arguments[2]) == latency
+    assert MultiplyAddShift.latency_of(arguments[0], arguments[2], *arguments[11:]) == latency
     Bench(*multiply_add_shift(*arguments)).run(latency, gap, stall)
 
 
@@ -114,11 +130,26 @@ def test_multiply_add_shift_of_any_widths(draws, seed):
     )
     low, high = sorted(draws.draw(st.integers(*limits(y_shape))) for _ in range(2))
     lanes, channels = draws.draw(st.integers(1, 3)), draws.draw(st.integers(1, 5))
-    shift = draws.draw(st.integers(0, x_shape.width + m_shape.width + 2))
+    rounding = draws.draw(st.sampled_from(["floor", "half_even", "half_odd"]))
+    shift = draws.draw(st.integers(rounding != "floor", x_shape.width + m_shape.width + 2))
     dut, function = multiply_add_shift(
-        x_shape, y_shape, m_shape, b_shape, shift, low, high, lanes, channels, 9, seed=seed
+        x_shape, y_shape, m_shape, b_shape, shift, low, high, lanes, channels, 10, rounding=rounding, seed=seed
     )
     Bench(dut, function, seed=seed, pixels=8).run(dut.latency)
+
+
+@pytest.mark.parametrize("rounding", ["half_even", "half_odd"])
+@pytest.mark.parametrize("shift", [1, 2, 3, 4, 5, 6])
+def test_every_remainder_is_rounded(rounding, shift):
+    """All values of a 5-bit input, multiplier 1, addend -3, at every shift up to one beyond the sum's width."""
+    word = 1 | (-3 & 0b111) << 1
+    dut = MultiplyAddShift(
+        signed(5), signed(6), lanes=1, channels=1, multiplier_shape=unsigned(1), addend_shape=signed(3), shift=shift,
+        low=-32, high=31, parameters=Table.of_words([word], 4), depth=8, rounding=rounding,
+    )  # fmt: skip
+    inputs = range(-16, 16)
+    trace = drive(dut, [pack([x], 5) for x in inputs], len(inputs))
+    assert trace.beats == [pack([quotient(x - 3, shift, rounding)], 6) for x in inputs]
 
 
 def test_multiplier_blocks():
@@ -222,6 +253,9 @@ def test_lookup(name, gap, stall):
 
 MAKERS = {
     "mas": lambda: multiply_add_shift(signed(6), signed(4), signed(6), signed(8), 7, -8, 7, 2, 5, 7),
+    "mas, ties": lambda: multiply_add_shift(
+        signed(6), signed(4), signed(6), signed(8), 7, -8, 7, 2, 5, 7, rounding="half_even"
+    ),
     "thresholds": lambda: thresholds(signed(8), signed(4), -4, 8, 2, 5, 7),
     "lookup": lambda: lookup(unsigned(4), unsigned(3), 0, 16, 2, 5, 6),
 }
@@ -258,6 +292,10 @@ LOOKUP_ARGUMENTS = dict(
     [
         (MultiplyAddShift, MAS_ARGUMENTS | dict(shift=-1),
          "shift must be at least 0, not -1; multiply by a power of two instead"),
+        (MultiplyAddShift, MAS_ARGUMENTS | dict(shift=0, rounding="half_odd"),
+         "shift must be at least 1 with rounding half_odd, not 0; use floor"),
+        (MultiplyAddShift, MAS_ARGUMENTS | dict(rounding="up"),
+         "rounding must be one of floor, half_even, half_odd, not up"),
         (MultiplyAddShift, MAS_ARGUMENTS | dict(low=-9),
          "low and high must be in -8..7, the range of signed(4), and in this order, not -9 and 7"),
         (MultiplyAddShift, MAS_ARGUMENTS | dict(addend_shape=unsigned(0)),

@@ -209,6 +209,8 @@ REQUANTIZE = [
     _requantize("multiply_wide", 2, 3, I20, I8, lambda c: Fraction(1234567 + 34567 * c, (1 << 33) - 1), (2,), relu=True),
     _requantize("multiply_alike", 3, 4, I16, I8, lambda c: Fraction(3, 1000), (1, 3), uniform=True),
     _requantize("multiply_intervals", 2, 3, I18, I8, lambda c: Fraction(97 + 13 * c, 131071), (2,), narrow=True),
+    _requantize("multiply_ties", 3, 5, I18, I8, lambda c: Fraction(1 + 2 * c, 512), (1, 2, 5)),
+    _requantize("multiply_ties_odd", 3, 4, I16, I8, lambda c: Fraction(1, 128), (1, 3), zero_point=3, uniform=True),
     _requantize("thresholds", 4, 5, I12, IntType(2, True), lambda c: Fraction(7 + c, 3000), (1, 2, 5)),
     _requantize("thresholds_alike", 3, 3, I12, IntType(2, False), lambda c: Fraction(7, 3000), (1, 2), uniform=True),
     _requantize("sign", 3, 2, I12, U1, lambda c: Fraction(1, 700 + c), (1, 2)),

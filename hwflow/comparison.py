@@ -1,0 +1,115 @@
+"""``compare``: the golden model against ONNX's reference evaluator, value by value, and end to end.
+
+How the values are compared, and when a mismatch is explained, is told in :mod:`hwflow.value_comparison`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hwflow.compiler import Model, Progress, load
+from hwflow.errors import Finding, Mismatch
+from hwflow.host import Inputs, choose_inputs
+from hwflow.value_comparison import Comparer, Drift, Row
+
+BATCH_ELEMENTS = 1 << 21
+"""About how many elements of all values are held at once: frames are compared in batches of that size."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The verdict: ``ok`` iff nothing is unexplained."""
+
+    rows: tuple[Row, ...]
+    drift: Drift
+    inputs: Inputs
+
+    @property
+    def mismatches(self) -> int:
+        return sum(row.mismatches for row in self.rows)
+
+    @property
+    def unexplained(self) -> int:
+        return sum(row.unexplained for row in self.rows)
+
+    @property
+    def ok(self) -> bool:
+        return self.unexplained == 0
+
+    def table(self) -> dict[str, Any]:
+        """What ``compare --format json`` prints."""
+        keys = ("name", "elements", "mismatches", "unexplained", "max_lsb")
+        values = [{key: getattr(row, key) for key in keys} for row in self.rows]
+        return {"values": values, "mismatches": self.mismatches, "unexplained": self.unexplained}
+
+    def lines(self) -> Iterator[str]:
+        """The same for people, and the drift."""
+        width = max([len("value"), *(len(row.name) for row in self.rows)])
+        yield f"{'value':{width}}  {'elements':>12}  {'mismatches':>10}  {'unexplained':>11}  {'max lsb':>7}"
+        for row in self.rows:
+            counts = f"{row.elements:>12,}  {row.mismatches:>10,}  {row.unexplained:>11,}  {row.max_lsb:>7}"
+            yield f"{row.name:{width}}  {counts}"
+        for name in sorted({name for row in self.rows for name in row.defects}):
+            where = ", ".join(row.name for row in self.rows if name in row.defects)
+            yield f"known defect of the reference evaluator, gone around: {name} ({where})"
+        drift = self.drift
+        yield (
+            f"end to end: the outputs of {drift.differing} of {drift.frames} frames differ from the reference "
+            f"evaluator's, by {drift.max_lsb} lsb at most"
+        )
+        if drift.right is not None and drift.reference_right is not None:
+            share, reference = (100 * n / drift.frames for n in (drift.right, drift.reference_right))
+            yield f"accuracy against the labels: {share:.2f} % (reference evaluator: {reference:.2f} %)"
+
+
+def compare(
+    model: Model | str | os.PathLike[str],
+    *,
+    inputs: str | os.PathLike[str] | None = None,
+    frames: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    dimensions: Mapping[str, int] | None = None,
+) -> Comparison:
+    """Compare ``model`` (a path, or loaded) on ``inputs``, else on ``inputs.npz`` beside it, else on random frames.
+
+    Raises :class:`ModelRefused` (also where the evaluator cannot compute a value), :class:`UsageError`; a mismatch
+    raises nothing (see :func:`require`).
+    """
+    say = progress or (lambda line: None)
+    if not isinstance(model, Model):
+        say("reading the model")
+        model = load(model, dimensions)
+    graph = model.quantized
+    chosen = choose_inputs(model, Path(model.path), inputs, frames, np.random.default_rng(seed))
+    comparer = Comparer(model)
+    per_frame = sum(int(np.prod(value.typed.shape, dtype=np.int64)) for value in graph.values())
+    batch = max(1, BATCH_ELEMENTS // max(1, per_frame))
+    for start in range(0, chosen.frames, batch):
+        stop = min(start + batch, chosen.frames)
+        say(f"comparing frames {start + 1} to {stop} of {chosen.frames}")
+        arrays = {name: array[start:stop] for name, array in chosen.arrays.items()}
+        comparer.add(start, arrays, None if chosen.labels is None else chosen.labels[start:stop])
+    return Comparison(tuple(comparer.rows.values()), comparer.drift, chosen)
+
+
+def require(comparison: Comparison) -> None:
+    """Raise :class:`Mismatch` with a finding for each value that has unexplained mismatches."""
+    findings = [
+        Finding(
+            "golden-equals-reference", f"value '{row.name}'",
+            f"the golden model must equal the reference evaluator but for its float rounding, not differ in "
+            f"{row.unexplained} of {row.elements} elements; the first: {row.first}",
+            "report this model as a defect of hwflow",
+        )
+        for row in comparison.rows
+        if row.unexplained
+    ]
+    if findings:
+        raise Mismatch(findings)
