@@ -19,10 +19,10 @@ from hwflow.types import IntType, Interval
 class Family:
     """What yosys knows of a family's primitives (share/*/brams*.txt, lutrams*.txt).
 
-    ``bram_shapes``: (words, width) configurations; ``lutram``: LUTs of a memory primitive of 16 words x 4 bits that is read
-    in the same cycle, None where there is none; ``dsp_width``: widest signed operand of one multiplier.
-    ``bram_cost``, ``lutram_cost``: what memory_libmap charges for a primitive, in bits of a memory made of flip-flops (a
-    sixteenth of that for a read-only one); the cheapest way wins.
+    ``bram_shapes``: (words, width) configurations; ``lutram``: LUTs of a memory primitive of 16 words x 4 bits that
+    is read in the same cycle, None where there is none; ``dsp_width``: widest signed operand of one multiplier.
+    ``bram_cost``, ``lutram_cost``: what memory_libmap charges for a primitive, in bits of a memory made of flip-flops
+    (a sixteenth of that for a read-only one); the cheapest way wins.
     """
 
     bram_shapes: tuple[tuple[int, int], ...]
@@ -79,8 +79,9 @@ def memory(family: str, words: int, width: int) -> Resources:
 def in_block_ram(family: str, words: int, width: int) -> int:
     """Block RAMs yosys takes for a memory that is written and read, 0 if it makes it of something else."""
     device, blocks = FAMILIES[family], block_rams(family, words, width)
-    other = words * width if device.lutram is None else device.lutram_cost * ceil(width / 4) * ceil(words / 16)
-    return blocks if device.bram_cost * blocks <= other else 0
+    if device.lutram is None:
+        return blocks if device.bram_cost * blocks < words * width else 0
+    return blocks if device.bram_cost * blocks <= device.lutram_cost * ceil(width / 4) * ceil(words / 16) else 0
 
 
 def asynchronous_memory(family: str, words: int, width: int) -> Resources:
@@ -88,6 +89,8 @@ def asynchronous_memory(family: str, words: int, width: int) -> Resources:
     per_block = FAMILIES[family].lutram
     if words == 1:
         return Resources(ff=width)
+    if per_block is None and in_block_ram(family, words, width):  # yosys finds the registers of the read address
+        return Resources(bram=in_block_ram(family, words, width))
     if per_block is None:  # flip-flops and a multiplexer
         return Resources(lut=width * words, ff=width * words)
     blocks = ceil(words / 16)
@@ -266,7 +269,8 @@ def multiply_add_shift(
 def thresholds(family: str, x: IntType, levels: int, out: IntType, lanes: int, words: int, depth: int) -> Resources:
     """A comparator a level, counts of four comparisons and their sum."""
     groups = ceil(levels / 4)
-    each = Resources(lut=levels * 2 * ceil((x.bits + 2) / 2) + ceil(3 * levels / 4), ff=levels + 3 * groups + 2 * x.bits)
+    compare = 2 * ceil((x.bits + 2) / 2)
+    each = Resources(lut=levels * compare + ceil(3 * levels / 4), ff=levels + 3 * groups + 2 * x.bits)
     each += adders(out.bits, groups - 1)
     counter = bits(words) + 8
     table = rom(family, words, lanes * levels * (x.bits + 1))
