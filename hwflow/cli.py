@@ -17,7 +17,6 @@ from rich.table import Table
 
 from hwflow.errors import Finding, HwflowError, ToolError, UsageError
 
-out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 WIDE = 1000  # columns of what is no terminal: a row of a table stays a line
 
@@ -40,7 +39,8 @@ def _progress() -> Iterator[Callable[[str], None]]:
 
 
 def _print_table(grid: Table) -> None:
-    out.print(grid, width=None if out.is_terminal else WIDE, crop=False)
+    terminal = Console().is_terminal
+    Console(highlight=False, markup=False, width=None if terminal else WIDE).print(grid)
 
 
 def _count(number: int, noun: str) -> str:
@@ -60,7 +60,12 @@ def _dimensions(options: Sequence[str]) -> dict[str, int]:
         name, _, value = option.partition("=")
         if not name or not value.isdecimal() or int(value) < 1:
             raise UsageError(
-                Finding("dimension-option", "option --dim", f"must be NAME=VALUE with VALUE at least 1, not '{option}'", "for example --dim N=1")
+                Finding(
+                    "dimension-option",
+                    "option --dim",
+                    f"must be NAME=VALUE with VALUE at least 1, not '{option}'",
+                    "for example --dim N=1",
+                )
             )
         result[name] = int(value)
     return result
@@ -73,7 +78,8 @@ def _check(arguments: argparse.Namespace) -> int:
     errors = sum(f.severity == "error" for f in findings)
     if arguments.format == "json":
         rows = [
-            {"clause": f.rule, "severity": f.severity, "where": f.where, "message": f.message, "remedy": f.remedy} for f in findings
+            {"clause": f.rule, "severity": f.severity, "where": f.where, "message": f.message, "remedy": f.remedy}
+            for f in findings
         ]
         _print_json({"findings": rows, "errors": errors, "warnings": len(findings) - errors})
     else:
@@ -91,7 +97,9 @@ def _synth(arguments: argparse.Namespace) -> int:
     target = Path(f"build/{Path(arguments.model).stem}" if arguments.output is None else arguments.output)
     check_writable(target.absolute())
     with _progress() as progress:
-        design = compile(arguments.model, board, fps=arguments.fps, dimensions=_dimensions(arguments.dim), progress=progress)
+        design = compile(
+            arguments.model, board, fps=arguments.fps, dimensions=_dimensions(arguments.dim), progress=progress
+        )
         table = design.write(target, arguments.until, progress)
     _print_report(table, target)
     return 0
@@ -106,11 +114,14 @@ def _print_report(table: dict[str, Any], target: Path) -> None:
     print(f"  {table['multipliers']} multipliers, {100 * (table['multiplier_utilization'] or 0):.1f} % busy")
     grid = Table("resource", "predicted", "synthesized", "available")
     for name, row in table["resources"].items():
-        grid.add_row(name, *("" if row[k] is None else f"{row[k]:,}" for k in ("predicted", "synthesized", "available")))
+        grid.add_row(
+            name, *("" if row[k] is None else f"{row[k]:,}" for k in ("predicted", "synthesized", "available"))
+        )
     _print_table(grid)
     if clock["fmax_mhz"] is not None and clock["fmax_mhz"] < clock["target_mhz"]:
         print(
-            f"warning: the clock must reach {clock['target_mhz']:g} MHz, not {clock['fmax_mhz']:.1f} MHz: the bitstream may fail",
+            f"warning: the clock must reach {clock['target_mhz']:g} MHz, not {clock['fmax_mhz']:.1f} MHz: "
+            "the bitstream may fail",
             file=sys.stderr,
         )
 
@@ -139,11 +150,16 @@ def _print_simulation(simulation: Any, seed: int, stall: float) -> None:
     grid.add_row("elements that differ", "0", str(result.mismatches))
     if stall == 0:
         if result.frames > 1:
-            grid.add_row("initiation interval (cycles)", str(simulation.predicted_interval), str(result.initiation_interval))
+            grid.add_row(
+                "initiation interval (cycles)", str(simulation.predicted_interval), str(result.initiation_interval)
+            )
         grid.add_row("latency (cycles)", str(simulation.predicted_latency), str(result.latency))
     grid.add_row("verdict", "equal", "equal" if simulation.ok else "DIFFERENT")
     _print_table(grid)
-    print(f"simulator {result.simulator}, inputs {simulation.inputs.origin}, stall {stall:g}, seed {seed}, {result.cycles} cycles")
+    print(
+        f"simulator {result.simulator}, inputs {simulation.inputs.origin}, stall {stall:g}, seed {seed}, "
+        f"{result.cycles} cycles"
+    )
     if simulation.accuracy is not None:
         print(f"accuracy against the labels: {100 * simulation.accuracy:.2f} %")
 
@@ -161,7 +177,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         _print_json(comparison.table())
     else:
         for line in comparison.lines():
-            out.print(line)
+            print(line)
         print(f"inputs {comparison.inputs.origin}, seed {seed}")
     require(comparison)
     return 0
@@ -214,14 +230,22 @@ def _parser() -> argparse.ArgumentParser:
 
     def common(command: argparse.ArgumentParser) -> None:
         command.add_argument("--input", metavar="X.npz", help="arrays by model input name, frames first")
-        command.add_argument("--frames", type=int, metavar="N", help="how many frames (default: all of the file; 16 random ones)")
-        command.add_argument("--seed", type=_seed, metavar="N", help="of random inputs and stalls (default: random, printed)")
+        command.add_argument(
+            "--frames", type=int, metavar="N", help="how many frames (default: all of the file; 16 random ones)"
+        )
+        command.add_argument(
+            "--seed", type=_seed, metavar="N", help="of random inputs and stalls (default: random, printed)"
+        )
         command.add_argument("--format", choices=("text", "json"), default="text")
 
     def dimension(command: argparse.ArgumentParser) -> None:
-        command.add_argument("--dim", action="append", default=[], metavar="NAME=VALUE", help="bind a dimension variable")
+        command.add_argument(
+            "--dim", action="append", default=[], metavar="NAME=VALUE", help="bind a dimension variable"
+        )
 
-    command = add("check", _check, "check a model against the ONNX specification and hwflow's rules; all findings at once")
+    command = add(
+        "check", _check, "check a model against the ONNX specification and hwflow's rules; all findings at once"
+    )
     command.add_argument("model")
     command.add_argument("--format", choices=("text", "json"), default="text")
     dimension(command)
@@ -230,15 +254,21 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("model")
     command.add_argument("--board", required=True, help="see 'hwflow boards'")
     command.add_argument("-o", "--output", metavar="OUT", help="output folder (default: build/<model>)")
-    command.add_argument("--fps", type=float, metavar="N", help="frames a second at the board's clock (default: the most that fits)")
+    command.add_argument(
+        "--fps", type=float, metavar="N", help="frames a second at the board's clock (default: the most that fits)"
+    )
     command.add_argument("--until", choices=("verilog", "netlist", "bitstream"), default="bitstream")
     dimension(command)
 
-    command = add("sim", _sim, "simulate the hardware and compare it with the golden model, bit for bit and cycle for cycle")
+    command = add(
+        "sim", _sim, "simulate the hardware and compare it with the golden model, bit for bit and cycle for cycle"
+    )
     command.add_argument("target", metavar="OUT|MODEL")
     common(command)
     command.add_argument("--simulator", choices=("verilator", "icarus"), default="verilator")
-    command.add_argument("--stall", type=float, default=0.0, metavar="P", help="stall both sides with probability P a cycle")
+    command.add_argument(
+        "--stall", type=float, default=0.0, metavar="P", help="stall both sides with probability P a cycle"
+    )
     command.add_argument("--wave", metavar="F", help="write a waveform (.vcd or .fst)")
 
     command = add("compare", _compare, "compare the golden model with the ONNX reference evaluator, value by value")
@@ -272,7 +302,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:  # no space left, no memory for a process, ...
         where = f"file '{error.filename}'" if error.filename else "operating system"
-        print(Finding("system-call", where, f"must work, but: {error.strerror or error}", "see that it can"), file=sys.stderr)
+        print(
+            Finding("system-call", where, f"must work, but: {error.strerror or error}", "see that it can"),
+            file=sys.stderr,
+        )
         return ToolError.exit_code
 
 

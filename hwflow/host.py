@@ -44,7 +44,11 @@ def choose_inputs(
     Of a file all frames unless ``frames`` says how many. Raises :class:`UsageError` for a file that does not fit.
     """
     if frames is not None and frames < 1:
-        raise UsageError(Finding("positive-frames", "option --frames", f"must be at least 1, not {frames}", "give a number of frames"))
+        raise UsageError(
+            Finding(
+                "positive-frames", "option --frames", f"must be at least 1, not {frames}", "give a number of frames"
+            )
+        )
     path = Path(given) if given is not None else beside.parent / "inputs.npz"
     if given is not None or path.is_file():
         return _from_file(model, path, frames)
@@ -78,13 +82,29 @@ def _from_file(model: Model, path: Path, frames: int | None) -> Inputs:
         array = there.get(name)
         if array is None:
             listing = ", ".join(f"'{n}'" for n in there) or "nothing"
-            findings.append(Finding("inputs-file", where, f"must hold an array '{name}', not only {listing}", "name arrays by model input"))
+            findings.append(
+                Finding(
+                    "inputs-file",
+                    where,
+                    f"must hold an array '{name}', not only {listing}",
+                    "name arrays by model input",
+                )
+            )
             continue
         if array.ndim != len(wanted) + 1 or array.shape[1:] != wanted:
             text = ", ".join(map(str, wanted))
-            findings.append(Finding("inputs-file", where, f"'{name}' must have shape [frames, {text}], not {list(array.shape)}", "reshape it"))
+            findings.append(
+                Finding(
+                    "inputs-file",
+                    where,
+                    f"'{name}' must have shape [frames, {text}], not {list(array.shape)}",
+                    "reshape it",
+                )
+            )
         elif len(array) == 0 or (frames is not None and len(array) < frames):
-            findings.append(Finding("inputs-file", where, f"'{name}' must hold {frames or 1} frames, not {len(array)}", "ask for fewer"))
+            least = f"{frames} frames" if frames is not None and frames > 1 else "1 frame"
+            message = f"'{name}' must hold at least {least}, not {len(array)}"
+            findings.append(Finding("inputs-file", where, message, "ask for fewer"))
         else:
             try:
                 arrays[name] = _converted(array[:frames], info.dtype)
@@ -103,9 +123,9 @@ def _arrays(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
     """Every array of an .npz file. Raises :class:`UsageError`."""
     reason = "it is no .npz file"
     try:
-        file = np.load(path, allow_pickle=False)
-        if isinstance(file, np.lib.npyio.NpzFile):
-            with file:
+        with path.open("rb") as stream:
+            file = np.load(stream, allow_pickle=False)
+            if isinstance(file, np.lib.npyio.NpzFile):
                 return {name: file[name] for name in file.files}
         reason = "it is one array (.npy)"
     except OSError as error:
@@ -113,7 +133,9 @@ def _arrays(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
     except Exception as error:  # zipfile, zlib and numpy raise many kinds for damaged files
         if zipfile.is_zipfile(path):
             reason = str(error) or type(error).__name__
-    raise UsageError(Finding("inputs-file", where, f"must be a readable .npz file, but: {reason}", "write it with numpy.savez"))
+    raise UsageError(
+        Finding("inputs-file", where, f"must be a readable .npz file, but: {reason}", "write it with numpy.savez")
+    )
 
 
 def _converted(array: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:

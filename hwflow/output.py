@@ -41,14 +41,29 @@ def write_design(design: Design, out: Path, until: str, progress: Callable[[str]
     place and route work inside it: when one fails, the Verilog, the board project and the logs stay.
     """
     if until not in UNTIL:
-        raise UsageError(Finding("known-step", "option --until", f"must be one of {', '.join(UNTIL)}, not '{until}'", "choose one"))
+        raise UsageError(
+            Finding("known-step", "option --until", f"must be one of {', '.join(UNTIL)}, not '{until}'", "choose one")
+        )
     out = Path(os.path.abspath(out))
+    graph = design.schedule.graph
+    serial = len(graph.inputs) == len(graph.outputs) == 1  # the board's shell carries one stream each way
+    if not serial and until != "verilog":
+        raise UsageError(
+            Finding(
+                "one-stream-each-way",
+                f"model '{design.model.resolved.name}'",
+                f"a board's serial line carries one input and one output, "
+                f"not {len(graph.inputs)} and {len(graph.outputs)}",
+                "use --until verilog and connect the core's streams in a design of your own",
+            )
+        )
     with replaced_folder(out) as folder:
         progress("writing Verilog")
         table = _write_verilog(design, folder)
-        progress("writing the board's top")
-        description = write_board(folder, design.board, design.clock_mhz)
-        toolchain_build.write_top_verilog(folder)
+        if serial:
+            progress("writing the board's top")
+            description = write_board(folder, design.board, design.clock_mhz)
+            toolchain_build.write_top_verilog(folder)
     if until != "verilog":
         result = toolchain_build.build(out, "netlist" if until == "netlist" else "bitstream", progress)
         add_synthesis(
@@ -68,7 +83,12 @@ def _write_verilog(design: Design, folder: Path) -> dict[str, Any]:
     def run_yosys(script: str, cwd: Path) -> None:
         log = cwd / "yosys.log"
         tool.run(
-            yosys, ["-q", "-s", script], cwd, log, step="writing Verilog (yosys)", remedy="report this model as a defect",
+            yosys,
+            ["-q", "-s", script],
+            cwd,
+            log,
+            step="writing Verilog (yosys)",
+            remedy="report this model as a defect",
             outputs=["design.v"],
         )
         log.unlink()
@@ -87,7 +107,9 @@ def _write_verilog(design: Design, folder: Path) -> dict[str, Any]:
         shutil.copyfile(beside, folder / "inputs.npz")
     design.seconds.steps["verilog"] = time.perf_counter() - begin
     chosen = choose_inputs(design.model, folder / "model.onnx", None, TESTBENCH_FRAMES, np.random.default_rng(0))
-    write_testbench(folder, golden_vectors(design.model, folder, port_inputs(design.model, chosen.arrays)), TESTBENCH_FRAMES)
+    write_testbench(
+        folder, golden_vectors(design.model, folder, port_inputs(design.model, chosen.arrays)), TESTBENCH_FRAMES
+    )
     available = {key: getattr(board.part, key) for key in ("lut", "ff", "dsp", "bram")}
     result = report(
         design.model.resolved, design.schedule, board=board.name, device=board.part.device, toolchain=board.toolchain,
@@ -145,7 +167,9 @@ def _check_writable(out: Path) -> None:
         if any(out.iterdir()) and not (out / "manifest.json").is_file():
             raise UsageError(
                 Finding(
-                    "output-folder", f"output '{out}'", "must be a new, an empty or an earlier output folder, not one with other files",
+                    "output-folder",
+                    f"output '{out}'",
+                    "must be a new, an empty or an earlier output folder, not one with other files",
                     "choose another folder with -o",
                 )
             )
@@ -159,7 +183,14 @@ def _check_writable(out: Path) -> None:
 
 
 def _unwritable(out: Path, reason: str) -> UsageError:
-    return UsageError(Finding("output-folder", f"output '{out}'", f"must be a folder that can be written, but {reason}", "choose another folder with -o"))
+    return UsageError(
+        Finding(
+            "output-folder",
+            f"output '{out}'",
+            f"must be a folder that can be written, but {reason}",
+            "choose another folder with -o",
+        )
+    )
 
 
 def _umask() -> int:

@@ -75,12 +75,26 @@ def simulate(
     path = Path(target)
     if simulator not in SIMULATORS:
         raise UsageError(
-            Finding("known-simulator", "option --simulator", f"must be one of {', '.join(SIMULATORS)}, not '{simulator}'", "choose one")
+            Finding(
+                "known-simulator",
+                "option --simulator",
+                f"must be one of {', '.join(SIMULATORS)}, not '{simulator}'",
+                "choose one",
+            )
         )
     if not 0 <= stall < 1:
-        raise UsageError(Finding("probability", "option --stall", f"must be at least 0 and less than 1, not {stall:g}", "choose one such as 0.3"))
+        raise UsageError(
+            Finding(
+                "probability",
+                "option --stall",
+                f"must be at least 0 and less than 1, not {stall:g}",
+                "choose one such as 0.3",
+            )
+        )
     if seed < 0:
-        raise UsageError(Finding("positive-seed", "option --seed", f"must be at least 0, not {seed}", "give another number"))
+        raise UsageError(
+            Finding("positive-seed", "option --seed", f"must be at least 0, not {seed}", "give another number")
+        )
     if wave is not None:
         _check_wave(Path(wave), simulator)
     if path.is_dir():
@@ -105,7 +119,9 @@ def _check_wave(wave: Path, simulator: str) -> None:
     try:
         wave_format(wave, simulator)
     except ValueError as error:
-        raise UsageError(Finding("wave-file", "option --wave", str(error), "choose another name or simulator")) from None
+        raise UsageError(
+            Finding("wave-file", "option --wave", str(error), "choose another name or simulator")
+        ) from None
     if not wave.absolute().parent.is_dir():
         raise UsageError(Finding("wave-file", "option --wave", f"folder '{wave.parent}' must exist", "make it first"))
     there = wave.exists()
@@ -113,7 +129,12 @@ def _check_wave(wave: Path, simulator: str) -> None:
         wave.open("ab").close()
     except OSError as error:
         raise UsageError(
-            Finding("wave-file", "option --wave", f"must be a file that can be written, but: {error.strerror}", "choose another name")
+            Finding(
+                "wave-file",
+                "option --wave",
+                f"must be a file that can be written, but: {error.strerror}",
+                "choose another name",
+            )
         ) from None
     if not there:
         wave.unlink()
@@ -126,7 +147,12 @@ def _compiled_model(out: Path) -> Model:
     except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
         reason = "it has no manifest.json" if isinstance(error, OSError) else "its manifest.json is damaged"
         raise UsageError(
-            Finding("output-folder", f"folder '{out}'", f"must be an output folder of 'hwflow synth', but {reason}", "run 'hwflow synth' first")
+            Finding(
+                "output-folder",
+                f"folder '{out}'",
+                f"must be an output folder of 'hwflow synth', but {reason}",
+                "run 'hwflow synth' first",
+            )
         ) from None
     return load(out / "model.onnx", dimensions)
 
@@ -147,7 +173,11 @@ def _run(
     except (ManifestError, VectorError) as error:
         raise UsageError(Finding("output-folder", f"folder '{out}'", str(error), "run 'hwflow synth' again")) from None
     except SimulatorFailed as error:
-        raise ToolError(Finding("simulator-run", error.step, f"must succeed, not fail (log: {error.log})\n{error.tail}", "read the log")) from None
+        raise ToolError(
+            Finding(
+                "simulator-run", error.step, f"must succeed, not fail (log: {error.log})\n{error.tail}", "read the log"
+            )
+        ) from None
     findings = list(_findings(result, interval, latency, stall))
     return Simulation(result, chosen, interval, latency, tuple(findings), _accuracy(vectors, out, chosen))
 
@@ -156,11 +186,19 @@ def _simulator(simulator: str, out: Path, vectors: Vectors, stall: float, seed: 
     if simulator == "verilator":
         verilator = VERILATOR.find()
         return run_verilator(
-            out, vectors, command=verilator.command, environment=verilator.environment, stall=stall, seed=seed, wave=wave
+            out,
+            vectors,
+            command=verilator.command,
+            environment=verilator.environment,
+            stall=stall,
+            seed=seed,
+            wave=wave,
         )
     icarus = ICARUS.find()
     VVP.find()
-    return run_icarus(out, vectors, command=icarus.command, environment=icarus.environment, stall=stall, seed=seed, wave=wave)
+    return run_icarus(
+        out, vectors, command=icarus.command, environment=icarus.environment, stall=stall, seed=seed, wave=wave
+    )
 
 
 def _predicted(out: Path, frames: int) -> tuple[int | None, int]:
@@ -186,12 +224,24 @@ def _findings(result: RunResult, interval: int | None, latency: int, stall: floa
         text = f"{result.violations} breaches of the stream protocol; the first: {result.first_violation}"
         found.append(Finding("stream-protocol", "simulation", text, "report this model as a defect of hwflow"))
     if result.error:
-        found.append(Finding("error-output", "simulation", f"'error' must stay 0, not rise at cycle {result.error_cycle}", "report it"))
+        found.append(
+            Finding(
+                "error-output",
+                "simulation",
+                f"'error' must stay 0, not rise at cycle {result.error_cycle}",
+                "report it",
+            )
+        )
     if result.mismatches:
         elements = f"{result.mismatches} elements in {result.mismatching_frames} of {result.frames} frames differ"
         text = f"{elements}; the first: {result.first_mismatch}" if result.first_mismatch else elements
         found.append(
-            Finding("bit-exact", "simulation", text, "if the output folder was changed, run 'hwflow synth' again; else report it")
+            Finding(
+                "bit-exact",
+                "simulation",
+                text,
+                "if the output folder was changed, run 'hwflow synth' again; else report it",
+            )
         )
     if stall == 0 and not found:
         for name, measured, predicted in (

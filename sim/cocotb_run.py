@@ -40,9 +40,10 @@ _FOREIGN = (
 class CocotbJob:
     """One program to simulate with one cocotb test module of this package.
 
-    ``sources`` (.v) with top module ``top``; ``module``: name of the test module in this package; ``settings`` reach it
-    as JSON in the file named by ``HWFLOW_BENCH``; the simulator runs in ``run_folder``, what is built and printed stays
-    under ``build_folder``. ``command``: how the simulator is called (for Icarus: the path of iverilog, vvp beside it).
+    ``sources`` (.v) with top module ``top``; ``module``: name of the test module in this package, or a dotted name of
+    one anywhere on Python's path; ``settings`` reach it as JSON in the file named by ``HWFLOW_BENCH``; the simulator runs
+    in ``run_folder``, what is built and printed stays under ``build_folder``. ``command``: how the simulator is called
+    (for Icarus: the path of iverilog, vvp beside it).
     """
 
     simulator: str  # "icarus" or "verilator"
@@ -84,7 +85,7 @@ def run_job(job: CocotbJob, result: Path) -> tuple[float, float]:
         "simulator": job.simulator,
         "sources": [str(s) for s in job.sources],
         "top": job.top,
-        "module": f"{__package__}.{job.module}",
+        "module": job.module if "." in job.module else f"{__package__}.{job.module}",
         "build_folder": str(folder),
         "run_folder": str(job.run_folder.resolve()),
         "build_log": str(build_log),

@@ -70,9 +70,9 @@ def run_uart(
     ``sources``: the design and the models of every primitive in it; pins may be input, output or inout ports.
     ``clock`` runs with a period of ``clock_ps``; a bit lasts ``divisor`` periods of the UART's own clock,
     ``uart_clock_ps`` if that differs from the pin's (a PLL between them). ``reset`` (if there is one) is held at
-    ``reset_active`` for 20 clock periods; the line is left alone for ``startup_cycles`` clock periods more (a board that
-    makes its own reset says how many in board.json). ``ties``: levels of other pins. ``timeout_bits``: silence, in bit
-    times after everything is sent, after which the run ends. The simulator runs in ``run_folder`` (where `weights/`
+    ``reset_active`` for 20 clock periods; the line is left alone for ``startup_cycles`` clock periods more (a board
+    that makes its own reset says how many in board.json). ``ties``: levels of other pins. ``timeout_bits``: silence, in
+    bit times after everything is sent, after which the run ends. The simulator runs in ``run_folder`` (where `weights/`
     is); what is built goes to ``work_folder``.
     """
     work_folder.mkdir(parents=True, exist_ok=True)

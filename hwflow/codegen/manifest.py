@@ -72,7 +72,8 @@ def _rational(value: Fraction) -> str:
 
 
 def _names(graph: Graph, top: Top) -> dict[str, str]:
-    """ONNX node -> the HDL instances that do its work (joined by a comma), hardware nodes without one by their own name."""
+    """ONNX node -> the HDL instances that do its work (joined by a comma); hardware nodes without one by their own
+    name."""
     table: dict[str, list[str]] = {}
     for node in graph.nodes:
         for source in node.sources or (node.name,):

@@ -69,7 +69,12 @@ def report(
 
 
 def add_synthesis(
-    table: dict[str, Any], *, fmax_mhz: float | None, clock_mhz: float | None, resources: Mapping[str, int], seconds: Mapping[str, float]
+    table: dict[str, Any],
+    *,
+    fmax_mhz: float | None,
+    clock_mhz: float | None,
+    resources: Mapping[str, int],
+    seconds: Mapping[str, float],
 ) -> None:
     """Enter what synthesis, place and route found: resources of the design alone, the clock that was asked for."""
     if clock_mhz is not None:

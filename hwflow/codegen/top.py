@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Signal, Value as HdlValue
+from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Signal
+from amaranth.hdl import Value as HdlValue
 from amaranth.lib import wiring
 from amaranth.lib.data import ArrayLayout
 
@@ -22,7 +23,8 @@ TOP = "hwflow_top"
 
 @dataclass(frozen=True)
 class StreamPort:
-    """One AXI4-Stream of the top level: ``prefix`` of its signal names, ``lanes`` elements of ``element_bytes`` a beat."""
+    """One AXI4-Stream of the top level: ``prefix`` of its signal names, ``lanes`` elements of ``element_bytes`` bytes a
+    beat."""
 
     port: Port
     prefix: str
@@ -68,7 +70,9 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
         marks = [f"{stream.prefix}_mark" for stream in self.outputs]
         self.names = identifiers([n.name for n in graph.nodes], [s.name for s in self.ports] + marks)
         self._built = {
-            node: hardware(node.op).build(node, node.attributes["folding"], node.attributes["depths"], self.names[node.name])
+            node: hardware(node.op).build(
+                node, node.attributes["folding"], node.attributes["depths"], self.names[node.name]
+            )
             for node in graph.nodes
         }
 
@@ -109,7 +113,9 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
         bits, step = stream.type.element.bits, 8 * stream.element_bytes
         data = self._signals[f"{stream.prefix}_tdata"]
         m.d.comb += [
-            HdlValue.cast(sink.payload.data).eq(Cat(data[lane * step : lane * step + bits] for lane in range(stream.lanes))),
+            HdlValue.cast(sink.payload.data).eq(
+                Cat(data[lane * step : lane * step + bits] for lane in range(stream.lanes))
+            ),
             sink.payload.last.eq(self._signals[f"{stream.prefix}_tlast"]),
             sink.valid.eq(self._signals[f"{stream.prefix}_tvalid"]),
             self._signals[f"{stream.prefix}_tready"].eq(sink.ready),

@@ -12,10 +12,19 @@ from hdl_lib.rom import VERILOG as ROM_VERILOG
 from hwflow.codegen.names import KEYWORDS
 from hwflow.codegen.top import TOP, Top
 
-# Processes become conditional expressions (pmuxtree: no case statement whose branches overlap, which linters dislike and
-# simulators evaluate late), private names short numbers. Of the attributes `keep` must stay (a core that sets it has a
+# Processes become conditional expressions (pmuxtree: no case statement whose branches overlap, which linters dislike
+# and simulators evaluate late), private names short numbers. Of the attributes `keep` must stay (a core that sets it has a
 # reason, see hdl_lib/mvu.py); the others say where in our sources a line comes from, which is of no use to a user.
-_REMOVED = ("src", "generator", "top", "hdlname", "full_case", "parallel_case", "amaranth.hierarchy", "amaranth.decoding")
+_REMOVED = (
+    "src",
+    "generator",
+    "top",
+    "hdlname",
+    "full_case",
+    "parallel_case",
+    "amaranth.hierarchy",
+    "amaranth.decoding",
+)
 
 SCRIPT = """\
 read_rtlil design.il
@@ -56,7 +65,9 @@ def readable(text: str) -> str:
     Contents of memories that are written go: they only pad the file, nothing reads a word before it was written.
     """
     text = _NAME.sub(lambda match: "\\" + _legal(match.group(1)), text)
-    return "".join(_without_initial_contents(module) for module in re.split(r"(?m)^(?=attribute .*\nmodule |module )", text))
+    return "".join(
+        _without_initial_contents(module) for module in re.split(r"(?m)^(?=attribute .*\nmodule |module )", text)
+    )
 
 
 _NAME = re.compile(r"\\([A-Za-z_$][A-Za-z0-9_.$]*)")

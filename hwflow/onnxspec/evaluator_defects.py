@@ -91,7 +91,7 @@ DEFECTS = (
     ),
     Defect(
         "maxpool-integers", "MaxPool",
-        "with unit strides and dilations, integers are padded with NaN, which they cannot hold", _integers,
+        "with unit strides and dilations, padding integers fails (the pads are NaN)", _integers,
     ),
     Defect(
         "maxpool-same-lower", "MaxPool",

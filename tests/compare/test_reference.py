@@ -1,0 +1,113 @@
+"""Regions of models of any operator set, in a batch and frame by frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+from hwflow.onnxspec.reference import RegionEvaluator
+from tests.onnxspec.build import model, node, refused, value
+
+UINT8 = TensorProto.UINT8
+
+
+def chain(opset: int) -> onnx.ModelProto:
+    """Quantize, dequantize, Clip, Unsqueeze, Squeeze, quantize: spelled as ``opset`` wants it."""
+    clip = node("Clip", ["d"], ["c"], min=-1.0, max=2.0) if opset < 11 else node("Clip", ["d", "low", "high"], ["c"])
+    constants: dict[str, Any] = {"s": np.float32(0.25), "z": np.uint8(9), "t": np.float32(0.5)}
+    if opset >= 11:
+        constants |= {"low": np.float32(-1), "high": np.float32(2)}
+    if opset < 13:
+        moves = [node("Unsqueeze", ["c"], ["u"], axes=[1]), node("Squeeze", ["u"], ["v"], axes=[1])]
+    else:
+        constants["axes"] = np.array([1], np.int64)
+        moves = [node("Unsqueeze", ["c", "axes"], ["u"]), node("Squeeze", ["u", "axes"], ["v"])]
+    nodes = [
+        node("QuantizeLinear", ["x", "s", "z"], ["q"]), node("DequantizeLinear", ["q", "s", "z"], ["d"]), clip, *moves,
+        node("QuantizeLinear", ["v", "t", "z"], ["y"]),
+    ]
+    version = 5 if opset < 11 else 8
+    return model(nodes, [value("x", ["N", 3])], [value("y", ["N", 3], UINT8)], constants, {"": opset}, version)
+
+
+@pytest.mark.parametrize("opset", [10, 11, 12, 13, 16, 18, 19])
+def test_operator_sets(opset: int) -> None:
+    x = np.array([[-3, -0.6, 0.1], [0.3, 0.9, 4]], np.float32)
+    proto = chain(opset)
+    evaluator = RegionEvaluator(proto)
+    found = evaluator.run(["y"], {"x": x})["y"]
+    # quarters: -2.25 (saturated) -0.5 0 | 0.25 1 4; clipped: -1 -0.5 0 | 0.25 1 2; halves: -2 -1 0 | 0.5 2 4; plus 9
+    assert found.tolist() == [[7, 8, 9], [9, 11, 13]]
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(found, session.run(None, {"x": x})[0])
+    assert evaluator.region(["y"], frozenset({"x"})).framewise
+    inner = evaluator.run(["y"], {"q": np.array([[5, 7, 9]], np.uint8)})  # cut off at q: -1, -0.5, 0
+    assert inner["y"].tolist() == [[7, 8, 9]]
+
+
+@pytest.mark.parametrize(
+    "nodes, constants, framewise",
+    [
+        ([node("Reshape", ["x", "to"], ["y"])], {"to": [-1, 6]}, True),
+        ([node("Reshape", ["x", "to"], ["y"])], {"to": [0, 6]}, True),
+        ([node("Reshape", ["x", "to"], ["y"])], {"to": [1, -1]}, False),
+        ([node("Reshape", ["x", "to"], ["y"])], {"to": [1, 6]}, False),
+        ([node("Constant", [], ["to"], value_ints=[1, 6]), node("Reshape", ["x", "to"], ["y"])], {}, False),
+        ([node("Flatten", ["x"], ["y"])], {}, True),
+        ([node("Flatten", ["x"], ["y"], axis=0)], {}, False),
+        ([node("Transpose", ["x"], ["u"], perm=[0, 2, 1]), node("Flatten", ["u"], ["y"])], {}, True),
+        ([node("Squeeze", ["x"], ["u"]), node("Reshape", ["u", "to"], ["y"])], {"to": [1, 6]}, False),
+        ([node("Softmax", ["x"], ["u"]), node("Flatten", ["u"], ["y"])], {}, False),
+    ],
+    ids=str,
+)
+def test_batches_only_where_they_are_safe(
+    nodes: list[onnx.NodeProto], constants: dict[str, Any], framewise: bool
+) -> None:
+    arrays = {name: np.array(v, np.int64) for name, v in constants.items()}
+    proto = model(nodes, [value("x", ["N", 2, 3])], [value("y", ["N", 6])], arrays, {"": 13}, 8)
+    evaluator = RegionEvaluator(proto)
+    x = np.random.default_rng(0).integers(-9, 9, (4, 2, 3)).astype(np.float32)
+    found = evaluator.run(["y"], {"x": x})["y"]
+    assert evaluator.region(["y"], frozenset({"x"})).framewise == framewise
+    singles = [evaluator.run(["y"], {"x": x[i : i + 1]})["y"] for i in range(4)]
+    assert found.shape == (4, 6)
+    np.testing.assert_array_equal(found, np.concatenate(singles))
+
+
+def test_an_axis_before_the_frames_is_noticed() -> None:
+    """x [N, 3] + a constant [1, 1, 3] is [1, N, 3]: not what one frame gives."""
+    nodes = [node("Add", ["x", "c"], ["y"])]
+    constants = {"c": np.ones((1, 1, 3), np.float32)}
+    proto = model(nodes, [value("x", ["N", 3])], [value("y", [1, "N", 3])], constants, {"": 13}, 8)
+    found = RegionEvaluator(proto).run(["y"], {"x": np.zeros((4, 3), np.float32)})["y"]
+    assert found.shape == (4, 1, 3)
+
+
+def test_local_functions_are_expanded() -> None:
+    function = helper.make_function(
+        "local", "Half", ["a"], ["b"],
+        [node("Constant", [], ["k"], value_float=0.5), node("Mul", ["a", "k"], ["b"])], [helper.make_opsetid("", 13)],
+    )
+    proto = model(
+        [node("Half", ["x"], ["h"], domain="local"), node("Relu", ["h"], ["y"])],
+        [value("x", ["N", 2])], [value("y", ["N", 2])], {}, {"": 13, "local": 1}, 8, functions=[function],
+    )
+    assert RegionEvaluator(proto).run(["y"], {"x": np.array([[3, -1]], np.float32)})["y"].tolist() == [[1.5, 0]]
+
+
+def test_what_cannot_be_computed_is_a_finding() -> None:
+    proto = model([node("MatMul", ["x", "w"], ["y"])], [value("x", [1, 4])], None, {"w": np.ones((3, 4), np.float32)})
+    (text,) = refused(lambda: RegionEvaluator(proto).run(["y"], {"x": np.ones((1, 4), np.float32)}))
+    assert text.startswith(
+        "error: value 'y': must be what ONNX's reference evaluator can compute, but it failed: "
+    )
+    assert text.endswith("[reference-evaluator]\n  remedy: check the model with 'hwflow check'")
+    assert refused(lambda: RegionEvaluator(proto).run(["y"], {})) == [
+        "error: value 'x': must be fed, not missing [region-closed]\n  remedy: give it as an input"
+    ]

@@ -1,0 +1,190 @@
+"""Operators of the quantized stage: evaluate against ONNX's reference evaluator, lowering against evaluate."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+from hwflow import golden
+from hwflow.errors import ModelRefused
+from hwflow.ir.graph import Graph, IntArray, Value
+from hwflow.ops.operator import HardwareOperator
+from hwflow.ops.registry import OPERATORS
+from hwflow.types import IntType, Interval, TensorType
+from tests.schedule.graphs import Builder, dataflow
+
+I8, U4 = IntType(8, True), IntType(4, False)
+
+
+def reference(op: str, inputs: list[np.ndarray], opset: int = 19, **attributes: object) -> np.ndarray:
+    """One ONNX node on these arrays."""
+    names = [f"i{k}" for k in range(len(inputs))]
+    node = helper.make_node(op, names, ["y"], **attributes)
+    infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in zip(names, inputs, strict=True)]
+    graph = helper.make_graph([node], "g", infos, [helper.make_tensor_value_info("y", TensorProto.UNDEFINED, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+    (result,) = ReferenceEvaluator(model).run(None, dict(zip(names, inputs, strict=True)))
+    return np.asarray(result)
+
+
+def single(op: str, frame: tuple[int, ...], element: IntType, **attributes: object) -> tuple[Graph, IntArray, IntArray]:
+    """A quantized graph of one node; random frames and its golden results."""
+    build = Builder(np.random.default_rng(0))
+    source = build.input(frame, element)
+    build.output(build.node(op, source, **attributes))
+    graph = build.done()
+    frames = np.random.default_rng(1).integers(element.min, element.max + 1, (3, *frame))
+    (result,) = golden.evaluate(graph, {"x0": frames}).values()
+    return graph, frames, result
+
+
+def check_lowering(graph: Graph, frames: IntArray, result: IntArray) -> None:
+    """The dataflow graph means the same, and only hardware operators are left."""
+    lowered = dataflow(graph)
+    assert all(isinstance(OPERATORS[n.op], HardwareOperator) for n in lowered.nodes)
+    (found,) = golden.evaluate(lowered, {"x0": frames}).values()
+    assert np.array_equal(found, result)
+    interval = graph.outputs[0].value.typed.interval
+    assert interval.lo <= result.min() and result.max() <= interval.hi
+
+
+CONVOLUTIONS = [
+    # shape, outputs, kernel, strides, pads, dilations, pad value (the input's zero point)
+    ((1, 4, 4), 1, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 0),
+    ((3, 5, 6), 4, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 0),
+    ((2, 6, 5), 3, (2, 3), (2, 1), (0, 2, 1, 0), (1, 1), -7),
+    ((2, 7, 7), 2, (3, 2), (1, 2), (2, 0, 0, 1), (2, 3), 5),
+    ((4, 3, 3), 5, (3, 3), (1, 1), (0, 0, 0, 0), (1, 1), 0),
+    ((2, 3, 4), 2, (1, 1), (2, 2), (0, 0, 0, 0), (1, 1), 0),
+    ((1, 2, 2), 2, (1, 1), (1, 1), (1, 2, 0, 1), (1, 1), 3),
+]
+
+
+@pytest.mark.parametrize(("shape", "outputs", "kernel", "strides", "pads", "dilations", "pad_value"), CONVOLUTIONS)
+def test_conv2d(shape, outputs, kernel, strides, pads, dilations, pad_value) -> None:
+    """ONNX pads with 0 what has had its zero point subtracted; here the zero point itself is the padding."""
+    weights = np.random.default_rng(2).integers(-128, 128, (outputs, shape[0], *kernel))
+    graph, frames, result = single(
+        "conv2d", shape, I8, weights=weights, strides=strides, pads=pads, dilations=dilations, pad_value=pad_value
+    )
+    attributes = {"kernel_shape": kernel, "strides": strides, "pads": pads, "dilations": dilations}
+    centred = reference("Conv", [(frames - pad_value).astype(np.float64), weights.astype(np.float64)], **attributes)
+    expected = centred + pad_value * weights.sum(axis=(1, 2, 3))[:, None, None]
+    assert np.array_equal(result, expected)
+    check_lowering(graph, frames, result)
+
+
+@pytest.mark.parametrize(("rows", "length", "outputs"), [((), 5, 3), ((), 1, 1), ((4,), 6, 2), ((2, 3), 4, 5)])
+def test_dense(rows, length, outputs) -> None:
+    weights = np.random.default_rng(3).integers(-128, 128, (outputs, length))
+    graph, frames, result = single("dense", (*rows, length), I8, weights=weights)
+    assert np.array_equal(result, reference("MatMul", [frames.astype(np.int32), weights.T.astype(np.int32)]))
+    check_lowering(graph, frames, result)
+
+
+POOLS = [
+    # shape, kernel, strides, pads, dilations; the reference reads pads wrongly where strides are 1 and dilations are given
+    ((2, 4, 6), (2, 2), (2, 2), (0, 0, 0, 0), (1, 1)),
+    ((3, 5, 5), (3, 3), (2, 2), (1, 1, 1, 1), (1, 1)),
+    ((1, 6, 4), (2, 3), (1, 2), (1, 0, 0, 2), (1, 1)),
+    ((2, 7, 6), (2, 2), (2, 2), (0, 0, 0, 0), (3, 2)),
+    ((1, 3, 3), (3, 3), (1, 1), (0, 0, 0, 0), (1, 1)),
+    ((2, 2, 3), (1, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
+]
+
+
+@pytest.mark.parametrize(("shape", "kernel", "strides", "pads", "dilations"), POOLS)
+@pytest.mark.parametrize("element", [I8, U4], ids=str)
+def test_max_pool2d(shape, kernel, strides, pads, dilations, element) -> None:
+    graph, frames, result = single(
+        "max_pool2d", shape, element, kernel=kernel, strides=strides, pads=pads, dilations=dilations
+    )
+    attributes = {"kernel_shape": kernel, "strides": strides, "pads": pads, "dilations": dilations}
+    assert np.array_equal(result, reference("MaxPool", [frames.astype(np.float64)], **attributes))
+    check_lowering(graph, frames, result)
+
+
+@pytest.mark.parametrize(("shape", "target"), [((2, 3, 4), (24,)), ((6,), (2, 3)), ((4, 2), (2, 2, 2)), ((5,), (5, 1, 1))])
+def test_reshape(shape, target) -> None:
+    graph, frames, result = single("reshape", shape, I8, shape=target)
+    expected = reference("Reshape", [frames.astype(np.int32), np.array((len(frames), *target), dtype=np.int64)])
+    assert np.array_equal(result, expected)
+    check_lowering(graph, frames, result)
+
+
+@pytest.mark.parametrize("perm", list(itertools.permutations(range(3))), ids=str)
+def test_transpose(perm) -> None:
+    graph, frames, result = single("transpose", (2, 3, 4), I8, perm=perm)
+    expected = reference("Transpose", [frames.astype(np.int32)], perm=(0, *(a + 1 for a in perm)))
+    assert np.array_equal(result, expected)
+    check_lowering(graph, frames, result)
+
+
+def test_a_channel_keeps_its_interval() -> None:
+    """Channels 0 and 1 in [0, 3] and [-5, 7]: where a channel goes, its interval goes."""
+    source = TensorType((2, 2, 3), IntType(4, True), Interval(-5, 7), (Interval(0, 3), Interval(-5, 7)), 0)
+    (moved,) = OPERATORS["transpose"].infer({"perm": (1, 2, 0)}, [source])
+    assert (moved.shape, moved.channel_intervals(-1)) == ((2, 3, 2), source.channels)
+    (flat,) = OPERATORS["reshape"].infer({"shape": (12,)}, [source])
+    assert flat.channel_intervals(0) == (Interval(0, 3),) * 6 + (Interval(-5, 7),) * 6
+    (joined,) = OPERATORS["reshape"].infer({"shape": (1, 12)}, [source])
+    assert joined.channel_intervals(1) == (Interval(-5, 7),) * 12
+    pool = {"kernel": (2, 2), "strides": (1, 1), "pads": (0, 0, 0, 0), "dilations": (1, 1)}
+    (pooled,) = OPERATORS["max_pool2d"].infer(pool, [source])
+    assert pooled.channel_intervals(0) == source.channels
+
+
+def test_chains_of_views_reach_their_consumer() -> None:
+    """A channels-last image: transposed, convolved, transposed back, flattened, multiplied: no data moves, so the
+    weights take up the order."""
+    build = Builder(np.random.default_rng(4))
+    value: Value = build.node("transpose", build.input((5, 4, 3), I8), perm=(2, 0, 1))
+    value = build.requantize(build.conv2d(value, 2, 3, 1, 1, I8), I8)
+    value = build.flatten(build.node("transpose", value, perm=(1, 2, 0)))
+    build.output(build.dense(value, 3, I8))
+    graph = build.done()
+    frames = np.random.default_rng(5).integers(-128, 128, (3, 5, 4, 3))
+    (result,) = golden.evaluate(graph, {"x0": frames}).values()
+    check_lowering(graph, frames, result)
+    assert [n.op for n in dataflow(graph).nodes] == ["sliding_window", "mvu", "requantize", "mvu"]
+
+
+@pytest.mark.parametrize(
+    ("build_node", "message", "remedy"),
+    [
+        (
+            lambda b, x: b.conv2d(b.node("transpose", b.max_pool2d(x, 1, 1), perm=(1, 0, 2)), 2, 1, 1, 0, I8),
+            "the convolution's input must arrive pixel by pixel, channels fastest, not in another order",
+            "remove the Reshape or Transpose before the convolution that mixes channels and pixels",
+        ),
+        (
+            lambda b, x: b.max_pool2d(b.node("transpose", b.max_pool2d(x, 1, 1), perm=(1, 0, 2)), 2, 1),
+            "the pool's input must arrive pixel by pixel, channels fastest, not in another order",
+            "remove the Reshape or Transpose before the pool that mixes channels and pixels",
+        ),
+        (
+            lambda b, x: b.dense(b.max_pool2d(x, 1, 1), 2, I8),
+            "the 4 elements of each row must follow each other in the stream, not be mixed with other rows",
+            "remove the Reshape or Transpose before the matrix product, or give it one row a frame",
+        ),
+    ],
+    ids=["conv2d", "max_pool2d", "dense"],
+)
+def test_an_order_no_core_can_take_is_refused(build_node, message: str, remedy: str) -> None:
+    build = Builder(np.random.default_rng(6))
+    result = build_node(build, build.input((2, 3, 4), I8))
+    build.output(result)
+    node = build.graph.nodes[-1]
+    with pytest.raises(ModelRefused) as raised:
+        dataflow(build.done())
+    assert str(raised.value) == f"error: node '{node.name}' ({node.op}): {message} [stream-order]\n  remedy: {remedy}"
+
+
+def test_every_logical_operator_is_tested_here() -> None:
+    names = {name for name, operator in OPERATORS.items() if not isinstance(operator, HardwareOperator)}
+    tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
+    assert names <= tested

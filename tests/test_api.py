@@ -1,0 +1,46 @@
+"""The Python API of the package: the same verbs as the command line."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+import hwflow
+
+MODEL = Path(__file__).parents[1] / "examples" / "digits" / "model.onnx"
+
+
+@pytest.mark.parametrize("name", hwflow.__all__)
+def test_every_public_name_is_documented(name):
+    assert inspect.getdoc(getattr(hwflow, name))
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(AttributeError, match="module 'hwflow' has no attribute 'synthesise'"):
+        _ = hwflow.synthesise
+
+
+def test_the_verbs_work_together(tmp_path):
+    assert hwflow.check(MODEL) == []
+    model = hwflow.load(MODEL)
+    assert (model.resolved.name, model.resolved.inputs, model.resolved.outputs) == ("digits", ("image",), ("logits",))
+    design = hwflow.compile(model, "ulx3s_85f")
+    report = design.write(tmp_path / "out")
+    # 64 pixels x 9 taps x 8 + 16 x 9 x 8 x 16 + 64 x 10
+    assert report["model"]["macs"] == 64 * 9 * 8 + 16 * 9 * 8 * 16 + 64 * 10 == 23_680
+    simulation = hwflow.simulate(tmp_path / "out", simulator="icarus", frames=2)
+    assert simulation.ok and simulation.result.frames == 2
+    comparison = hwflow.compare(model, frames=3)
+    assert comparison.unexplained == 0
+
+
+def test_a_lower_rate_costs_less():
+    model = hwflow.load(MODEL)
+    fast = hwflow.compile(model, "ulx3s_85f").schedule
+    slow = hwflow.compile(model, "ulx3s_85f", fps=10_000).schedule
+    # 100 MHz / 10,000 frames a second
+    assert fast.initiation_interval < slow.initiation_interval <= 10_000
+    assert slow.resources.dsp < fast.resources.dsp
+    assert slow.resources.lut < fast.resources.lut
