@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from hwflow.boards import Board, UnknownBoard, find_board
-from hwflow.codegen.board_top import ClockPlan, plan_clock
+from hwflow.codegen.board_top import ClockPlan, plan_clock, shell_allowance
 from hwflow.codegen.report import Seconds
 from hwflow.errors import Finding, ModelRefused, UsageError
 from hwflow.frontend.lower import lower
@@ -133,7 +134,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     begin = time.perf_counter()
     clock = plan_clock(board)
     part = board.part
-    budget = Budget(*(int(getattr(part, name) * share) for name, share in FILL.items()))
+    budget = _budget(board, dataflow)
     interval = None if fps is None else max(1, int(clock.frequency_hz / fps))
     try:
         scheduled = schedule(dataflow, part, budget, interval)
@@ -145,6 +146,15 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     pipeline.run(scheduled.graph, ())
     seconds.steps["schedule"] = time.perf_counter() - begin
     return Design(model, board, float(clock.frequency_hz) / 1e6, scheduled, seconds)
+
+
+def _budget(board: Board, graph: Graph) -> Budget:
+    """What the design may use: the part without the board's shell, up to :data:`FILL`."""
+    # Lanes are not known yet: surplus lanes of the last beats less than double a frame's bytes.
+    types = [port.value.typed for port in graph.inputs]
+    frame = sum(2 * prod(t.shape) * -(-t.element.bits // 8) for t in types)
+    shell = shell_allowance(board.part, frame)
+    return Budget(*(max(0, int((getattr(board.part, name) - shell[name]) * share)) for name, share in FILL.items()))
 
 
 def _too_fast(board: Board, clock: ClockPlan, fps: float, best: int) -> Finding:
