@@ -70,5 +70,20 @@ def test_the_design_gets_the_rest(tmp_path, monkeypatch):
     with pytest.raises(ModelRefused):
         compile_model(dense_network(tmp_path / "model.onnx"), "icebreaker")
     # 5280 logic cells, 5280 flip-flops, 8 multipliers, 30 block RAMs; the shell has 450, 320, 0, 1
-    assert FILL == {"lut": 0.4, "ff": 0.4, "dsp": 1.0, "bram": 0.9}
-    assert seen == [Budget(lut=1932, ff=1984, dsp=8, bram=26)]
+    assert FILL == {"lut": 0.5, "ff": 0.5, "dsp": 1.0, "bram": 0.9}
+    assert seen == [Budget(lut=2415, ff=2480, dsp=8, bram=26)]
+
+
+@pytest.mark.parametrize(("fps", "lut"), [(None, 20_000), (1.0, 41_600)])
+def test_without_a_rate_to_reach_a_design_stays_small(tmp_path, monkeypatch, fps, lut):
+    seen = []
+
+    def schedule(graph, part, budget, interval):
+        seen.append(budget)
+        raise ModelRefused([])
+
+    monkeypatch.setattr("hwflow.compiler.schedule", schedule)
+    with pytest.raises(ModelRefused):
+        compile_model(dense_network(tmp_path / "model.onnx"), "ulx3s_85f", fps=fps)
+    # of the 83,640 look-up tables without the shell's, half
+    assert abs(seen[0].lut - lut) <= 100
