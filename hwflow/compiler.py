@@ -7,18 +7,17 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any
 
-import onnx
-
 from hwflow.boards import Board, UnknownBoard, find_board
-from hwflow.codegen.board_top import ClockPlan, plan_clock
+from hwflow.codegen.board_top import ClockPlan, plan_clock, shell_allowance
 from hwflow.codegen.report import Seconds
 from hwflow.errors import Finding, ModelRefused, UsageError
 from hwflow.frontend.lower import lower
 from hwflow.ir.graph import Graph
-from hwflow.onnxspec import ResolvedModel, read_model, resolve, validate
+from hwflow.onnxspec import ModelProto, ResolvedModel, read_model, resolve, validate
 from hwflow.passes import pipeline
 from hwflow.schedule.folding import Budget, FoldingSearch
 from hwflow.schedule.schedule import Schedule, schedule
@@ -34,7 +33,7 @@ class Model:
     """An ONNX model, read, validated and resolved. ``seconds``: how long that took."""
 
     path: Path
-    proto: onnx.ModelProto
+    proto: ModelProto
     resolved: ResolvedModel
     dimensions: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
@@ -125,11 +124,8 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
         say("reading the model")
         model = load(model, dimensions)
     if fps is not None and not fps > 0:
-        raise UsageError(
-            Finding(
-                "positive-fps", "option --fps", f"frames a second must be greater than 0, not {fps:g}", "give a rate"
-            )
-        )
+        message = f"frames a second must be greater than 0, not {fps:g}"
+        raise UsageError(Finding("positive-fps", "option --fps", message, "give a rate"))
     begin = time.perf_counter()
     dataflow = pipeline.run(model.quantized, pipeline.DATAFLOW)
     seconds = Seconds()
@@ -138,7 +134,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     begin = time.perf_counter()
     clock = plan_clock(board)
     part = board.part
-    budget = Budget(*(int(getattr(part, name) * share) for name, share in FILL.items()))
+    budget = _budget(board, dataflow)
     interval = None if fps is None else max(1, int(clock.frequency_hz / fps))
     try:
         scheduled = schedule(dataflow, part, budget, interval)
@@ -150,6 +146,15 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     pipeline.run(scheduled.graph, ())
     seconds.steps["schedule"] = time.perf_counter() - begin
     return Design(model, board, float(clock.frequency_hz) / 1e6, scheduled, seconds)
+
+
+def _budget(board: Board, graph: Graph) -> Budget:
+    """What the design may use: the part without the board's shell, up to :data:`FILL`."""
+    # Lanes are not known yet: surplus lanes of the last beats less than double a frame's bytes.
+    types = [port.value.typed for port in graph.inputs]
+    frame = sum(2 * prod(t.shape) * -(-t.element.bits // 8) for t in types)
+    shell = shell_allowance(board.part, frame)
+    return Budget(*(max(0, int((getattr(board.part, name) - shell[name]) * share)) for name, share in FILL.items()))
 
 
 def _too_fast(board: Board, clock: ClockPlan, fps: float, best: int) -> Finding:

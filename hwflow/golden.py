@@ -14,7 +14,7 @@ from hwflow.ops.registry import OPERATORS
 def evaluate(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[str, IntArray]:
     """Outputs by port name, [frames, *logical shape], for ``inputs`` by port name, [frames, *logical shape], int64.
 
-    Raises :class:`ModelRefused` for an input that is missing, of the wrong shape or outside its type.
+    Raises :class:`ModelRefused` for an input that is missing, not of integers, of the wrong shape or outside its type.
     """
     values = trace(graph, inputs)
     return {port.name: _to_logical(port, values[port.value]) for port in graph.outputs}
@@ -47,19 +47,21 @@ def _check(graph: Graph, inputs: Mapping[str, IntArray]) -> None:
     findings = []
     for port in graph.inputs:
         where, interval = f"input '{port.name}'", port.value.typed.element.interval
-        array = inputs.get(port.name)
-        if array is None:
+        if port.name not in inputs:
             there = ", ".join(f"'{n}'" for n in inputs) or "nothing"
-            findings.append(Finding("input-present", where, f"must be given, not missing (there is {there})", "add it to the .npz"))
-        elif array.shape[1:] != port.shape:
-            found = list(array.shape)
-            findings.append(Finding("input-shape", where, f"shape must be [frames, {_text(port.shape)}], not {found}", "reshape it"))
+            message = f"must be given, not missing (there is {there})"
+            findings.append(Finding("input-present", where, message, "add it to the .npz"))
+            continue
+        array = np.asarray(inputs[port.name])
+        if array.ndim == 0 or array.shape[1:] != port.shape:
+            wanted = ", ".join(map(str, ("frames", *port.shape)))
+            message = f"shape must be [{wanted}], not {list(array.shape)}"
+            findings.append(Finding("input-shape", where, message, "reshape it"))
+        elif array.dtype.kind not in "iub":
+            message = f"elements must be integers, not {array.dtype}"
+            findings.append(Finding("input-type", where, message, "quantize them first"))
         elif array.size and not (interval.includes(int(array.min())) and interval.includes(int(array.max()))):
-            found = f"[{array.min()}, {array.max()}]"
-            findings.append(Finding("input-range", where, f"integers must lie in {interval}, not in {found}", "clip them"))
+            message = f"integers must lie in {interval}, not in [{array.min()}, {array.max()}]"
+            findings.append(Finding("input-range", where, message, "clip them"))
     if findings:
         raise ModelRefused(findings)
-
-
-def _text(shape: tuple[int, ...]) -> str:
-    return ", ".join(map(str, shape))

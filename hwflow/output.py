@@ -89,6 +89,7 @@ def _write_verilog(design: Design, folder: Path) -> dict[str, Any]:
             log,
             step="writing Verilog (yosys)",
             remedy="report this model as a defect",
+            outputs=["design.v"],
         )
         log.unlink()
 

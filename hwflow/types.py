@@ -17,7 +17,9 @@ class Interval:
     def __post_init__(self) -> None:
         if self.lo > self.hi:
             raise InternalError(
-                Finding("interval-ordered", "interval", f"lo must be at most hi, not {self.lo} > {self.hi}", "report it")
+                Finding(
+                    "interval-ordered", "interval", f"lo must be at most hi, not {self.lo} > {self.hi}", "report it"
+                )
             )
 
     def hull(self, other: Interval) -> Interval:

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
+from math import isfinite
 from typing import Any
 
+import numpy as np
+
 from hwflow.errors import Finding
-from hwflow.frontend.views import Constant, HostInput, Integers, QuantizedConstant, Reals, Refused, View, uniform
+from hwflow.frontend.views import (
+    Constant,
+    Fractions,
+    HostInput,
+    Integers,
+    QuantizedConstant,
+    Reals,
+    View,
+    fractions,
+    uniform,
+)
 from hwflow.ir.graph import Names, Node, Port, Value
 from hwflow.onnxspec.model import OnnxNode, ResolvedModel
 from hwflow.types import IntType
@@ -42,8 +56,8 @@ class Lowering:
         return self.views[name]
 
     def frame_shape(self, name: str) -> tuple[int, ...]:
-        """The shape of one frame of a value: without its first dimension."""
-        return self.model.values[name].shape[1:]
+        """The shape of one frame of a value: without its first dimension; (1,) where nothing is left."""
+        return self.model.values[name].shape[1:] or (1,)
 
     def add(self, op: str, source: OnnxNode, inputs: list[Value], attributes: dict[str, Any]) -> Value:
         """A new IR node that does the work of ONNX node ``source``; its output, named after the ONNX output."""
@@ -64,11 +78,41 @@ def constant(state: Lowering, node: OnnxNode, index: int, what: str) -> Constant
     """Input ``index`` as a plain constant."""
     view = state.view(node.inputs[index])
     if not isinstance(view, Constant):
-        raise refuse(
-            node, "constant-parameter", f"{what} '{node.inputs[index]}' must be a constant, not computed at run time",
-            "make it an initializer",
-        )
+        raise _not_constant(node, index, what)
     return view
+
+
+def exact_constant(state: Lowering, node: OnnxNode, index: int, what: str) -> Fractions:
+    """Input ``index``, a constant of any kind, as exact reals."""
+    view = state.view(node.inputs[index])
+    if isinstance(view, QuantizedConstant):
+        return view.real()
+    if not isinstance(view, Constant):
+        raise _not_constant(node, index, what)
+    array = view.array
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        found = array[~np.isfinite(array)].reshape(-1)[0]
+        raise refuse(
+            node, "finite-constant", f"{what} '{node.inputs[index]}' must be finite, not {found}",
+            "export the model again",
+        )
+    return fractions(array)
+
+
+def finite(node: OnnxNode, name: str, default: float) -> Fraction:
+    """Float attribute ``name``, exactly."""
+    value = node.attributes.get(name, default)
+    assert isinstance(value, int | float)
+    if not isfinite(value):
+        raise refuse(node, "finite-constant", f"{name} must be finite, not {value}", "export the model again")
+    return Fraction(value)
+
+
+def _not_constant(node: OnnxNode, index: int, what: str) -> Refusal:
+    return refuse(
+        node, "constant-parameter", f"{what} '{node.inputs[index]}' must be a constant, not computed at run time",
+        "make it an initializer",
+    )
 
 
 def reals(state: Lowering, node: OnnxNode, index: int) -> Reals:
@@ -81,11 +125,11 @@ def reals(state: Lowering, node: OnnxNode, index: int) -> Reals:
         QuantizedConstant: "a constant",
         Integers: "an integer tensor without a scale",
         HostInput: "a float graph input",
-        Refused: "the result of a refused node",
     }[type(view)]
     raise refuse(
         node, "quantized-operand",
-        f"input '{node.inputs[index]}' must be the result of a DequantizeLinear (or of operators behind one), not {found}",
+        f"input '{node.inputs[index]}' must be the result of DequantizeLinear (or of operators behind it), "
+        f"not {found}",
         "quantize the model so that QuantizeLinear and DequantizeLinear stand before this node",
     )
 
@@ -104,7 +148,8 @@ def plain_reals(state: Lowering, node: OnnxNode, index: int) -> Reals:
     scale, zero_point = uniform(view.scale), uniform(view.zero_point)
     if scale is None or zero_point is None or zero_point.denominator != 1:
         raise refuse(
-            node, "quantized-operand", f"input '{name}' must have one scale and one integer zero point, not one a channel",
+            node, "quantized-operand",
+            f"input '{name}' must have one scale and one integer zero point, not several or a fraction",
             f"insert QuantizeLinear and DequantizeLinear with a scalar scale on '{name}'",
         )
     return view

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend import linear, qdq, simple
-from hwflow.frontend.context import INTEGER_TYPES, Handler, Lowering, Refusal
+from hwflow.frontend.context import INTEGER_TYPES, Handler, Lowering, Refusal, refuse
 from hwflow.frontend.views import Constant, HostInput, Integers, QuantizedConstant, Reals, Refused, View
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
 from hwflow.onnxspec.model import OnnxNode, ResolvedModel
@@ -28,7 +28,13 @@ HANDLERS: dict[str, Handler] = {
 }
 """ONNX operators (domain ai.onnx) that hardware can be made of: the legality table of the Imported stage."""
 
+_RESHAPE = "reshape to (frames, ...)"
+
 QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
+
+_QOPERATORS = frozenset(
+    {"ConvInteger", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul"}
+)
 
 _QUANTIZE = (
     "quantize the model first, for example with onnxruntime.quantization.quantize_static(..., "
@@ -40,11 +46,13 @@ def lower(model: ResolvedModel) -> Graph:
     """The quantized graph of a resolved model. Raises :class:`ModelRefused` with all findings."""
     state = Lowering(model)
     state.views.update({name: Constant(array) for name, array in model.constants.items()})
+    read = {name for node in model.nodes for name in node.inputs} | {*model.outputs}
     for name in model.inputs:
-        state.views[name] = _input_view(state, name)
+        if name in read:
+            state.views[name] = _input_view(state, name)
     for node in model.nodes:
         _lower_node(state, node)
-    if not any(n.op_type in QUANTIZERS for n in model.nodes) and not _integer_only(model):
+    if not any(_quantizes(n) for n in model.nodes) and not _integer_only(model):
         state.findings.insert(
             0,
             Finding(
@@ -60,21 +68,32 @@ def lower(model: ResolvedModel) -> Graph:
     return graph
 
 
+def _quantizes(node: OnnxNode) -> bool:
+    """Whether the node belongs to any dialect of quantized models."""
+    return node.op_type in QUANTIZERS or node.op_type in _QOPERATORS or node.domain != ""
+
+
 def _integer_only(model: ResolvedModel) -> bool:
     return all(model.values[name].dtype in INTEGER_TYPES for name in model.inputs)
 
 
 def _input_view(state: Lowering, name: str) -> View:
     info = state.model.values[name]
+    if not info.shape:
+        state.findings.append(
+            Finding(
+                "frame-axis", f"input '{name}'", "the input must have a frame axis in front, not be a scalar", _RESHAPE
+            )
+        )
+        return Refused()
     if info.dtype in INTEGER_TYPES:
         return qdq.graph_input(state, name, name, INTEGER_TYPES[info.dtype], ())
     if info.dtype.startswith("float") or info.dtype in ("double", "bfloat16"):
-        return HostInput(name, info.shape[1:])
+        return HostInput(name, state.frame_shape(name))
+    known = ", ".join(INTEGER_TYPES)
     state.findings.append(
         Finding(
-            "input-type",
-            f"input '{name}'",
-            f"element type must be a float or one of {', '.join(INTEGER_TYPES)}, not {info.dtype}",
+            "input-type", f"input '{name}'", f"element type must be a float or one of {known}, not {info.dtype}",
             "convert the input on the host",
         )
     )
@@ -82,10 +101,9 @@ def _input_view(state: Lowering, name: str) -> View:
 
 
 def _lower_node(state: Lowering, node: OnnxNode) -> None:
-    result: View
-    handler = HANDLERS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+    result: View = Refused()
+    handler = HANDLERS.get(node.op_type) if node.domain == "" else None
     views = [state.view(name) for name in node.inputs if name]
-    host = [v for v in views if isinstance(v, HostInput)]
     if handler is None:
         operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
         state.findings.append(
@@ -94,20 +112,34 @@ def _lower_node(state: Lowering, node: OnnxNode) -> None:
                 "see 'hwflow ops' for those there are; replace the node or leave it out",
             )
         )
-        result = Refused()
-    elif any(isinstance(v, Refused) for v in views):
-        result = Refused()  # the reason has been given; what follows from it would only hide it
-    elif node.op_type not in QUANTIZERS and host and all(isinstance(v, HostInput | Constant) for v in views):
-        result = HostInput(node.outputs[0], state.frame_shape(node.outputs[0]), (*host[0].nodes, node.name))
-    else:
+    elif not any(isinstance(v, Refused) for v in views):  # else the finding about where it comes from is enough
         try:
-            result = handler(state, node)
+            result = _result(state, node, handler, views)
         except Refusal as refusal:
             state.findings.append(refusal.finding)
-            result = Refused()
     state.views[node.outputs[0]] = result
     for name in node.outputs[1:]:
         state.views[name] = Refused()
+
+
+def _result(state: Lowering, node: OnnxNode, handler: Handler, views: list[View]) -> View:
+    host = [v for v in views if isinstance(v, HostInput)]
+    if any(isinstance(v, HostInput | Integers | Reals) for v in views):
+        shape = state.model.values[node.outputs[0]].shape
+        if min(shape, default=1) < 1:  # inference goes below 0 for a window larger than the image
+            raise refuse(
+                node, "empty-tensor", f"the result must hold at least one element, not have shape {list(shape)}",
+                "correct the node's attributes or the shape of what it reads",
+            )
+        if shape[:1] != (1,):
+            raise refuse(
+                node, "frame-axis", f"the result must keep the frame axis in front, not have shape {list(shape)}",
+                _RESHAPE,
+            )
+    if node.op_type not in QUANTIZERS and host and all(isinstance(v, HostInput | Constant) for v in views):
+        nodes = dict.fromkeys(name for v in host for name in v.nodes)
+        return HostInput(node.outputs[0], state.frame_shape(node.outputs[0]), (*nodes, node.name))
+    return handler(state, node)
 
 
 def _outputs(state: Lowering) -> list[Port]:
@@ -116,9 +148,9 @@ def _outputs(state: Lowering) -> list[Port]:
     for name in state.model.outputs:
         view = state.view(name)
         if isinstance(view, Integers):
-            ports.append(_port(name, view.value, view.shape, ()))
+            ports.append(_port(state, name, view.value))
         elif isinstance(view, Reals) and not view.functions:
-            port = _port(name, view.value, view.shape, ())
+            port = _port(state, name, view.value)
             axes = {a for v in (view.scale, view.zero_point) for a, size in enumerate(v.shape) if size > 1}
             if len(axes) <= 1:
                 port.axis = axes.pop() if axes else 0
@@ -140,15 +172,14 @@ def _outputs(state: Lowering) -> list[Port]:
     return ports
 
 
-def _port(name: str, value: Value, shape: tuple[int, ...], host: tuple[str, ...]) -> Port:
-
-    return Port(name, value, shape, identity_order(shape), host=host)
+def _port(state: Lowering, name: str, value: Value) -> Port:
+    shape = state.model.values[name].shape[1:]
+    return Port(name, value, shape, identity_order(shape))
 
 
 def _output_finding(name: str, found: str) -> Finding:
     return Finding(
-        "quantized-output",
-        f"output '{name}'",
+        "quantized-output", f"output '{name}'",
         f"the output must be quantized or a linear sum of quantized values, not {found}",
         "put QuantizeLinear and DequantizeLinear before the output",
     )

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hwflow.frontend.context import INTEGER_TYPES, Lowering, constant, refuse
+from hwflow.frontend.context import INTEGER_TYPES, Lowering, constant, exact_constant, refuse
 from hwflow.frontend.views import (
     Constant,
     Fractions,
@@ -15,7 +15,6 @@ from hwflow.frontend.views import (
     Integers,
     QuantizedConstant,
     Reals,
-    Refused,
     View,
     fractions,
 )
@@ -28,21 +27,14 @@ from hwflow.types import IntType, TensorType
 
 @dataclass(frozen=True)
 class _Parameters:
-    """Scale and zero point of a (De)QuantizeLinear, shaped to broadcast over the whole tensor of ``rank`` axes."""
+    """Scale and zero point of a (De)QuantizeLinear, shaped to broadcast over the whole tensor."""
 
     scale: Fractions
     zero_point: Fractions
 
-    def of_frame(self, node: OnnxNode) -> _Parameters:
-        """The same for one frame: the frame axis taken away."""
-        if self.scale.ndim == 0:
-            return self
-        if self.scale.shape[0] != 1:
-            raise refuse(
-                node, "frame-axis", f"axis must not be the frame axis 0, not one scale for each of {len(self.scale)} frames",
-                "quantize per tensor or along another axis",
-            )
-        return _Parameters(self.scale[0], self.zero_point[0])
+    def of_frame(self) -> _Parameters:
+        """The same for one frame: the frame axis (of length 1) taken away."""
+        return self if self.scale.ndim == 0 else _Parameters(self.scale[0], self.zero_point[0])
 
 
 def _parameters(state: Lowering, node: OnnxNode) -> _Parameters:
@@ -54,27 +46,37 @@ def _parameters(state: Lowering, node: OnnxNode) -> _Parameters:
     )
     if int(_integer(node, "block_size")) != 0:
         raise refuse(
-            node, "blocked-scale", f"block_size must be 0 (one scale a tensor or a channel), not {node.attributes['block_size']}",
+            node, "blocked-scale",
+            f"block_size must be 0 (one scale a tensor or a channel), not {node.attributes['block_size']}",
             "quantize per tensor or per channel",
         )
-    if zero_point.shape != scale.shape:
+    if zero_point.shape != scale.shape and (zero_point.size, scale.size) != (1, 1):  # exporters mix [] and [1]
         raise refuse(
             node, "zero-point-shape",
-            f"zero point must have the scale's shape {list(scale.shape)}, not {list(zero_point.shape)}", "make both alike",
+            f"zero point must have the scale's shape {list(scale.shape)}, not {list(zero_point.shape)}",
+            "make both alike",
         )
-    if not np.all(np.isfinite(scale.astype(np.float64))) or np.any(scale.astype(np.float64) < 0):
+    wrong = scale[~(np.isfinite(scale) & (scale >= 0))].reshape(-1)
+    if wrong.size:
         raise refuse(
-            node, "scale-range", "scale must be finite and not negative, not " + str(scale.min()), "calibrate the model again"
+            node, "scale-range", f"scale must be finite and not negative, not {wrong[0]}", "calibrate the model again"
         )
     exact_scale, exact_zero = fractions(scale), fractions(zero_point.astype(np.int64))
     shape = state.model.values[node.inputs[0]].shape
     if scale.size == 1:
         return _Parameters(exact_scale.reshape(()), exact_zero.reshape(()))
-    axis = _integer(node, "axis", 1) % len(shape)
-    if scale.ndim != 1 or scale.shape[0] != shape[axis]:
+    axis = _integer(node, "axis", 1)
+    if not -len(shape) <= axis < len(shape):
+        raise refuse(
+            node, "scale-axis", f"axis must be one of the {len(shape)} axes of '{node.inputs[0]}', not {axis}",
+            "correct the axis",
+        )
+    axis %= len(shape)
+    if scale.shape != (shape[axis],):
         raise refuse(
             node, "scale-shape",
-            f"scale must have one element or {shape[axis]} (axis {axis} of '{node.inputs[0]}'), not shape {list(scale.shape)}",
+            f"scale must have one element or {shape[axis]} (axis {axis} of '{node.inputs[0]}'), "
+            f"not shape {list(scale.shape)}",
             "give one scale for each index of the axis",
         )
     broad = [1] * len(shape)
@@ -93,17 +95,18 @@ def _element(state: Lowering, node: OnnxNode, name: str) -> IntType:
     if dtype not in INTEGER_TYPES:
         known = ", ".join(INTEGER_TYPES)
         raise refuse(
-            node, "integer-type", f"'{name}' must be of an integer type ({known}), not {dtype}", "use another quantized type"
+            node, "integer-type", f"'{name}' must be of an integer type ({known}), not {dtype}",
+            "use another quantized type",
         )
     return INTEGER_TYPES[dtype]
 
 
 def graph_input(state: Lowering, name: str, origin: str, element: IntType, host: tuple[str, ...]) -> Integers:
     """A new hardware input for ONNX graph input ``name``; its integers are those of the ONNX value ``origin``."""
-    shape = state.frame_shape(origin)
+    shape, logical = state.frame_shape(origin), state.model.values[origin].shape[1:]
     value = Value(state.value_names.fresh(origin), TensorType(shape, element, element.interval), origin)
     port_name = name if all(p.name != name for p in state.inputs) else origin
-    state.inputs.append(Port(port_name, value, shape, identity_order(shape), host=host))
+    state.inputs.append(Port(port_name, value, logical, identity_order(logical), host=host))
     return Integers(value, shape, element.min, element.max)
 
 
@@ -115,7 +118,7 @@ def dequantize_linear(state: Lowering, node: OnnxNode) -> View:
         _element(state, node, node.inputs[0])
         return QuantizedConstant(view.array.astype(np.int64), parameters.scale, parameters.zero_point)
     if isinstance(view, Integers):
-        frame = parameters.of_frame(node)
+        frame = parameters.of_frame()
         return Reals(view.value, view.shape, frame.scale, frame.zero_point)
     raise refuse(
         node, "quantized-operand", f"input '{node.inputs[0]}' must be an integer tensor, not a real one",
@@ -126,17 +129,14 @@ def dequantize_linear(state: Lowering, node: OnnxNode) -> View:
 def quantize_linear(state: Lowering, node: OnnxNode) -> View:
     """saturate(round_half_even(real / scale) + zero point): a staircase of the integers that carry the reals."""
     view = state.view(node.inputs[0])
-    if isinstance(view, Refused):
-        return view
     parameters = _parameters(state, node)
     element = _element(state, node, node.outputs[0])
     if any(s == 0 for s in parameters.scale.reshape(-1)):
         raise refuse(node, "scale-range", "scale must be greater than 0, not 0", "calibrate the model again")
     if isinstance(view, HostInput):
-        parameters.of_frame(node)
         return graph_input(state, view.name, node.outputs[0], element, (*view.nodes, node.name))
     if isinstance(view, Constant | QuantizedConstant):
-        real = fractions(view.array) if isinstance(view, Constant) else view.real()
+        real = exact_constant(state, node, 0, "the constant")
         scale, zero_point = np.broadcast_arrays(parameters.scale, parameters.zero_point)
         scale, zero_point = np.broadcast_to(scale, real.shape), np.broadcast_to(zero_point, real.shape)
         flat = [
@@ -144,12 +144,10 @@ def quantize_linear(state: Lowering, node: OnnxNode) -> View:
             for x, s, z in zip(real.reshape(-1), scale.reshape(-1), zero_point.reshape(-1), strict=True)
         ]
         return Constant(np.array(flat, dtype=np.int64).reshape(real.shape))
-    if isinstance(view, Reals):
-        return _requantize(state, node, view, parameters.of_frame(node), element)
-    raise refuse(
-        node, "quantized-operand", f"input '{node.inputs[0]}' must be a real tensor, not an integer one",
-        "put a DequantizeLinear before it",
-    )
+    if isinstance(view, Integers):  # int32 stands for itself
+        view = Reals(view.value, view.shape, fractions(1), fractions(0))
+    assert isinstance(view, Reals)
+    return _requantize(state, node, view, parameters.of_frame(), element)
 
 
 def _requantize(state: Lowering, node: OnnxNode, view: Reals, out: _Parameters, element: IntType) -> Integers:
@@ -175,13 +173,14 @@ def _requantize(state: Lowering, node: OnnxNode, view: Reals, out: _Parameters, 
 
 def _varying_axis(node: OnnxNode, view: Reals, out: _Parameters) -> int | None:
     """The one axis of the frame along which scales or zero points differ; None if nothing differs."""
-    axes = set()
+    axes: set[int] = set()
     for values in (view.scale, view.zero_point, out.scale, out.zero_point):
         if values.size > 1:
             axes.update(axis for axis, size in enumerate(values.shape) if size > 1)
     if len(axes) > 1:
         raise refuse(
-            node, "one-channel-axis", f"scales and zero points must vary along one axis at most, not along axes {sorted(axes)}",
+            node, "one-channel-axis",
+            f"scales and zero points must vary along one axis of a frame at most, not along axes {sorted(axes)}",
             "quantize per tensor or along one axis",
         )
     return axes.pop() if axes else None

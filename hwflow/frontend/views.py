@@ -41,7 +41,8 @@ class QuantizedConstant:
 
     def real(self) -> Fractions:
         """The reals, exactly."""
-        result: Fractions = self.scale * (fractions(self.integers) - self.zero_point)
+        product = self.scale * (fractions(self.integers) - self.zero_point)
+        result: Fractions = np.asarray(product, dtype=object)  # of a scalar, the product is no array
         return result
 
 
@@ -69,7 +70,7 @@ class Reals:
 
 @dataclass(frozen=True)
 class HostInput:
-    """A float graph input before any quantizer: the host still holds it."""
+    """A float tensor before any quantizer, which the host holds: a graph input, or what ``nodes`` make of some."""
 
     name: str
     shape: tuple[int, ...]
@@ -78,10 +79,19 @@ class HostInput:
 
 @dataclass(frozen=True)
 class Refused:
-    """The result of a node that was refused: whatever reads it is looked at for its own faults only."""
+    """The result of a node that was refused: whatever reads it is refused too, without a finding of its own."""
 
 
 View = Constant | QuantizedConstant | Integers | Reals | HostInput | Refused
+
+
+def compact(values: Fractions) -> Fractions:
+    """The same to broadcast, with length 1 along every axis along which nothing differs."""
+    for axis in range(values.ndim):
+        first = values.take([0], axis=axis)
+        if (values == first).all():
+            values = first
+    return values
 
 
 def uniform(values: Fractions) -> Fraction | None:

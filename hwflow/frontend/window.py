@@ -1,44 +1,81 @@
-"""Kernel, strides, pads and dilations of Conv and MaxPool nodes (ONNX operators Conv 11, MaxPool 12: auto_pad, ceil_mode)."""
+"""Kernel, strides, pads and dilations of windows (ONNX operators Conv 11 and MaxPool 12: auto_pad, ceil_mode)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hwflow.frontend.context import refuse
 from hwflow.onnxspec.model import OnnxNode
 
 
-def window_attributes(node: OnnxNode, image: Sequence[int], kernel: Sequence[int]) -> dict[str, Any]:
-    """kernel, strides, pads (top, left, bottom, right) and dilations of a two-dimensional window over ``image``."""
-    strides = _pair(node, "strides")
-    dilations = _pair(node, "dilations")
-    kernel = (int(kernel[0]), int(kernel[1]))
+def window_attributes(
+    node: OnnxNode, image: Sequence[int], kernel: Sequence[int], inferred: Sequence[int]
+) -> dict[str, Any]:
+    """kernel, strides, pads (top, left, bottom, right) and dilations of a two-dimensional window over ``image``.
+
+    Attributes have one element a spatial axis, none of them negative: shape inference refuses a node otherwise.
+    ``inferred`` is the output's height and width by shape inference, which must be what the specification says (onnx
+    counts too many windows where ceil_mode meets auto_pad VALID, and windows that start behind the image).
+    """
+    named = _integers(node, "kernel_shape") or kernel
+    if tuple(named) != tuple(kernel):
+        raise refuse(
+            node, "window-kernel", f"kernel_shape must be that of the weights {list(kernel)}, not {list(named)}",
+            "correct the attribute or leave it out",
+        )
+    strides = _integers(node, "strides") or (1, 1)
+    dilations = _integers(node, "dilations") or (1, 1)
+    spans = [(kernel[axis] - 1) * dilations[axis] + 1 for axis in range(2)]
+    pads = tuple(_pads(node, image, spans, strides))
+    output = [(image[a] + pads[a] + pads[a + 2] - spans[a]) // strides[a] + 1 for a in range(2)]
+    if output != list(inferred):
+        raise refuse(
+            node, "window-count", f"there must be {output[0]} x {output[1]} windows, not {inferred[0]} x {inferred[1]} "
+            "as onnx's shape inference has it", "set ceil_mode to 0 and give the pads explicitly",
+        )
+    return {"kernel": tuple(kernel), "strides": strides, "pads": pads, "dilations": dilations}
+
+
+def _pads(node: OnnxNode, image: Sequence[int], spans: Sequence[int], strides: Sequence[int]) -> list[int]:
     auto_pad = node.attributes.get("auto_pad", "NOTSET")
-    pads: list[int] = [0, 0, 0, 0]
-    if auto_pad in ("NOTSET", ""):
-        given = node.attributes.get("pads", ())
-        pads = [int(p) for p in given] if isinstance(given, tuple) and given else pads  # type: ignore[arg-type]
-        if min(pads) < 0:
-            raise refuse(node, "window-pads", f"pads must not be negative, not {pads}", "crop the image with a Slice instead")
-    elif auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+    pads = [0, 0, 0, 0]
+    if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         for axis in range(2):
-            span = (kernel[axis] - 1) * dilations[axis] + 1
-            total = max(0, (-(-image[axis] // strides[axis]) - 1) * strides[axis] + span - image[axis])
+            total = max(0, (-(-image[axis] // strides[axis]) - 1) * strides[axis] + spans[axis] - image[axis])
             small, large = total // 2, total - total // 2
             pads[axis], pads[axis + 2] = (small, large) if auto_pad == "SAME_UPPER" else (large, small)
-    if node.attributes.get("ceil_mode", 0):
-        for axis in range(2):
-            span = (kernel[axis] - 1) * dilations[axis] + 1
-            room = image[axis] + pads[axis] + pads[axis + 2] - span
-            windows = -(-room // strides[axis]) + 1
-            if (windows - 1) * strides[axis] >= image[axis] + pads[axis]:
-                windows -= 1  # the last window would start in the padding at the end
-            pads[axis + 2] += max(0, (windows - 1) * strides[axis] - room)
-    return {"kernel": kernel, "strides": strides, "pads": tuple(pads), "dilations": dilations}
+    elif auto_pad == "NOTSET":
+        pads = list(_integers(node, "pads")) or pads
+        if node.attributes.get("ceil_mode", 0):  # with auto_pad the number of windows is given
+            for axis in range(2):
+                room = image[axis] + pads[axis] + pads[axis + 2] - spans[axis]
+                windows = -(-room // strides[axis]) + 1
+                if (windows - 1) * strides[axis] >= image[axis] + pads[axis]:
+                    windows -= 1  # the last window would start in the padding at the end
+                pads[axis + 2] += max(0, (windows - 1) * strides[axis] - room)
+    elif auto_pad != "VALID":
+        raise refuse(
+            node, "window-auto-pad", f"auto_pad must be NOTSET, SAME_UPPER, SAME_LOWER or VALID, not '{auto_pad}'",
+            "correct the attribute",
+        )
+    return pads
 
 
-def _pair(node: OnnxNode, name: str) -> tuple[int, int]:
+def holds_padding_only(image: Sequence[int], attributes: Mapping[str, Any]) -> bool:
+    """Whether at some position no tap of the window touches the image."""
+    for axis in range(2):
+        kernel, stride, dilation = (attributes[name][axis] for name in ("kernel", "strides", "dilations"))
+        before, after = attributes["pads"][axis], attributes["pads"][axis + 2]
+        span = (kernel - 1) * dilation + 1
+        for start in range(-before, image[axis] + after - span + 1, stride):
+            if not any(0 <= start + tap * dilation < image[axis] for tap in range(kernel)):
+                return True
+    return False
+
+
+def _integers(node: OnnxNode, name: str) -> tuple[int, ...]:
+    """A list attribute; empty if absent."""
     given = node.attributes.get(name, ())
-    values = tuple(int(v) for v in given) if isinstance(given, tuple) else ()  # type: ignore[arg-type]
-    return (values[0], values[1]) if len(values) == 2 else (1, 1)
+    assert isinstance(given, tuple)
+    return tuple(int(v) for v in given)

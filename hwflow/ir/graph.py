@@ -60,10 +60,10 @@ class Node:
 class Port:
     """A graph input or output and what its integers mean to the host.
 
-    ``name``: the ONNX value; ``shape``: logical shape of a frame; ``order[k]``: the flat logical index of stream element
-    k = pixel * channels + channel (identity before the dataflow stage). ``scale`` and ``zero_point`` (one entry, or one for
-    each index of logical axis ``axis``) give reals: real = scale * (integer - zero_point). ``host`` lists the ONNX nodes
-    that the host runs between this port and the model's own terms.
+    ``name``: the ONNX value; ``shape``: logical shape of a frame; ``order[k]``: the flat logical index of stream
+    element k = pixel * channels + channel (identity before the dataflow stage). ``scale`` and ``zero_point`` (one
+    entry, or one for each index of logical axis ``axis``) give reals: real = scale * (integer - zero_point). ``host``
+    lists the ONNX nodes that the host runs between this port and the model's own terms.
     """
 
     name: str
@@ -87,9 +87,13 @@ class Graph:
     nodes: list[Node]
 
     def copy(self) -> Graph:
-        """The same graph with nodes and ports of its own; values are shared (passes may not change their types)."""
-        nodes = [Node(n.name, n.op, list(n.inputs), list(n.outputs), dict(n.attributes), n.sources) for n in self.nodes]
-        inputs, outputs = ([replace(p) for p in ports] for ports in (self.inputs, self.outputs))
+        """The same graph with nodes, values and ports of its own: a pass that changes it leaves the original alone."""
+        own = {v: replace(v) for v in self.values()}
+        nodes = [
+            Node(n.name, n.op, [own[v] for v in n.inputs], [own[v] for v in n.outputs], dict(n.attributes), n.sources)
+            for n in self.nodes
+        ]
+        inputs, outputs = ([replace(p, value=own[p.value]) for p in ports] for ports in (self.inputs, self.outputs))
         return Graph(self.name, self.stage, inputs, outputs, nodes)
 
     def values(self) -> list[Value]:
@@ -104,7 +108,7 @@ class Graph:
         table: dict[Value, list[tuple[Node, int]]] = {v: [] for v in self.values()}
         for node in self.nodes:
             for index, value in enumerate(node.inputs):
-                table[value].append((node, index))
+                table.setdefault(value, []).append((node, index))
         return table
 
 

@@ -62,7 +62,7 @@ def _untyped(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
     for value in graph.values():
         if value.type is None:
             yield f"value '{value.name}'", "no type"
-        elif not (value.type.element.interval.hull(value.type.interval) == value.type.element.interval):
+        elif value.type.element.interval.hull(value.type.interval) != value.type.element.interval:
             yield f"value '{value.name}'", f"interval {value.type.interval} outside {value.type.element}"
 
 
@@ -107,7 +107,9 @@ RULES = (
 def check(graph: Graph, after: str, operators: Operators) -> None:
     """Raise :class:`InternalError` with every violation of the rules for ``graph.stage``; ``after`` names the pass."""
     findings = [
-        Finding(rule.name, where, f"{rule.sentence}; found: {found} (after pass '{after}')", "report this model as a defect")
+        Finding(
+            rule.name, where, f"{rule.sentence}; found: {found} (after pass '{after}')", "report this model as a defect"
+        )
         for rule in RULES
         if graph.stage in rule.stages
         for where, found in rule.violations(graph, operators)

@@ -1,8 +1,10 @@
 """The ONNX IR specification: reading a model file, its clauses as checks, shape and type resolution."""
 
+from onnx import ModelProto
+
 from hwflow.onnxspec.model import Attribute, OnnxNode, ResolvedModel, ValueInfo
 from hwflow.onnxspec.reader import read_model
 from hwflow.onnxspec.resolve import resolve
 from hwflow.onnxspec.validate import validate
 
-__all__ = ["Attribute", "OnnxNode", "ResolvedModel", "ValueInfo", "read_model", "resolve", "validate"]
+__all__ = ["Attribute", "ModelProto", "OnnxNode", "ResolvedModel", "ValueInfo", "read_model", "resolve", "validate"]

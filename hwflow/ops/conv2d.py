@@ -13,6 +13,7 @@ import numpy as np
 
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.numerics.accumulator import bounds
+from hwflow.ops.mvu import add_mvu
 from hwflow.ops.operator import LogicalOperator, LoweringContext, exact_matmul
 from hwflow.ops.windows import WindowGeometry
 from hwflow.types import Interval, TensorType
@@ -74,9 +75,11 @@ class Conv2d(LogicalOperator):
             attributes = {"geometry": window, "pad_value": node.attributes["pad_value"]}
             value = context.add("sliding_window", "window", [stream], attributes)
         weights = _tap_major(node.attributes["weights"])
-        result = context.add("mvu", "mvu", [value], {"weights": weights, "pixels_per_vector": window.taps})
-        outputs, positions = weights.shape[0], window.output[0] * window.output[1]
-        context.bind(node.outputs[0], result, np.arange(outputs * positions).reshape(outputs, positions).T.reshape(-1))
+        result = add_mvu(context, value, weights, window.taps)
+        if result is not None:
+            outputs, positions = weights.shape[0], window.output[0] * window.output[1]
+            order = np.arange(outputs * positions).reshape(outputs, positions).T.reshape(-1)
+            context.bind(node.outputs[0], result, order)
 
 
 def _tap_major(weights: IntArray) -> IntArray:

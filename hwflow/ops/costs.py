@@ -12,23 +12,29 @@ from math import ceil, log2
 
 from hwflow.ops.operator import Folding, Resources
 from hwflow.ops.windows import WindowGeometry
-from hwflow.types import IntType
+from hwflow.types import IntType, Interval
 
 
 @dataclass(frozen=True)
 class Family:
-    """Shapes of a family's primitives. ``bram_shapes``: (words, width) configurations; ``lutram``: LUTs for 16 words x 4
-    bits of asynchronously read memory, None where there is none; ``dsp_width``: widest signed operands of one multiplier."""
+    """What yosys knows of a family's primitives (share/*/brams*.txt, lutrams*.txt).
+
+    ``bram_shapes``: (words, width) configurations; ``lutram``: LUTs of a memory primitive of 16 words x 4 bits that
+    is read in the same cycle, None where there is none; ``dsp_width``: widest signed operand of one multiplier.
+    ``bram_cost``, ``lutram_cost``: what memory_libmap charges for a primitive, in bits of a memory made of flip-flops
+    (a sixteenth of that for a read-only one); the cheapest way wins.
+    """
 
     bram_shapes: tuple[tuple[int, int], ...]
-    bram_from_bits: int  # yosys keeps smaller synchronous memories out of block RAM
+    bram_cost: int
     lutram: int | None
+    lutram_cost: int
     dsp_width: int
 
 
 FAMILIES = {
-    "ecp5": Family(((16384, 1), (8192, 2), (4096, 4), (2048, 9), (1024, 18), (512, 36)), 1024, 6, 18),
-    "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 0, None, 16),
+    "ecp5": Family(((16384, 1), (8192, 2), (4096, 4), (2048, 9), (1024, 18), (512, 36)), 128, 4, 4, 18),
+    "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16),
 }
 
 
@@ -51,16 +57,31 @@ def rom(family: str, words: int, width: int) -> Resources:
     """A synchronous read-only table with an output register."""
     if words == 1:
         return Resources()
-    if words * width >= FAMILIES[family].bram_from_bits and words > 16:
-        return Resources(ff=width, bram=block_rams(family, words, width))
-    return Resources(lut=width * max(1, ceil(words / 16)), ff=2 * width)
+    blocks = block_rams(family, words, width)
+    if words * width > 16 * FAMILIES[family].bram_cost * blocks:
+        return Resources(ff=width, bram=blocks)
+    # A bit's function of the address; of few words there are few functions, shared by the bits that have the same.
+    kinds = float(1 << words) if words <= 10 else float("inf")
+    different = width if kinds == float("inf") else ceil(kinds * (1 - (1 - 1 / kinds) ** width))
+    tables = max(1, ceil(words / 16))
+    each = tables * (1 + 0.14 * max(0.0, log2(tables) - 2))
+    return Resources(lut=ceil(different * each), ff=2 * different)
 
 
 def memory(family: str, words: int, width: int) -> Resources:
     """A synchronous memory with one write and one read port and an output register."""
-    if words * width >= FAMILIES[family].bram_from_bits and words > 16:
-        return Resources(ff=width, bram=block_rams(family, words, width))
-    return asynchronous_memory(family, words, width) + Resources(ff=width)
+    blocks = in_block_ram(family, words, width)
+    if blocks:
+        return Resources(ff=width, bram=blocks)
+    return asynchronous_memory(family, words, width) + Resources(ff=2 * width)
+
+
+def in_block_ram(family: str, words: int, width: int) -> int:
+    """Block RAMs yosys takes for a memory that is written and read, 0 if it makes it of something else."""
+    device, blocks = FAMILIES[family], block_rams(family, words, width)
+    if device.lutram is None:
+        return blocks if device.bram_cost * blocks < words * width else 0
+    return blocks if device.bram_cost * blocks <= device.lutram_cost * ceil(width / 4) * ceil(words / 16) else 0
 
 
 def asynchronous_memory(family: str, words: int, width: int) -> Resources:
@@ -68,35 +89,92 @@ def asynchronous_memory(family: str, words: int, width: int) -> Resources:
     per_block = FAMILIES[family].lutram
     if words == 1:
         return Resources(ff=width)
+    if per_block is None and in_block_ram(family, words, width):  # yosys finds the registers of the read address
+        return Resources(bram=in_block_ram(family, words, width))
     if per_block is None:  # flip-flops and a multiplexer
         return Resources(lut=width * words, ff=width * words)
     blocks = ceil(words / 16)
-    return Resources(lut=per_block * ceil(width / 4) * blocks + (width * (blocks - 1)))
+    return Resources(lut=per_block * ceil(width / 4) * blocks + width * (blocks - 1))
 
 
 def queue(family: str, width: int, depth: int) -> Resources:
     """An output queue: shift registers up to 4 entries, an asynchronous memory beyond."""
-    credits = max(1, ceil(log2(depth + 1))) + 1
+    credits = bits(depth)
     if depth <= 4:
-        return Resources(lut=width * (depth - 1) + 2 * credits + 4, ff=depth * width + credits + depth)
-    control = Resources(lut=6 * credits + 4, ff=5 * credits)
-    return asynchronous_memory(family, depth, width) + control + Resources(ff=width)
+        return Resources(lut=width * (depth - 1) + 2 * credits + 2 * depth, ff=depth * width + credits + depth)
+    return asynchronous_memory(family, depth, width) + Resources(lut=6 * credits, ff=4 * credits + 1)
+
+
+def bits(greatest: int) -> int:
+    """Bits of a counter up to ``greatest``."""
+    return max(1, greatest.bit_length())
 
 
 def adders(width: int, count: int) -> Resources:
-    """Registered adders."""
-    return Resources(lut=width * count, ff=width * count)
+    """Registered adders; a carry cell takes two bits."""
+    return Resources(lut=2 * ceil(width / 2) * count, ff=width * count)
+
+
+def product_bits(x: IntType, w: IntType, count: int = 1) -> int:
+    """Bits of the sum of ``count`` products."""
+    corners = [count * a * b for a in (x.min, x.max) for b in (w.min, w.max)]
+    return IntType.holding(Interval(min(corners), max(corners))).bits
+
+
+def adder_tree(x: IntType, w: IntType, terms: int, limit: int) -> Resources:
+    """A register behind every adder and every term that is left over; sums are cut to ``limit`` bits."""
+    total, counts = Resources(), [1] * terms
+    while len(counts) > 1:
+        sums = [a + b for a, b in zip(counts[::2], counts[1::2], strict=False)]
+        for count in sums:
+            total += adders(min(limit, product_bits(x, w, count)), 1)
+        if len(counts) % 2:
+            sums.append(counts[-1])
+            total += Resources(ff=min(limit, product_bits(x, w, counts[-1])))
+        counts = sums
+    return total
 
 
 def products(family: str, x: IntType, w: IntType, count: int, kind: str) -> Resources:
     """``count`` registered products."""
-    width = x.bits + w.bits
+    if min(x.bits, w.bits) == 1:  # a selection
+        width = product_bits(x, w)
+        return Resources(lut=count * width, ff=count * width)
     if kind == "dsp":
         limit = FAMILIES[family].dsp_width
-        each = _splits(x, limit) * _splits(w, limit)
-        return Resources(ff=count * width, dsp=count * each)
-    partial = min(x.bits, w.bits)
-    return Resources(lut=count * max(1, partial - 1) * (max(x.bits, w.bits) + 2), ff=count * width)
+        return Resources(ff=count * product_bits(x, w), dsp=count * _splits(x, limit) * _splits(w, limit))
+    return _lut_product(x.bits, w.bits).times(count)
+
+
+def _lut_product(x: int, w: int) -> Resources:
+    """Rows of two bits of the weight each, added in a tree (see :mod:`hdl_lib.multiplier`)."""
+    rows = [(first, min(first + 2, w)) for first in range(0, w, 2)]
+    total = Resources(lut=sum(x * (end - first) for first, end in rows))
+    if len(rows) == 1:
+        return total + Resources(ff=x + w)
+    while len(rows) > 1:
+        sums = []
+        for index in range(0, len(rows), 2):
+            first, end = rows[index]
+            if index + 1 < len(rows):
+                middle, end = rows[index + 1]
+                total += Resources(lut=2 * ceil((x + end - middle + 1) / 2))
+            sums.append((first, end))
+            total += Resources(ff=x + end - first)
+        rows = sums
+    return total
+
+
+def operands(x: IntType, w: IntType, count: int, kind: str) -> Resources:
+    """The multiples of the inputs that products made of LUTs select from."""
+    if kind == "dsp" or min(x.bits, w.bits) == 1:
+        return Resources()
+    total = Resources(ff=x.bits)
+    if w.bits > 2 or not w.signed:
+        total += adders(x.bits + 2, 1)
+    if w.signed:
+        total += adders(x.bits + 1, 1)
+    return total.times(count)
 
 
 def _splits(t: IntType, limit: int) -> int:
@@ -110,80 +188,98 @@ def mvu(
     """Matrix-vector unit: weight table, products, adder trees, accumulators, replay buffer, queue."""
     pe, simd = folding.output_lanes, folding.input_lanes
     total = rom(family, synapse * neuron, pe * simd * w.bits)
-    total += products(family, x, w, pe * simd, folding.multiplier)
+    total += products(family, x, w, pe * simd, folding.multiplier) + operands(x, w, simd, folding.multiplier)
+    total += adder_tree(x, w, simd, accumulator.bits).times(pe)
     total += Resources(ff=2 * simd * x.bits)
-    left, width = simd, x.bits + w.bits
-    while left > 1:
-        width += 1
-        total += adders(width, pe * (left // 2)) + Resources(ff=pe * width * (left % 2))
-        left = (left + 1) // 2
-    if synapse > 1:
-        total += adders(accumulator.bits, pe)
-    if neuron > 1:
-        total += memory(family, synapse, simd * x.bits)
-    counters = ceil(log2(synapse * neuron + 1)) * 2 + 12
-    return total + Resources(lut=3 * counters, ff=counters) + queue(family, pe * accumulator.bits, depth)
+    if synapse > 1:  # the restart is a multiplexer in front of the adder
+        total += adders(accumulator.bits, pe) + Resources(lut=pe * accumulator.bits)
+        if neuron > 1:
+            store = in_block_ram(family, synapse, simd * x.bits)
+            words = Resources(bram=store) if store else asynchronous_memory(family, synapse, simd * x.bits)
+            total += words + Resources(lut=simd * x.bits, ff=0 if store else simd * x.bits)
+    counters = bits(synapse) + bits(neuron) + bits(synapse * neuron)
+    return total + Resources(lut=3 * counters + 8, ff=counters + 16) + queue(family, pe * accumulator.bits, depth)
 
 
 def sliding_window(family: str, window: WindowGeometry, blocks: int, words: int, width: int, depth: int) -> Resources:
     """Line buffer, address counters, queue."""
-    address = max(1, ceil(log2(words)))
-    image = ceil(log2(window.height + 1)) + ceil(log2(window.width + 1)) + ceil(log2(blocks + 1))
-    control = Resources(lut=9 * address + 10 * image + 60, ff=5 * address + 6 * image + 30)
+    (kh, kw), (rows, columns), line = window.kernel, window.output, window.width * blocks
+    place = max(1, bits(words - 1) - (line & -line).bit_length() + 1)  # multiples of an image row
+    loops = sum(bits(n) for n in (kh, kw, rows, columns, blocks) if n > 1)
+    counters = (3 if kh > 1 else 2) * place + (3 if kw > 1 else 2) * bits(line) + loops
+    counters += bits(words) + bits(line) + 2 * bits(words // line) + 4
+    if window.touches_padding():
+        counters += 3 * bits(window.height) + 28
+    pad = width if window.touches_padding() else 0
+    control = Resources(lut=ceil(1.85 * counters) + pad, ff=counters)
     return memory(family, words, width) + control + queue(family, width, depth) + Resources(ff=width)
 
 
-def max_pool(family: str, lanes: int, bits: int, blocks: int, window: int, depth: int) -> Resources:
-    """Running maxima in a small memory."""
-    width = lanes * bits
-    store = asynchronous_memory(family, blocks, width)
-    counters = ceil(log2(blocks + 1)) + ceil(log2(window + 1)) + 4
-    return store + Resources(lut=2 * width + 2 * counters, ff=width + counters) + queue(family, width, depth)
+def max_pool(family: str, lanes: int, element: int, blocks: int, window: int, depth: int) -> Resources:
+    """Running maxima in registers, of many blocks in a small memory."""
+    width, counters = lanes * element, bits(blocks) + bits(window)
+    compare = Resources(lut=lanes * 2 * ceil((element + 1) / 2))
+    control = Resources(lut=5 * counters, ff=2 * counters + 5)
+    if blocks <= 4:
+        store = Resources(lut=width if blocks > 1 else 0, ff=(1 + blocks) * width)
+    else:
+        store = Resources(lut=width, ff=5 * width + 2 * bits(blocks))
+        block = in_block_ram(family, blocks, width)
+        store += Resources(bram=block) if block else asynchronous_memory(family, blocks, width)
+    return compare + control + store + queue(family, width, depth)
 
 
-def width_converter(family: str, bits: int, folding: Folding, depth: int) -> Resources:
+def width_converter(family: str, element: int, folding: Folding, depth: int) -> Resources:
     """A register of the wide side, a counter, a queue."""
-    wide = max(folding.input_lanes, folding.output_lanes) * bits
+    wide = max(folding.input_lanes, folding.output_lanes) * element
     ratio = max(folding.input_lanes, folding.output_lanes) // min(folding.input_lanes, folding.output_lanes)
-    counter = ceil(log2(ratio + 1)) + 2
-    return Resources(lut=wide + 3 * counter, ff=wide + counter) + queue(family, folding.output_lanes * bits, depth)
+    counter = bits(ratio) + 1
+    return Resources(lut=wide + 3 * counter, ff=wide + counter) + queue(family, folding.output_lanes * element, depth)
 
 
 def frame_sync(family: str, width: int, count: int) -> Resources:
     """A beat counter and a queue of two."""
-    counter = ceil(log2(count + 1))
+    counter = bits(count)
     return Resources(lut=2 * counter + width + 12, ff=counter + 4) + queue(family, width, 2)
 
 
 def multiply_add_shift(
-    family: str, x: IntType, multiplier: IntType, addend: IntType, rounded: int | None, out: IntType, lanes: int,
+    family: str, x: IntType, multiplier: IntType, addend: IntType, shift: int, rounds: bool, out: IntType, lanes: int,
     words: int, dsp: int, depth: int,
 ) -> Resources:
-    """Parameters, products (``dsp`` multiplier blocks for all lanes), the sum, a stage that rounds off ``rounded`` bits
-    (None: there is none), clamp."""
-    total = rom(family, words, lanes * (multiplier.bits + addend.bits))
+    """Parameters, products (``dsp`` multiplier blocks for all lanes), the sum, a stage that rounds the shifted sum if
+    ``rounds``, clamp. Operands wider than 17 bits are cut into parts (:mod:`hdl_lib.requantize_mas`)."""
+    table = rom(family, words, lanes * (multiplier.bits + addend.bits))
+    parts = [_splits(x, 18), _splits(multiplier, 18)]
+    terms = sum(parts)  # the addend; products whose bits follow each other are one term
     width = max(x.bits + multiplier.bits, addend.bits) + 1
-    each = adders(width, 1) + Resources(lut=width + 2 * out.bits, ff=width + out.bits + 2 * x.bits)
-    if rounded is not None:  # an adder of the quotient's bits; a disjunction of the others
-        each += adders(max(1, width - rounded), 1) + Resources(lut=ceil(rounded / 3) + 1)
-    for _ in range(lanes):
-        total += each
-    counter = ceil(log2(words + 1)) + 12
-    return total + Resources(lut=counter, ff=counter, dsp=dsp) + queue(family, lanes * out.bits, depth)
+    kept = max(out.bits + 2, width - shift)
+    each = Resources(ff=2 * x.bits + x.bits * parts[1] + multiplier.bits * parts[0])
+    each += Resources(lut=width + 1 + (terms - 2) * max(0, width - 17), ff=kept + (width if terms > 2 else 0))
+    if rounds:  # an adder of the quotient's bits; a disjunction of the others
+        each += adders(kept, 1) + Resources(lut=ceil(shift / 3) + 1, ff=shift)
+    limits = 4 if out.signed else 2  # a sign alone says that a result is below 0
+    each += Resources(lut=limits * ceil((kept - out.bits + 2) / 2) + out.bits, ff=out.bits + 2)
+    addends = min(lanes * addend.bits, table.ff // 2) if table.bram == 0 else lanes * addend.bits
+    counter = bits(words) + 6
+    total = table + each.times(lanes) + Resources(lut=2 * counter, ff=addends + counter, dsp=dsp)
+    return total + queue(family, lanes * out.bits, depth)
 
 
 def thresholds(family: str, x: IntType, levels: int, out: IntType, lanes: int, words: int, depth: int) -> Resources:
-    """A comparator a level and a population count."""
-    total = rom(family, words, lanes * levels * (x.bits + 1))
-    each = Resources(lut=levels * ceil((x.bits + 1) / 2) + 2 * levels, ff=3 * levels + out.bits + x.bits)
-    for _ in range(lanes):
-        total += each
-    return total + Resources(lut=10, ff=10) + queue(family, lanes * out.bits, depth)
+    """A comparator a level, counts of four comparisons and their sum."""
+    groups = ceil(levels / 4)
+    compare = 2 * ceil((x.bits + 2) / 2)
+    each = Resources(lut=levels * compare + ceil(3 * levels / 4), ff=levels + 3 * groups + 2 * x.bits)
+    each += adders(out.bits, groups - 1)
+    counter = bits(words) + 8
+    table = rom(family, words, lanes * levels * (x.bits + 1))
+    return table + each.times(lanes) + Resources(lut=2 * counter, ff=counter) + queue(family, lanes * out.bits, depth)
 
 
-def lookup(family: str, words: Sequence[int], out: IntType, depth: int) -> Resources:
+def lookup(family: str, x: IntType, words: Sequence[int], out: IntType, depth: int) -> Resources:
     """A table a lane."""
-    total = Resources(lut=20, ff=20) + queue(family, len(words) * out.bits, depth)
+    total = Resources(lut=12, ff=8) + queue(family, len(words) * out.bits, depth)
     for count in words:
-        total += rom(family, count, out.bits)
+        total += rom(family, count, out.bits) + Resources(ff=x.bits + min(x.bits, bits(count - 1)))
     return total

@@ -13,6 +13,7 @@ import numpy as np
 
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.numerics.accumulator import bounds
+from hwflow.ops.mvu import add_mvu
 from hwflow.ops.operator import LogicalOperator, LoweringContext, exact_matmul
 from hwflow.types import Interval, TensorType
 
@@ -54,6 +55,6 @@ class Dense(LogicalOperator):
                 "remove the Reshape or Transpose before the matrix product, or give it one row a frame",
             )
             return
-        attributes = {"weights": np.ascontiguousarray(weights[:, column[0]]), "pixels_per_vector": length // channels}
-        result = context.add("mvu", "mvu", [stream], attributes)
-        context.bind(node.outputs[0], result, np.arange(rows * weights.shape[0]))
+        result = add_mvu(context, stream, np.ascontiguousarray(weights[:, column[0]]), length // channels)
+        if result is not None:
+            context.bind(node.outputs[0], result, np.arange(rows * weights.shape[0]))

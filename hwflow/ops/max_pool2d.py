@@ -57,4 +57,5 @@ class MaxPool2d(LogicalOperator):
         taps = context.add("sliding_window", "window", [stream], {"geometry": window, "pad_value": pad_value})
         result = context.add("max_pool", "max", [taps], {"window": window.taps})
         positions = window.output[0] * window.output[1]
-        context.bind(node.outputs[0], result, np.arange(channels * positions).reshape(channels, positions).T.reshape(-1))
+        order = np.arange(channels * positions).reshape(channels, positions).T.reshape(-1)
+        context.bind(node.outputs[0], result, order)

@@ -1,7 +1,8 @@
 """Matrix-vector unit: weights stationary on chip, ``pe`` outputs and ``simd`` inputs a cycle.
 
-Attributes: ``weights`` int64 [M, K], ``pixels_per_vector`` (a vector is that many consecutive pixels of the input stream).
-Folding: input_lanes = SIMD, output_lanes = PE. Neither needs to divide its channel count: surplus lanes carry zero weights.
+Attributes: ``weights`` int64 [M, K], ``pixels_per_vector`` (a vector is that many consecutive pixels of the input
+stream). Folding: input_lanes = SIMD, output_lanes = PE. Neither needs to divide its channel count: surplus lanes carry
+zero weights.
 """
 
 from __future__ import annotations
@@ -11,16 +12,26 @@ from typing import Any
 
 import numpy as np
 
+from hdl_lib.mvu import MAXIMUM_WIDTH
 from hdl_lib.mvu import Mvu as Core
 from hdl_lib.rom import Table
-from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ir.graph import IntArray, Node, Stage, Value
 from hwflow.numerics.accumulator import bounds
 from hwflow.ops import costs
 from hwflow.ops.memory import pack_words
-from hwflow.ops.operator import Built, Device, Folding, HardwareOperator, MemoryFile, Resources, exact_matmul
+from hwflow.ops.operator import (
+    Built,
+    Device,
+    Folding,
+    HardwareOperator,
+    LoweringContext,
+    MemoryFile,
+    Resources,
+    exact_matmul,
+)
 from hwflow.ops.shapes import shape_of
 from hwflow.ops.timing import Process, Timing
-from hwflow.types import IntType, Interval, TensorType
+from hwflow.types import Interval, IntType, TensorType
 
 
 class Mvu(HardwareOperator):
@@ -46,7 +57,7 @@ class Mvu(HardwareOperator):
 
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
         outputs, inputs = node.outputs[0].typed.shape[1], node.inputs[0].typed.shape[1]
-        kinds = ("dsp", "lut")
+        kinds: tuple[str, ...] = ("dsp", "lut")
         if costs.product_is_cheap_in_luts(node.inputs[0].typed.element, weight_type(node)):
             kinds = ("lut",)
         pairs = [(pe, simd) for pe in costs.useful_lanes(outputs) for simd in costs.useful_lanes(inputs)]
@@ -58,7 +69,7 @@ class Mvu(HardwareOperator):
         return int(node.outputs[0].typed.shape[0]) * synapse * neuron
 
     def timing(self, node: Node, folding: Folding) -> Timing:
-        pixels, outputs = node.outputs[0].typed.shape
+        pixels = node.outputs[0].typed.shape[0]
         synapse, neuron = folds(node, folding)
         steps = np.arange(pixels * neuron * synapse).reshape(pixels, neuron, synapse)
         process = Process(steps.size, {0: steps[:, 0, :].reshape(-1)}, {0: steps[:, :, -1].reshape(-1)})
@@ -91,8 +102,23 @@ class Mvu(HardwareOperator):
 
 def weight_type(node: Node) -> IntType:
     """The narrowest type that holds every weight (and the zeros of surplus lanes)."""
-    weights = node.attributes["weights"]
+    return _type_of(node.attributes["weights"])
+
+
+def _type_of(weights: IntArray) -> IntType:
     return IntType.holding(Interval(min(0, int(weights.min())), max(0, int(weights.max()))))
+
+
+def add_mvu(context: LoweringContext, stream: Value, weights: IntArray, pixels_per_vector: int) -> Value | None:
+    """The product of ``weights`` with a stream; None, and a refusal, where an operand is too wide for the core."""
+    for what, element in (("input", stream.typed.element), ("weight", _type_of(weights))):
+        if element.bits > MAXIMUM_WIDTH:
+            context.refuse(
+                "operand-width", f"{what}s must have at most {MAXIMUM_WIDTH} bits, not {element.bits}",
+                "quantize them to fewer bits",
+            )
+            return None
+    return context.add("mvu", "mvu", [stream], {"weights": weights, "pixels_per_vector": pixels_per_vector})
 
 
 def folds(node: Node, folding: Folding) -> tuple[int, int]:

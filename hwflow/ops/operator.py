@@ -28,6 +28,10 @@ class Resources:
     def __add__(self, other: Resources) -> Resources:
         return Resources(self.lut + other.lut, self.ff + other.ff, self.dsp + other.dsp, self.bram + other.bram)
 
+    def times(self, count: int) -> Resources:
+        """So many of the same."""
+        return Resources(self.lut * count, self.ff * count, self.dsp * count, self.bram * count)
+
 
 @dataclass(frozen=True)
 class Folding:

@@ -26,10 +26,10 @@ class Fork(HardwareOperator):
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        return (inputs[0],) * attributes["outputs"]
+        return (inputs[0],) * int(attributes["outputs"])
 
     def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
-        return (inputs[0],) * attributes["outputs"]
+        return (inputs[0],) * int(attributes["outputs"])
 
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
         return [Folding(lanes, lanes) for lanes in costs.useful_lanes(node.inputs[0].typed.shape[1])]

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from amaranth.hdl import unsigned
 
 from hdl_lib.requantize_lookup import LookupRequantizer
 from hdl_lib.requantize_mas import MultiplyAddShift as MultiplyAddShiftCore
@@ -139,15 +140,23 @@ class _Hardware:
     def resources(self, family: str, depth: int) -> Resources:
         form = self.form
         if isinstance(form, MultiplyAddShift):
-            dsp = self.lanes * MultiplyAddShiftCore.multipliers_of(shape_of(self.input), shape_of(self._multiplier(form)))
-            rounded = form.shift if form.rounding != "floor" else None
+            dsp = self._multiplier_blocks(form)
             return costs.multiply_add_shift(
-                family, self.input, self._multiplier(form), self._addend(form), rounded, self.output, self.lanes,
-                self.words, dsp, depth,
+                family, self.input, self._multiplier(form), self._addend(form), form.shift,
+                form.rounding != "floor", self.output, self.lanes, self.words, dsp, depth,
             )
         if isinstance(form, ThresholdForm):
             return costs.thresholds(family, self.input, form.levels, self.output, self.lanes, self.words, depth)
-        return costs.lookup(family, [self._span(form) * self.words] * self.lanes, self.output, depth)
+        return costs.lookup(family, self.input, [self._span(form) * self.words] * self.lanes, self.output, depth)
+
+    def _multiplier_blocks(self, form: MultiplyAddShift) -> int:
+        """Of all lanes. Constants of which a part of 17 bits is 0 or a power of two need none for that part."""
+        source = shape_of(self.input)
+        if self.words > 1:
+            return self.lanes * int(MultiplyAddShiftCore.multipliers_of(source, shape_of(self._multiplier(form))))
+        each = int(MultiplyAddShiftCore.multipliers_of(source, unsigned(2)))
+        parts = [m >> first & 0x1FFFF for m in self._padded(form.multipliers).flat for first in range(0, 64, 17)]
+        return each * sum(1 for part in parts if part & (part - 1))
 
     def build(self, depth: int, name: str) -> Built:
         common = {"lanes": self.lanes, "channels": self.channels, "depth": depth}

@@ -18,7 +18,7 @@ from hwflow.ops.operator import Built, Device, Folding, HardwareOperator, Resour
 from hwflow.ops.shapes import shape_of
 from hwflow.ops.timing import Process, Timing, Wait, every
 from hwflow.ops.windows import WindowGeometry
-from hwflow.types import IntType, Interval, TensorType
+from hwflow.types import Interval, IntType, TensorType
 
 
 class SlidingWindow(HardwareOperator):
@@ -47,7 +47,7 @@ class SlidingWindow(HardwareOperator):
         return [Folding(lanes, lanes) for lanes in costs.useful_lanes(node.inputs[0].typed.shape[1])]
 
     def cycles(self, node: Node, folding: Folding) -> int:
-        return max(beats(node.inputs[0].typed.shape, folding.input_lanes), beats(node.outputs[0].typed.shape, folding.input_lanes))
+        return max(beats(value.typed.shape, folding.input_lanes) for value in (node.inputs[0], node.outputs[0]))
 
     def timing(self, node: Node, folding: Folding) -> Timing:
         window: WindowGeometry = node.attributes["geometry"]

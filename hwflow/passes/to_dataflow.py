@@ -79,27 +79,31 @@ def _stream_type(type_: TensorType, pixels: int) -> TensorType:
 def _pixel_axes(graph: Graph, value: Value) -> tuple[int, ...]:
     """Which axes of an input run over pixels: so that the first operator that cares finds the order it needs.
 
-    Channels-last inputs are common with a Transpose in front: its permutation is followed.
+    Channels-last inputs are common with a Transpose in front, or a Reshape that moves axes of length 1: both are
+    followed. ``axes`` holds the input's axis behind each axis of ``value``; None for one of length 1 that is new.
     """
-    rank = len(value.typed.shape)
-    axes = tuple(range(rank))
+    default = tuple(range(len(value.typed.shape) - 1))
+    axes: tuple[int | None, ...] = tuple(range(len(value.typed.shape)))
     consumers = graph.consumers()
     while consumers[value]:
         node, _ = consumers[value][0]
         if node.op in ("conv2d", "max_pool2d"):
-            return axes[1:]
+            return tuple(axis for axis in axes[1:] if axis is not None)
         if node.op == "transpose":
             axes = tuple(axes[a] for a in node.attributes["perm"])
         elif node.op == "reshape":
             source, target = value.typed.shape, node.attributes["shape"]
-            if len(source) != rank or tuple(s for s in source if s != 1) != tuple(t for t in target if t != 1):
-                return tuple(range(rank - 1))
-            if len(target) != rank:
-                return tuple(range(rank - 1))
+            if [s for s in source if s != 1] != [t for t in target if t != 1]:
+                return default
+            long = iter([axis for axis, size in zip(axes, source, strict=True) if size != 1])
+            axes = tuple(None if size == 1 else next(long) for size in target)
         elif node.op != "requantize":
-            return tuple(range(rank - 1))
+            return default
+        elif len(node.attributes["stages"]) > 1:
+            channel = axes[node.attributes["axis"]]
+            return tuple(axis for axis in axes if axis is not None and axis != channel)
         value = node.outputs[0]
-    return tuple(range(rank - 1))
+    return default
 
 
 def to_dataflow(graph: Graph) -> Graph:

@@ -1,8 +1,9 @@
 """The least initiation interval that fits a budget, and the cheapest folding of each node for it.
 
-For a target interval every node's cheapest folding is independent of the others but for the lanes at its streams
-(mismatches cost a width converter). Feasibility is monotone in the interval, so the least one is a binary search over
-the intervals that some folding of some node has.
+For a target interval each node's cheapest folding is taken by itself (lanes that differ from its neighbours' cost a
+width converter). Where that exceeds the budget, the combinations of all nodes' foldings are searched: those that no
+other undercuts in every resource, node by node. So whether an interval is feasible is decided exactly, it is monotone in
+the interval, and the least one is a binary search over the intervals that some folding of some node has.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph, Node
@@ -34,6 +38,7 @@ class Budget:
 
 
 _PROVISIONAL_DEPTH = 4  # beats a queue is taken to hold before depths are computed
+_WIDEST = 1000  # partial combinations followed
 
 
 class FoldingSearch:
@@ -95,43 +100,47 @@ class FoldingSearch:
         ]
 
     def _choose(self, interval: int) -> tuple[dict[Node, Folding], list[tuple[str, int, int]]]:
+        """Foldings of at most ``interval`` cycles and what they lack: nothing if any foldings fit."""
+        fast = {node: [f for f, cycles in options if cycles <= interval] for node, options in self._options.items()}
         foldings: dict[Node, Folding] = {}
         consumers = self._graph.consumers()
         for node in reversed(self._graph.nodes):
             wanted = [foldings[c].input_lanes for v in node.outputs for c, _ in consumers[v]]
-            fast = [f for f, cycles in self._options[node] if cycles <= interval]
-            if not fast:
-                return {}, [("interval", interval, min(c for _, c in self._options[node]))]
-            foldings[node] = min(fast, key=lambda f: self._price(node, f, wanted))
+            foldings[node] = min(fast[node], key=lambda f: self._price(node, f, wanted))
         total = Resources()
         for node, folding in foldings.items():
             total += self.resources(node, folding)
-        total = self._move_products_to_luts(foldings, total)
-        return foldings, self._budget.shortages(total)
+        shortages = self._budget.shortages(total)
+        if not shortages:
+            return foldings, []
+        combination = self._combination(fast)
+        return (foldings, shortages) if combination is None else (combination, [])
 
-    def _move_products_to_luts(self, foldings: dict[Node, Folding], total: Resources) -> Resources:
-        """While DSPs are short, let the node whose products cost the fewest LUTs a DSP do without."""
-        while total.dsp > self._budget.dsp:
-            moves = []
-            for node, folding in foldings.items():
-                if folding.multiplier != "dsp":
-                    continue
-                other = Folding(folding.input_lanes, folding.output_lanes, folding.multipliers, "lut")
-                if all(f != other for f, _ in self._options[node]):
-                    continue
-                before, after = self.resources(node, folding), self.resources(node, other)
-                saved = before.dsp - after.dsp
-                if saved > 0:
-                    moves.append(((after.lut - before.lut) / saved, len(moves), node, other))
-            if not moves:
-                break
-            _, _, node, other = min(moves)
-            old, new = self.resources(node, foldings[node]), self.resources(node, other)
-            total = Resources(
-                total.lut - old.lut + new.lut, total.ff - old.ff + new.ff, total.dsp - old.dsp + new.dsp, total.bram - old.bram + new.bram
-            )
-            foldings[node] = other
-        return total
+    def _combination(self, fast: dict[Node, list[Folding]]) -> dict[Node, Folding] | None:
+        """The cheapest combination that fits, or None. Exact while no more than ``_WIDEST`` partial combinations are left
+        that neither exceed the budget nor are undercut; beyond that the dearest are dropped."""
+        nodes = list(fast)
+        costs_of = [np.array([self._row(node, f) for f in fast[node]]) for node in nodes]
+        limits = np.array([self._budget.lut, self._budget.ff, self._budget.dsp, self._budget.bram, np.inf])
+        rest = np.cumsum([c.min(axis=0) for c in costs_of[::-1]], axis=0)[::-1]
+        rest = np.vstack([rest[1:], np.zeros(5)])
+        front, picks = np.zeros((1, 5)), np.zeros((1, 0), dtype=np.int64)
+        for options, later in zip(costs_of, rest, strict=True):
+            kept = _undercut_by_none(options)
+            sums = (front[:, None, :] + options[None, kept, :]).reshape(-1, 5)
+            chosen = np.column_stack([np.repeat(picks, len(kept), axis=0), np.tile(kept, len(front))])
+            possible = (sums + later <= limits).all(axis=1)
+            sums, chosen = sums[possible], chosen[possible]
+            best = _undercut_by_none(sums)
+            best = best[np.argsort(sums[best, 4], kind="stable")][:_WIDEST]
+            front, picks = sums[best], chosen[best]
+        if not len(front):
+            return None
+        return {node: fast[node][int(k)] for node, k in zip(nodes, picks[0], strict=True)}
+
+    def _row(self, node: Node, folding: Folding) -> tuple[float, ...]:
+        need = self.resources(node, folding)
+        return need.lut, need.ff, need.dsp, need.bram, self._price(node, folding, [])
 
     def _price(self, node: Node, folding: Folding, consumer_lanes: list[int]) -> float:
         """Share of the device the folding and its width converters take."""
@@ -147,3 +156,13 @@ class FoldingSearch:
             need.lut / max(1, budget.lut) + need.ff / max(1, budget.ff) + 0.2 * need.dsp / max(1, budget.dsp)
             + 0.5 * need.bram / max(1, budget.bram)
         )
+
+
+def _undercut_by_none(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Indices of the rows that no other row equals or undercuts in every column (of equal rows the first)."""
+    left = np.lexsort(rows.T[::-1])  # whatever undercuts a row comes before it
+    kept = []
+    while len(left):
+        kept.append(left[0])
+        left = left[(rows[left] < rows[left[0]]).any(axis=1)]
+    return np.array(kept, dtype=np.int64)

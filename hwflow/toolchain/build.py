@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from hwflow.errors import Finding, UsageError
+from hwflow.errors import Finding, ToolError, UsageError
 from hwflow.toolchain import nextpnr, pack, yosys
 from hwflow.toolchain.nextpnr import ClockResult
 from hwflow.toolchain.tool import Tool, run
@@ -24,6 +24,8 @@ Progress = Callable[[str], None]
 TOP_VERILOG = "board/top.v"
 STATISTICS = "board/statistics.json"
 NETLIST = "board/top.json"
+SYNTHESIS = "board/synthesis.ys"
+RENAMED_SYNTHESIS = "board/synthesis_renamed.ys"  # the same with other names, when yosys dies in the first
 REPORT = "board/place_route.json"
 
 
@@ -76,7 +78,8 @@ def build(
 
     ``progress`` is called with one line as each step starts. Raises :class:`ToolError` when a tool is missing or fails
     (with the end of its log), :class:`UsageError` when there is no ``board/board.json``. Missed timing is reported, not
-    raised.
+    raised. When yosys dies while it maps the logic, it starts once more on the design under other names
+    (``synthesis_retry.log``).
     """
     out = out.resolve()
     board = _description(out)
@@ -90,19 +93,32 @@ def build(
     pack_arguments = flow.pack_arguments(placed=flow.placed, bitstream=flow.bitstream)
     _write_scripts(out, board, flow, place_route_arguments, pack_arguments)
     seconds: dict[str, float] = {}
+    say = progress or (lambda line: None)
 
-    def step(key: str, tool: Tool, arguments: list[str], remedy: str) -> None:
-        if progress is not None:
-            progress(f"{key}: {tool.name} {found[tool.name].version_text}".removesuffix(" unknown"))
+    def step(key: str, tool: Tool, arguments: list[str], remedy: str, outputs: tuple[str, ...], log: str = "") -> None:
+        say(f"{key}: {tool.name} {found[tool.name].version_text}".removesuffix(" unknown"))
         start = time.monotonic()
-        log = out / "board" / f"{key}.log"
-        run(found[tool.name], arguments, out, log, step=f"{key} ({tool.name})", remedy=remedy)
-        seconds[key] = time.monotonic() - start
+        try:
+            run(
+                found[tool.name], arguments, out, out / "board" / f"{log or key}.log", step=f"{key} ({tool.name})",
+                remedy=remedy, outputs=outputs,
+            )
+        finally:
+            seconds[key] = seconds.get(key, 0.0) + time.monotonic() - start
 
-    step(
-        "synthesis", yosys.YOSYS, ["-s", "board/synthesis.ys"],
-        "read the log; report a defect of hwflow if the design is to blame",
-    )
+    blame = "read the log; report a defect of hwflow if the design is to blame"
+    synthesized = (TOP_VERILOG, STATISTICS, NETLIST)
+    try:
+        step("synthesis", yosys.YOSYS, ["-s", SYNTHESIS], blame, synthesized)
+    except ToolError as error:
+        log = out / "board" / "synthesis.log"
+        if error.findings[0].rule != "tool-output" and not yosys.died_in_abc(log.read_text()):
+            raise
+        note = "synthesis: yosys died; once more under other names (board/synthesis_retry.log)"
+        say(note)
+        with log.open("a") as file:
+            file.write(f"\nhwflow: {note}\n")
+        step("synthesis", yosys.YOSYS, ["-s", RENAMED_SYNTHESIS], blame, synthesized, "synthesis_retry")
     design_resources = yosys.read_statistics(out / STATISTICS, part["family"], board["design_top"])
     resources = yosys.read_statistics(out / STATISTICS, part["family"], board["top"])
     clocks: tuple[ClockResult, ...] = ()
@@ -113,13 +129,14 @@ def build(
         step(
             "place_route", flow.place_route, place_route_arguments,
             "if the design does not fit, ask for fewer frames a second (--fps) or choose a larger board",
+            (flow.placed, REPORT),
         )
         clocks, used, available = nextpnr.read_report(out / REPORT, part["family"])
         resources |= used
         if clocks:
             fmax = min(clocks, key=lambda clock: abs(clock.constraint_mhz - design_mhz)).achieved_mhz
             met = all(clock.met for clock in clocks)
-        step("pack", flow.packer, pack_arguments, "read the log")
+        step("pack", flow.packer, pack_arguments, "read the log", (flow.bitstream,))
     return BuildResult(
         design_clock_mhz=design_mhz,
         clocks=clocks,
@@ -144,7 +161,10 @@ def write_top_verilog(out: Path) -> Path:
     board = _description(out)
     script = "; ".join(yosys.top_verilog_script(board["rtlil"], TOP_VERILOG).splitlines())
     log = out / "board" / "top_verilog.log"
-    run(yosys.YOSYS.find(), ["-p", script], out, log, step="board top (yosys)", remedy="read the log")
+    run(
+        yosys.YOSYS.find(), ["-p", script], out, log, step="board top (yosys)", remedy="read the log",
+        outputs=[TOP_VERILOG],
+    )
     return out / TOP_VERILOG
 
 
@@ -165,13 +185,14 @@ def _description(out: Path) -> dict[str, Any]:
 def _write_scripts(
     out: Path, board: Mapping[str, Any], flow: Flow, place_route_arguments: list[str], pack_arguments: list[str]
 ) -> None:
-    synthesis = yosys.top_verilog_script(board["rtlil"], TOP_VERILOG) + "design -reset\n" + yosys.synthesis_script(
-        board["part"]["family"], board["sources"], board["rtlil"], board["top"], board["design_top"],
-        statistics=STATISTICS, netlist=NETLIST,
-    )
-    (out / "board" / "synthesis.ys").write_text(synthesis)
+    for script, renamed in ((SYNTHESIS, False), (RENAMED_SYNTHESIS, True)):
+        synthesis = yosys.synthesis_script(
+            board["part"]["family"], board["sources"], board["rtlil"], board["top"], board["design_top"],
+            statistics=STATISTICS, netlist=NETLIST, renamed=renamed,
+        )
+        (out / script).write_text(yosys.top_verilog_script(board["rtlil"], TOP_VERILOG) + "design -reset\n" + synthesis)
     commands = (
-        (yosys.YOSYS, ["-s", "board/synthesis.ys"], "synthesis"),
+        (yosys.YOSYS, ["-s", SYNTHESIS], "synthesis"),
         (flow.place_route, place_route_arguments, "place_route"),
         (flow.packer, pack_arguments, "pack"),
     )
@@ -185,6 +206,10 @@ def _write_scripts(
     ]
     for tool, arguments, key in commands:
         variable = tool.name.upper().replace("-", "_")
-        lines.append(f'"${{{variable}:={tool.name}}}" {shlex.join(arguments)} >board/{key}.log 2>&1')
+        command = f'"${{{variable}:={tool.name}}}" {shlex.join(arguments)} >board/{key}.log 2>&1'
+        if tool is yosys.YOSYS:  # it may die, also with exit status 0: see yosys.died_in_abc
+            lines.append(f"rm -f {NETLIST}")
+            command += f" && test -s {NETLIST} ||\n  \"$YOSYS\" -s {RENAMED_SYNTHESIS} >board/synthesis_retry.log 2>&1"
+        lines.append(command)
     (out / "board" / "build.sh").write_text("\n".join(lines) + "\n")
     (out / "board" / "build.sh").chmod(0o755)

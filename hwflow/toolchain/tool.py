@@ -100,8 +100,17 @@ def wheel_entry(module: str, function: str) -> Callable[[], tuple[tuple[str, ...
     return candidate
 
 
-def run(found: Found, arguments: Sequence[str], cwd: Path, log: Path, *, step: str, remedy: str) -> str:
-    """Run in ``cwd``, write everything printed to ``log``, return it. Raises :class:`ToolError` with the log's tail."""
+def run(
+    found: Found, arguments: Sequence[str], cwd: Path, log: Path, *, step: str, remedy: str, outputs: Sequence[str] = ()
+) -> str:
+    """Run in ``cwd``, write everything printed to ``log``, return it.
+
+    ``outputs``: the files in ``cwd`` the program must write; older ones are removed before it starts. Raises
+    :class:`ToolError` with the log's tail when the exit status is not 0 (rule "tool-run") or an output is missing or
+    empty (rule "tool-output": a program compiled to WebAssembly may die with exit status 0).
+    """
+    for name in outputs:
+        (cwd / name).unlink(missing_ok=True)
     result = subprocess.run(
         [*found.command, *arguments],
         cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -109,13 +118,16 @@ def run(found: Found, arguments: Sequence[str], cwd: Path, log: Path, *, step: s
     )
     log.write_text(result.stdout)
     if result.returncode != 0:
-        lines = result.stdout.strip().splitlines()
-        # what went wrong is not always said last: standard error and standard output are buffered apart
-        said = [line for line in lines[:-8] if re.match(r"\W*error\b", line, re.IGNORECASE)][-4:]
-        tail = "\n    ".join([*said, *lines[-8:]])
-        raise ToolError(
-            Finding(
-                "tool-run", step, f"exit status must be 0, not {result.returncode} (log: {log})\n    {tail}", remedy
-            )
-        )
-    return result.stdout
+        rule, problem = "tool-run", f"exit status must be 0, not {result.returncode} (log: {log})"
+    elif missing := [name for name in outputs if not (cwd / name).is_file() or (cwd / name).stat().st_size == 0]:
+        rule, problem = "tool-output", f"{', '.join(missing)} must be written, not missing (log: {log})"
+    else:
+        return result.stdout
+    raise ToolError(Finding(rule, step, f"{problem}\n    {_tail(result.stdout)}", remedy))
+
+
+def _tail(text: str) -> str:
+    lines = text.strip().splitlines()
+    # what went wrong is not always said last: standard error and standard output are buffered apart
+    said = [line for line in lines[:-8] if re.match(r"\W*error\b", line, re.IGNORECASE)][-4:]
+    return "\n    ".join([*said, *lines[-8:]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -66,18 +67,25 @@ def top_verilog_script(rtlil: str, verilog: str) -> str:
     )
 
 
+# The same design under other names: a module each for the design and the board's top, everything in them private.
+RENAMING = ("proc", "flatten", "rename -hide")
+
+
 def synthesis_script(
-    family: str, sources: Sequence[str], rtlil: str, top: str, design_top: str, *, statistics: str, netlist: str
+    family: str, sources: Sequence[str], rtlil: str, top: str, design_top: str, *, statistics: str, netlist: str,
+    renamed: bool = False,
 ) -> str:
     """Yosys commands: from the design's Verilog and the board's RTLIL to a netlist for nextpnr.
 
-    The design stays a module of its own until its cells are counted.
+    The design stays a module of its own until its cells are counted. ``renamed``: its names are hidden first, for
+    another try after :func:`died_in_abc`; that changes nothing in the cells but their names.
     """
     return "\n".join(
         (
             *(f"read_verilog {source}" for source in sources),
             f"read_rtlil {rtlil}",
             f"setattr -mod -set keep_hierarchy 1 {design_top}",
+            *((f"hierarchy -top {top}", *RENAMING) if renamed else ()),
             f"{SYNTHESIS[family]} -top {top}",
             f"tee -q -o {statistics} stat -json",
             f"setattr -mod -unset keep_hierarchy {design_top}",
@@ -87,6 +95,18 @@ def synthesis_script(
             "",
         )
     )
+
+
+def died_in_abc(log: str) -> bool:
+    """Whether a log ends within ABC, which maps the logic.
+
+    ABC compiled to WebAssembly dies now and then, by the names of the netlist and the layout of its heap (seen in yosys
+    0.70): the same netlist under other names passes.
+    """
+    return any(re.search(r"abc9?\b", line, re.IGNORECASE) for line in log.strip().splitlines()[-_LAST_LINES:])
+
+
+_LAST_LINES = 40  # of a log: a crash prints a back trace
 
 
 def read_statistics(path: Path, family: str, module: str) -> dict[str, int]:

@@ -57,3 +57,50 @@ def dense_network(path: Path, widths: tuple[int, ...] = (12, 8, 4), seed: int = 
     onnx.checker.check_model(model, full_check=True)
     onnx.save(model, path)
     return path
+
+
+def conv_network(path: Path, side: int = 8, channels: int = 6, outputs: int = 5, seed: int = 2) -> Path:
+    """A convolution 3x3 with pads, Relu, a 2x2 maximum pool and a dense layer in QDQ, of ``side`` x ``side`` images with 2
+    channels: uint8 activations, int8 weights per channel; float input ``x`` and output ``y``."""
+    rng = np.random.default_rng(seed)
+    nodes: list[onnx.NodeProto] = []
+    initializers = []
+
+    def constant(name: str, array: np.ndarray) -> str:
+        initializers.append(numpy_helper.from_array(array, name))
+        return name
+
+    def node(operator: str, inputs: list[str], output: str, **attributes: object) -> str:
+        nodes.append(helper.make_node(operator, inputs, [output], f"{output}_node", **attributes))
+        return output
+
+    def quantize(name: str, source: str, scale: float, zero_point: int, output: str) -> str:
+        parameters = [constant(f"{name}_scale", np.float32(scale)), constant(f"{name}_zero", np.uint8(zero_point))]
+        quantized = node("QuantizeLinear", [source, *parameters], f"{name}_q")
+        return node("DequantizeLinear", [quantized, *parameters], output)
+
+    def weights(name: str, shape: tuple[int, ...]) -> str:
+        values = constant(name, rng.integers(-127, 128, shape).astype(np.int8))
+        scale = constant(f"{name}_scale", rng.uniform(0.002, 0.01, shape[0]).astype(np.float32))
+        return node("DequantizeLinear", [values, scale], f"{name}_d", axis=0)
+
+    value = quantize("x", "x", 0.031, 128, "x_d")
+    value = node("Conv", [value, weights("w0", (channels, 2, 3, 3))], "conv", kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    value = node("Relu", [value], "relu")
+    value = quantize("hidden", value, 0.02, 0, "hidden_d")
+    value = node("MaxPool", [value], "pool", kernel_shape=[2, 2], strides=[2, 2])
+    value = quantize("pooled", value, 0.02, 0, "pooled_d")
+    value = node("Flatten", [value], "flat")
+    value = node("Gemm", [value, weights("w1", (outputs, channels * (side // 2) ** 2))], "dense", transB=1)
+    quantize("result", value, 0.06, 117, "y")
+    graph = helper.make_graph(
+        nodes,
+        "small conv",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 2, side, side])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", outputs])],
+        initializers,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    onnx.checker.check_model(model, full_check=True)
+    onnx.save(model, path)
+    return path

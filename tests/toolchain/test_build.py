@@ -68,21 +68,43 @@ def test_the_report_is_read(built):
     assert result.resources["ff"] > result.design_resources["ff"]
 
 
-def test_the_folder_can_be_built_again_by_its_script(built, tmp_path):
+@pytest.fixture
+def again(built, tmp_path):
+    """again(yosys): runs build.sh with a fake yosys (a shell program) and returns the tools' calls in order.
+
+    What is in the folder comes back afterwards.
+    """
+    out, _, _ = built
+    kept = {p: p.read_bytes() for p in (out / "board").iterdir()}
+
+    def run(yosys: str) -> list[str]:
+        tools = {}
+        for variable, program in (("YOSYS", yosys), ("NEXTPNR_ICE40", ""), ("ICEPACK", "")):
+            fake = tmp_path / variable
+            fake.write_text(f'#!/bin/sh\necho {variable} $(pwd) "$@" >>{tmp_path}/calls\n{program}\n')
+            fake.chmod(0o755)
+            tools[variable] = str(fake)
+        subprocess.run(["sh", str(out / "board" / "build.sh")], env={"PATH": "/usr/bin:/bin", **tools}, check=True)
+        return (tmp_path / "calls").read_text().splitlines()
+
+    yield run
+    for path, data in kept.items():
+        path.write_bytes(data)
+
+
+def test_the_folder_can_be_built_again_by_its_script(built, again):
     out, _, _ = built
     script = (out / "board" / "build.sh").read_text()
     assert str(out) not in script and '"${NEXTPNR_ICE40:=nextpnr-ice40}" --up5k' in script
-    tools = {}
-    for variable in ("YOSYS", "NEXTPNR_ICE40", "ICEPACK"):
-        fake = tmp_path / variable
-        fake.write_text(f'#!/bin/sh\npwd >{tmp_path}/{variable}.cwd\n')
-        fake.chmod(0o755)
-        tools[variable] = str(fake)
-    logs = {p: p.read_text() for p in (out / "board").glob("*.log")}
-    subprocess.run(["sh", str(out / "board" / "build.sh")], env={"PATH": "/usr/bin:/bin", **tools}, check=True)
-    assert {Path((tmp_path / f"{v}.cwd").read_text().strip()) for v in tools} == {out}
-    for path, text in logs.items():
-        path.write_text(text)
+    calls = again("echo {} >board/top.json")
+    assert [call.split()[:2] for call in calls] == [[v, str(out)] for v in ("YOSYS", "NEXTPNR_ICE40", "ICEPACK")]
+
+
+@pytest.mark.parametrize("status", [0, 134])
+def test_the_script_tries_again_when_yosys_dies(again, status):
+    calls = again(f'case "$*" in *renamed*) echo {{}} >board/top.json;; *) exit {status};; esac')
+    assert [call.split()[0] for call in calls] == ["YOSYS", "YOSYS", "NEXTPNR_ICE40", "ICEPACK"]
+    assert [call.split()[2:] for call in calls[:2]] == [["-s", f"board/synthesis{s}.ys"] for s in ("", "_renamed")]
 
 
 @pytest.mark.parametrize("language", ["2005", "2012"])  # the latter starts processes in another order

@@ -1,0 +1,167 @@
+"""Resource models against what yosys made of the cores: the measured samples, and one core synthesized here."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from amaranth.back import rtlil
+from amaranth.hdl import Shape
+
+import hwflow.ops
+from hdl_lib.requantize_mas import MultiplyAddShift
+from hdl_lib.rom import VERILOG
+from hwflow.boards import find_board
+from hwflow.ops import costs
+from hwflow.ops.operator import Folding, Resources
+from hwflow.ops.registry import hardware
+from hwflow.ops.windows import WindowGeometry
+from hwflow.toolchain import tool
+from hwflow.toolchain.yosys import CELLS, YOSYS
+from hwflow.types import IntType
+from tests.ops.cases import CASES
+from tests.ops.harness import Bench
+
+Row = dict[str, str]
+SAMPLES = Path(hwflow.ops.__file__).parent / "samples"
+COLUMNS = {"lut4": "LUT4", "ccu2c": "CCU2C", "ff": "TRELLIS_FF", "dsp": "MULT18X18D", "bram": "DP16KD", "dpr16x4": "TRELLIS_DPR16X4"}
+
+
+def element(text: str) -> IntType:
+    return IntType(int(text[1:]), text[0] == "s")
+
+
+def numbers(row: Row, *names: str) -> list[int]:
+    return [int(row[n]) for n in names]
+
+
+def mvu(row: Row) -> Resources:
+    x, w, accumulator, pe, simd, synapse, neuron, depth = numbers(
+        row, "input_width", "weight_width", "accumulator_width", "pe", "simd", "synapse_fold", "neuron_fold", "depth"
+    )
+    types = IntType(x, False), IntType(w, True), IntType(accumulator, True)
+    return costs.mvu("ecp5", *types, Folding(simd, pe, pe * simd, row["multiplier"]), synapse, neuron, depth)
+
+
+def pool(row: Row) -> Resources:
+    channels, lanes, window, depth = numbers(row, "channels", "lanes", "window", "depth")
+    return costs.max_pool("ecp5", lanes, element(row["element"]).bits, -(-channels // lanes), window, depth)
+
+
+def sliding_window(row: Row) -> Resources:
+    height, width, k, s, p, d = numbers(row, "height", "width", "kernel", "stride", "pad", "dilation")
+    channels, lanes, rows, depth = numbers(row, "channels", "lanes", "rows", "depth")
+    window, blocks = WindowGeometry(height, width, (k, k), (s, s), (p, p, p, p), (d, d)), -(-channels // lanes)
+    return costs.sliding_window("ecp5", window, blocks, rows * width * blocks, lanes * element(row["element"]).bits, depth)
+
+
+def requantize_mas(row: Row) -> Resources:
+    x, m, b, y = (element(row[n]) for n in ("input", "multiplier", "addend", "output"))
+    shift, lanes, channels, depth = numbers(row, "shift", "lanes", "channels", "depth")
+    dsp = lanes * MultiplyAddShift.multipliers_of(Shape(x.bits, x.signed), Shape(m.bits, m.signed))
+    return costs.multiply_add_shift("ecp5", x, m, b, shift, False, y, lanes, -(-channels // lanes), dsp, depth)
+
+
+def requantize_thresholds(row: Row) -> Resources:
+    levels, lanes, channels, depth = numbers(row, "levels", "lanes", "channels", "depth")
+    return costs.thresholds("ecp5", element(row["input"]), levels, element(row["output"]), lanes, -(-channels // lanes), depth)
+
+
+def requantize_lookup(row: Row) -> Resources:
+    inputs, lanes, channels, shared, depth = numbers(row, "inputs", "lanes", "channels", "shared", "depth")
+    words = inputs * (1 if shared else -(-channels // lanes))
+    return costs.lookup("ecp5", element(row["input"]), [words] * lanes, element(row["output"]), depth)
+
+
+MODELS: dict[str, Callable[[Row], Resources]] = {
+    "mvu": mvu, "pool": pool, "sliding_window": sliding_window, "requantize_mas": requantize_mas,
+    "requantize_thresholds": requantize_thresholds, "requantize_lookup": requantize_lookup,
+}
+# How far LUTs and flip-flops may be off: by this share of a sample, or by so many cells where it is small.
+SHARE = {"lut": 0.16, "ff": 0.10}
+CELLS_OFF = {"lut": 60, "ff": 20}
+MEAN_SHARE = {"lut": 0.11, "ff": 0.05}  # of a core's samples taken together
+
+
+def measured(cells: dict[str, int]) -> Resources:
+    """Weighted as the tool chain's own counting does."""
+    return Resources(
+        **{kind: sum(weight * cells.get(cell, 0) for cell, weight in table.items()) for kind, table in CELLS["ecp5"].items()}
+    )
+
+
+def samples(core: str) -> Iterator[tuple[Row, Resources]]:
+    with (SAMPLES / f"{core}_ecp5.csv").open() as file:
+        for row in csv.DictReader(file):
+            yield row, measured({cell: int(row[column]) for column, cell in COLUMNS.items()})
+
+
+def test_every_sample_file_has_its_model() -> None:
+    assert {path.name.removesuffix("_ecp5.csv") for path in SAMPLES.glob("*.csv")} == set(MODELS)
+
+
+@pytest.mark.parametrize("core", MODELS)
+def test_the_model_fits_the_samples(core: str) -> None:
+    predicted, found = Resources(), Resources()
+    for row, real in samples(core):
+        model = MODELS[core](row)
+        assert (model.dsp, model.bram) == (real.dsp, real.bram), row
+        for kind in ("lut", "ff"):
+            there, wanted = getattr(model, kind), getattr(real, kind)
+            assert abs(there - wanted) <= max(CELLS_OFF[kind], SHARE[kind] * wanted), (kind, there, wanted, row)
+        predicted, found = predicted + model, found + real
+    for kind, share in MEAN_SHARE.items():
+        assert abs(getattr(predicted, kind) - getattr(found, kind)) <= share * getattr(found, kind), kind
+
+
+def test_block_ram_or_look_up_tables() -> None:
+    """Yosys charges 128 a block RAM, a sixteenth a bit of a table in logic, 4 for 16 x 4 bits of distributed RAM."""
+    assert costs.rom("ecp5", 36, 256).bram == 0  # 8 * 128 > 36 * 256 / 16
+    assert costs.rom("ecp5", 64, 256).bram == 0  # equal
+    assert costs.rom("ecp5", 65, 256).bram == 8
+    assert costs.rom("ecp5", 1024, 18).bram == 1
+    assert costs.memory("ecp5", 128, 16).bram == 1  # 4 * 4 * 8 = 128
+    assert costs.memory("ecp5", 112, 16).bram == 0
+    assert costs.memory("ecp5", 600, 36).bram == 2
+
+
+def test_a_core_synthesized_here(tmp_path: Path) -> None:
+    """An MVU of the harness with the operator's own resource model, folding and queue."""
+    case = next(c for c in CASES["mvu"] if c.name == "conv")
+    folding = Folding(3, 5, 15, "dsp")
+    core = Bench(case, folding, 3)
+    part = find_board("ulx3s_85f").part
+    predicted = hardware("mvu").resources(core.node, folding, core.node.attributes["depths"], part)
+    (tmp_path / "core.il").write_text(rtlil.convert(core.build().component))
+    (tmp_path / "rom.v").write_text(VERILOG.read_text())
+    script = "read_verilog rom.v; read_rtlil core.il; synth_ecp5 -top top; tee -q -o stat.json stat -json"
+    tool.run(YOSYS.find(), ["-q", "-p", script], tmp_path, tmp_path / "log", step="synthesis", remedy="read the log")
+    cells = json.loads((tmp_path / "stat.json").read_text())["design"]["num_cells_by_type"]
+    found = measured(cells)
+    assert (found.dsp, found.bram) == (predicted.dsp, predicted.bram) == (15, 0)
+    assert abs(predicted.lut - found.lut) <= 0.2 * found.lut
+    assert abs(predicted.ff - found.ff) <= 0.1 * found.ff
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "count", "bits"), [("u8", "s8", 1, 16), ("u1", "s1", 1, 1), ("u1", "s2", 1, 2), ("s8", "s8", 1, 16), ("u8", "s8", 9, 20)]
+)
+def test_product_widths(x: str, w: str, count: int, bits: int) -> None:
+    """By hand: 255 * -128 = -32640 needs 16 bits, {0, 1} * {-1, 0} one (signed), 9 * -32640 = -293760 needs 20."""
+    assert costs.product_bits(element(x), element(w), count) == max(bits, 1)
+
+
+@pytest.mark.parametrize(("channels", "lanes"), [(1, [1]), (6, [1, 2, 3, 6]), (7, [1, 2, 3, 4, 7]), (10, [1, 2, 3, 4, 5, 10])])
+def test_useful_lanes(channels: int, lanes: list[int]) -> None:
+    """Fewer lanes with as many beats are never worse: 7 channels in 2 beats need 4 lanes, not 5 or 6."""
+    assert costs.useful_lanes(channels) == lanes
+
+
+def test_products_of_luts_need_no_blocks() -> None:
+    x, w = IntType(8, False), IntType(8, True)
+    assert costs.products("ecp5", x, w, 10, "dsp").dsp == 10
+    assert costs.products("ecp5", x, w, 10, "lut").dsp == 0
+    assert costs.products("ecp5", IntType(1, False), w, 10, "dsp").dsp == 0, "a selection"
