@@ -88,3 +88,83 @@ def test_the_least_interval_is_that_of_brute_force(graph: Graph) -> None:
         need = sum((search.resources(n, f) for n, f in foldings.items()), Resources())
         assert not budget.shortages(need)
         assert max(hardware(n.op).cycles(n, f) for n, f in foldings.items()) <= interval
+
+
+def test_a_target_takes_the_cheapest_foldings_that_reach_it() -> None:
+    graph = convolution(5, 3, 2)
+    search = FoldingSearch(graph, PART, BUDGETS[0])
+    for target in (120, 300, 2000):
+        interval, foldings = search.for_interval(target)
+        assert interval == target
+        assert max(hardware(n.op).cycles(n, f) for n, f in foldings.items()) <= target
+    slow = sum((search.resources(n, f) for n, f in search.for_interval(2000)[1].items()), Resources())
+    fast = sum((search.resources(n, f) for n, f in search.for_interval(120)[1].items()), Resources())
+    assert slow.lut < fast.lut
+
+
+def test_a_target_no_core_can_reach_is_refused() -> None:
+    """3 x 5 weights a vector: one step for a pixel at the fastest; the window sends 30 pixels of 4 taps."""
+    graph = convolution(5, 3, 2)
+    with pytest.raises(ModelRefused) as raised:
+        FoldingSearch(graph, PART, BUDGETS[0]).for_interval(119)
+    assert str(raised.value) == (
+        "error: node 'conv2d0_window' (sliding_window): the target must be at least 120 cycles a frame, not 119 "
+        "[reachable-interval]\n  remedy: ask for fewer frames a second"
+    )
+
+
+def stub_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every core costs 10 LUTs for each lane at its output, and 2 DSPs a multiplier; a frame takes as ever."""
+
+    def resources(self: object, node: Node, folding: Folding, depths: object, device: object) -> Resources:
+        return Resources(lut=10 * folding.output_lanes, dsp=2 * folding.multipliers)
+
+    for op in ("mvu", "requantize"):
+        monkeypatch.setattr(type(hardware(op)), "resources", resources)
+
+
+def test_a_target_that_does_not_fit_is_refused_with_what_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    """4 outputs of 6 inputs: 24 products. 2 cycles need 12 multipliers and 2 lanes behind them: 24 DSPs, 40 LUTs.
+
+    9 DSPs are 4 multipliers, so 6 cycles; 29 LUTs are 2 lanes in all, so 1 output at a time, 4 cycles at the least.
+    """
+    stub_costs(monkeypatch)
+    search = FoldingSearch(dense(1, 6, 4), PART, Budget(29, 1000, 9, 20))
+    with pytest.raises(ModelRefused) as raised:
+        search.for_interval(2)
+    assert str(raised.value) == (
+        "error: model 'random': lut must be at most 29, not 40, at 2 cycles a frame [device-budget]\n"
+        "  remedy: ask for fewer frames a second: 8 cycles a frame fit\n"
+        "error: model 'random': dsp must be at most 9, not 24, at 2 cycles a frame [device-budget]\n"
+        "  remedy: ask for fewer frames a second: 8 cycles a frame fit"
+    )
+
+
+def test_a_model_that_fits_at_no_rate_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The slowest: one multiplier (2 DSPs), one lane at both cores (20 LUTs), 24 cycles."""
+    stub_costs(monkeypatch)
+    search = FoldingSearch(dense(1, 6, 4), PART, Budget(19, 1000, 1, 20))
+    for ask in (search.best, lambda: search.for_interval(24)):
+        with pytest.raises(ModelRefused) as raised:
+            ask()
+        assert str(raised.value) == (
+            "error: model 'random': lut must be at most 19, not 20, at 24 cycles a frame [device-budget]\n"
+            "  remedy: use a larger board or a smaller model\n"
+            "error: model 'random': dsp must be at most 1, not 2, at 24 cycles a frame [device-budget]\n"
+            "  remedy: use a larger board or a smaller model"
+        )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_queue_costs_the_slowest_core_a_cycle(seed: int) -> None:
+    """Random chains and branches: the interval is that of the slowest core, and within the target."""
+    quantized = random_graph(seed)
+    for share, slower in ((8, 1), (2, 1 + seed % 3)):
+        budget = Budget(PART.lut // share, PART.ff // share, PART.dsp // share, PART.bram // share)
+        scheduled = schedule(dataflow(quantized), PART, budget)
+        if slower > 1:
+            target = slower * scheduled.initiation_interval
+            scheduled = schedule(dataflow(quantized), PART, budget, target)
+            assert scheduled.initiation_interval <= target
+        slowest = max(hardware(n.op).cycles(n, n.attributes["folding"]) for n in scheduled.graph.nodes)
+        assert scheduled.initiation_interval == slowest
