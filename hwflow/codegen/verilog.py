@@ -14,7 +14,7 @@ from hwflow.codegen.top import TOP, Top
 
 # Processes become conditional expressions (pmuxtree: no case statement whose branches overlap, which linters dislike
 # and simulators evaluate late), private names short numbers. Of the attributes `keep` must stay (a core that sets it
-# has a reason, see hdl_lib/mvu.py); the others say where in our sources a line comes from, which is of no use to a user.
+# has a reason, see hdl_lib/mvu.py); the others say where in our sources a line is from, which is of no use to a user.
 _REMOVED = (
     "src",
     "generator",
