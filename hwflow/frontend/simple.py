@@ -128,6 +128,10 @@ def transpose(state: Lowering, node: OnnxNode) -> View:
     given = node.attributes.get("perm", ())
     assert isinstance(given, tuple)
     perm = tuple(int(a) for a in given) or tuple(reversed(range(rank)))
+    if sorted(perm) != list(range(rank)):  # onnx lets it pass
+        raise refuse(
+            node, "transpose-perm", f"perm must be a permutation of the {rank} axes, not {list(perm)}", "correct the attribute"
+        )
     if isinstance(view, Constant):
         return Constant(view.array.transpose(perm))
     if isinstance(view, QuantizedConstant):

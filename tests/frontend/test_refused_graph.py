@@ -117,6 +117,14 @@ def frame_axis_transposed(b: Builder) -> str:
 
 
 @cases(
+    "error: node 'transpose' (Transpose): perm must be a permutation of the 3 axes, not [0, 1] [transpose-perm]\n"
+    "  remedy: correct the attribute",
+)
+def perm_that_is_no_permutation(b: Builder) -> str:
+    return b.node("Transpose", image(b, 1, 4), perm=[0, 1], name="transpose")
+
+
+@cases(
     "error: output 'c': the output must be quantized or a linear sum of quantized values, not be a constant "
     "[quantized-output]\n"
     "  remedy: put QuantizeLinear and DequantizeLinear before the output",

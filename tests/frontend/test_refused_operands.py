@@ -12,13 +12,13 @@ cases = Cases()
 
 
 @cases(
-    "error: node 'fc' (Gemm): bias 'dequantizelinear3' must be a constant, not computed at run time "
+    "error: node 'fc' (Gemm): bias 'bias' must be a constant, not computed at run time "
     "[constant-parameter]\n"
     "  remedy: make it an initializer",
 )
 def bias_at_run_time(b: Builder) -> str:
     d = image(b, 4)
-    bias = b.dequantize(b.input("b", ["M", 1], "uint8"), 1.0)
+    bias = b.dequantize(b.input("b", ["M", 1], "uint8"), 1.0, name="bias")
     return b.node("Gemm", d, b.weights(np.ones((4, 1), int)), bias, name="fc")
 
 

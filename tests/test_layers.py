@@ -1,0 +1,143 @@
+"""Who may import whom (design, section 2), read from the syntax tree of every module."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Modules whose dotted name starts with one of ``members`` may import the standard library, themselves and
+    ``allowed``, because of ``reason``."""
+
+    members: tuple[str, ...]
+    allowed: tuple[str, ...]
+    reason: str
+
+
+# The first layer that a module belongs to counts.
+LAYERS = (
+    Layer(("hwflow.errors",), (), "everything imports it"),
+    Layer(("hwflow.types",), ("hwflow.errors",), "a value's type is plain data"),
+    Layer(
+        ("hwflow.numerics",), ("hwflow.errors", "numpy"), "exact arithmetic knows nothing of graphs, ONNX or hardware"
+    ),
+    Layer(
+        ("hwflow.onnxspec",), ("hwflow.errors", "hwflow.types", "numpy", "onnx"),
+        "the ONNX specification knows nothing of what hwflow makes of a model",
+    ),
+    Layer(
+        ("hwflow.ir",), ("hwflow.errors", "hwflow.types", "hwflow.numerics", "numpy"),
+        "the graph is the same for every operator, dialect and device",
+    ),
+    Layer(
+        ("hwflow.ops",),
+        ("hwflow.errors", "hwflow.types", "hwflow.numerics", "hwflow.ir", "hdl_lib", "amaranth", "numpy"),
+        "an operator binds its meaning to its core, and knows neither ONNX files nor schedules",
+    ),
+    Layer(
+        ("hwflow.passes", "hwflow.schedule", "hwflow.golden"),
+        ("hwflow.errors", "hwflow.types", "hwflow.numerics", "hwflow.ir", "hwflow.ops", "numpy"),
+        "what works on graphs asks the operators, and neither reads ONNX nor builds hardware",
+    ),
+    Layer(
+        ("hwflow.frontend",),
+        ("hwflow.errors", "hwflow.types", "hwflow.numerics", "hwflow.ir", "hwflow.onnxspec", "numpy", "onnx"),
+        "ONNX to IR, whatever hardware comes of it",
+    ),
+    Layer(
+        ("hwflow.codegen",),
+        (
+            "hwflow.errors", "hwflow.types", "hwflow.numerics", "hwflow.ir", "hwflow.ops", "hwflow.schedule",
+            "hwflow.onnxspec.model", "hwflow.boards", "hdl_lib", "amaranth", "numpy",
+        ),
+        "what is emitted follows from the scheduled graph; of the ONNX model the report states resolved facts only",
+    ),
+    Layer(
+        ("hwflow.toolchain",), ("hwflow.errors", "hwflow.boards"), "tools work on files, whatever compiler wrote them"
+    ),
+    Layer(
+        ("hwflow.sim",), ("cocotb", "cocotb_tools", "numpy", "hwflow_testbench"),
+        "it travels with the emitted folder, as hwflow_testbench, and runs there without the compiler",
+    ),
+    Layer(
+        ("hwflow.boards",), ("amaranth", "amaranth_boards", "hdl_lib"), "a board is data that every part may read"
+    ),
+    Layer(("hdl_lib",), ("amaranth",), "the cores are usable without hwflow"),
+    Layer(  # the API: everything else of hwflow, but no ONNX and no hardware of its own
+        ("hwflow",), ("numpy", "rich"), "the API and the command line use the parts below, not their libraries"
+    ),
+)
+
+
+def modules() -> dict[str, Path]:
+    """Every module that the wheel installs, by dotted name (``sim`` and ``boards`` under the names they get there)."""
+    found = {}
+    for folder, prefix in (("hwflow", ""), ("hdl_lib", ""), ("sim", "hwflow."), ("boards", "hwflow.")):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            found[prefix + ".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imports(module: str, path: Path, known: set[str]) -> list[tuple[int, str]]:
+    """(line, full name) of everything a module imports, type-checking blocks included."""
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parents = package.split(".")
+                base = ".".join([*parents[: len(parents) - node.level + 1], *([base] if base else [])])
+            names = [f"{base}.{alias.name}" for alias in node.names]
+            found += [(node.lineno, name if name in known else base) for name in names]
+    return found
+
+
+def inside(name: str, packages: tuple[str, ...]) -> bool:
+    return any(name == p or name.startswith(p + ".") for p in packages)
+
+
+MODULES = modules()
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports(module: str) -> None:
+    layer = next(layer for layer in LAYERS if inside(module, layer.members))
+    wrong = []
+    for line, name in imports(module, MODULES[module], set(MODULES)):
+        if name.partition(".")[0] in sys.stdlib_module_names or inside(name, layer.members + layer.allowed):
+            continue
+        where = f"{MODULES[module].relative_to(ROOT)}:{line}"
+        allowed = ", ".join(layer.allowed) or "nothing"
+        wrong.append(f"{where}: {layer.members[0]} may import {allowed}, not {name}: {layer.reason}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_layer_has_modules() -> None:
+    for layer in LAYERS:
+        for member in layer.members:
+            assert any(inside(module, (member,)) for module in MODULES), member
+
+
+def test_the_rules_see_imports_of_every_form(tmp_path: Path) -> None:
+    path = tmp_path / "odd.py"
+    path.write_text(
+        "import numpy as np, onnx.helper\nfrom . import near\nfrom ..ops import costs\nfrom hwflow import golden\n"
+        "def late():\n    from hwflow.cli import main\n"
+    )
+    found = imports("hwflow.ir.odd", path, {"hwflow.ir.near", "hwflow.ops.costs", "hwflow.golden"})
+    assert found == [
+        (1, "numpy"), (1, "onnx.helper"), (2, "hwflow.ir.near"), (3, "hwflow.ops.costs"), (4, "hwflow.golden"),
+        (6, "hwflow.cli"),
+    ]  # fmt: skip
