@@ -23,7 +23,8 @@ class Thresholds(PerChannel):
     base, levels: the least result and the number of thresholds a channel, at least 1.
     parameters: a word for each block, or a single one for all. For each lane, lane 0 in the least significant bits,
         the channel's ``levels`` thresholds in any order, each of ``input_shape.width + 1`` bits and signed like the
-        input: one more than the greatest input is a threshold that is never reached. A single word given as a number becomes constants.
+        input: one more than the greatest input is a threshold that is never reached. A single word given as a number
+        becomes constants.
     depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
 
     Members

@@ -135,7 +135,8 @@ class Rom(wiring.Component):
         elif constant is not None:
             m.d.sync += word.eq(constant)
         else:
-            m.submodules.table = cells = memory.Memory(shape=table.width, depth=table.depth, init=list(table.words or ()))
+            words = list(table.words or ())
+            m.submodules.table = cells = memory.Memory(shape=table.width, depth=table.depth, init=words)
             port = cells.read_port(domain="sync")
             m.d.comb += [port.en.eq(self.en), port.addr.eq(self.addr), word.eq(port.data)]
         if self._output_register:

@@ -1,7 +1,6 @@
 """The same pixels at another number of lanes a beat."""
 
 from math import lcm
-
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value

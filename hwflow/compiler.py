@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from hwflow.boards import Board, UnknownBoard, find_board
-from hwflow.codegen.board_top import ClockPlan, plan_clock
+from hwflow.codegen.board_top import ClockPlan, plan_clock, shell_allowance
 from hwflow.codegen.report import Seconds
 from hwflow.errors import Finding, ModelRefused, UsageError
 from hwflow.frontend.lower import lower
@@ -24,7 +25,11 @@ from hwflow.schedule.schedule import Schedule, schedule
 Progress = Callable[[str], None]
 
 # Place and route gets slow and clocks fall when a device is full; multipliers and memories are placed easily.
-FILL = {"lut": 0.4, "ff": 0.4, "dsp": 1.0, "bram": 0.9}
+FILL = {"lut": 0.5, "ff": 0.5, "dsp": 1.0, "bram": 0.9}
+
+# Without a rate to reach, a design stays small enough for place and route to take minutes (6,000 look-up tables take one to
+# two of them, 30,000 more than seven): whoever wants more asks for it by --fps.
+UNASKED = {"lut": 20_000, "ff": 20_000}
 
 
 @dataclass
@@ -133,7 +138,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     begin = time.perf_counter()
     clock = plan_clock(board)
     part = board.part
-    budget = Budget(*(int(getattr(part, name) * share) for name, share in FILL.items()))
+    budget = _budget(board, dataflow, fps is not None)
     interval = None if fps is None else max(1, int(clock.frequency_hz / fps))
     try:
         scheduled = schedule(dataflow, part, budget, interval)
@@ -145,6 +150,19 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     pipeline.run(scheduled.graph, ())
     seconds.steps["schedule"] = time.perf_counter() - begin
     return Design(model, board, float(clock.frequency_hz) / 1e6, scheduled, seconds)
+
+
+def _budget(board: Board, graph: Graph, asked: bool) -> Budget:
+    """What the design may use: the part without the board's shell, up to :data:`FILL`; unless a rate was asked for, no
+    more than :data:`UNASKED`."""
+    # Lanes are not known yet: surplus lanes of the last beats less than double a frame's bytes.
+    types = [port.value.typed for port in graph.inputs]
+    frame = sum(2 * prod(t.shape) * -(-t.element.bits // 8) for t in types)
+    shell = shell_allowance(board.part, frame)
+    most = {name: max(0, int((getattr(board.part, name) - shell[name]) * share)) for name, share in FILL.items()}
+    if not asked:
+        most |= {name: min(most[name], limit) for name, limit in UNASKED.items()}
+    return Budget(**most)
 
 
 def _too_fast(board: Board, clock: ClockPlan, fps: float, best: int) -> Finding:

@@ -41,9 +41,9 @@ class CocotbJob:
     """One program to simulate with one cocotb test module of this package.
 
     ``sources`` (.v) with top module ``top``; ``module``: name of the test module in this package, or a dotted name of
-    one anywhere on Python's path; ``settings`` reach it as JSON in the file named by ``HWFLOW_BENCH``; the simulator runs
-    in ``run_folder``, what is built and printed stays under ``build_folder``. ``command``: how the simulator is called
-    (for Icarus: the path of iverilog, vvp beside it).
+    one anywhere on Python's path; ``settings`` reach it as JSON in the file named by ``HWFLOW_BENCH``; the simulator
+    runs in ``run_folder``, what is built and printed stays under ``build_folder``. ``command``: how the simulator is
+    called (for Icarus: the path of iverilog, vvp beside it).
     """
 
     simulator: str  # "icarus" or "verilator"

@@ -43,7 +43,7 @@ def agree(builder: Builder, seed: int = 0, step: float = 0.25) -> Model:
     assert [p.name for p in graph.outputs] == [o.name for o in proto.graph.output]
     for port in graph.outputs:
         for frame, integers in enumerate(results[port.name]):
-            wanted = expected[frame][port.name][0]
+            wanted = np.asarray(expected[frame][port.name][0], dtype=object)
             assert integers.shape == wanted.shape == port.shape
             assert _meaning(port, integers).tolist() == wanted.tolist(), port.name
     same(graph, pipeline.run(graph, pipeline.DATAFLOW), feeds)
@@ -72,6 +72,8 @@ def _random(info: onnx.ValueInfoProto, rng: np.random.Generator, step: float) ->
     kind = TensorProto.DataType.Name(info.type.tensor_type.elem_type).lower()
     if kind == "float":
         return rng.integers(-300, 300, shape).astype(np.float32) * np.float32(step)
+    if kind == "bool":
+        return np.ones(shape, bool)
     low, high = exact.bounds_of(info.type.tensor_type.elem_type)
     return rng.integers(max(low, -(1 << 20)), min(high, 1 << 20) + 1, shape)
 

@@ -100,7 +100,8 @@ def _windows(attributes: Mapping[str, Any], size: tuple[int, ...], kernel: tuple
                 count = ceil(exact)
                 while (count - 1) * strides[axis] >= size[axis] + begin:  # starts in the padding at the end
                     count -= 1
-        axes.append([[o * strides[axis] - begin + k * dilations[axis] for k in range(kernel[axis])] for o in range(count)])
+        starts = [o * strides[axis] - begin for o in range(count)]
+        axes.append([[start + k * dilations[axis] for k in range(kernel[axis])] for start in starts])
     return axes
 
 

@@ -41,7 +41,9 @@ class Builder:
         self.constants.append(numpy_helper.from_array(array, name))
         return name
 
-    def node(self, op: str, *inputs: str, name: str | None = None, outputs: Sequence[str] = (), **attributes: Any) -> str:
+    def node(
+        self, op: str, *inputs: str, name: str | None = None, outputs: Sequence[str] = (), **attributes: Any
+    ) -> str:
         """One node; returns its first result, called ``name`` (which is the node's name too)."""
         name = name or f"{op.lower()}{len(self.nodes)}"
         self.nodes.append(helper.make_node(op, inputs, [name, *outputs], name=name, **attributes))
@@ -91,9 +93,7 @@ class Builder:
         opsets = [helper.make_opsetid("", self.opset)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=self.ir_version)
         known = {v.name: v for v in self.inputs}
-        known |= {
-            t.name: helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in self.constants
-        }
+        known |= {t.name: helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in self.constants}
         inferred = shape_inference.infer_shapes(model).graph.output
         for value, found in zip(model.graph.output, inferred, strict=True):
             value.CopyFrom(known.get(value.name, found))

@@ -24,7 +24,7 @@ from hdl_lib.uart_shell import UartShell
 from hwflow.errors import Finding, UsageError
 
 if TYPE_CHECKING:
-    from hwflow.boards.board import Board
+    from hwflow.boards.board import Board, Part
 
 TOP = "top"  # module name of the board's top
 SIMULATION_TOP = "board_simulation"
@@ -79,6 +79,25 @@ def plan_clock(board: Board, target_mhz: float | None = None) -> ClockPlan:
     return ClockPlan(settings.output_hz, settings)
 
 
+def receive_bytes(part: Part, frame_bytes: int) -> int:
+    """Bytes of the buffer for what comes in: two frames, at most 4096 bytes.
+
+    At most half of the block RAMs serve for it; larger frames are paced by the design's own speed.
+    """
+    return int(min(max(2 * frame_bytes, 16), 4096, part.bram * part.bram_bits // 8 // 2))
+
+
+def shell_allowance(part: Part, frame_bytes: int) -> dict[str, int]:
+    """What to leave of ``part`` for all that is around the design, in ``lut``, ``ff``, ``dsp`` and ``bram``.
+
+    ``frame_bytes``: of an input frame. Measured for streams of one to eight bytes a beat: 170 to 420 look-up tables or
+    logic cells and 140 to 290 flip-flops (serial port, adapters between bytes and beats, reset), no multipliers, and
+    the block RAMs of the receive buffer; the figures are the upper ends and some more.
+    """
+    bytes_a_block = part.bram_bits // (9 if part.family == "ecp5" else 8)  # a block of ECP5 has a ninth bit a byte
+    return {"lut": 450, "ff": 320, "dsp": 0, "bram": -(-receive_bytes(part, frame_bytes) // bytes_a_block)}
+
+
 class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
     """Clock input, PLL, reset, :class:`UartShell` and ``hwflow_top``.
 
@@ -95,12 +114,10 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
             raise UsageError(
                 Finding("baud-reachable", f"board '{board.name}'", str(error), "choose another clock for the design")
             ) from error
-        # At most half of the block RAMs buffer what comes in; larger frames are paced by the design's own speed.
-        capacity = board.part.bram * board.part.bram_bits // 8 // 2
         self.shell = UartShell(
             divisor, source.bytes_per_beat, source.beats, sink.bytes_per_beat,
             idle_timeout=int(clock.frequency_hz * IDLE_SECONDS),
-            receive_bytes=min(max(2 * source.bytes, 16), 4096, capacity),
+            receive_bytes=receive_bytes(board.part, source.bytes),
         )
 
     @property

@@ -13,8 +13,8 @@ from hwflow.codegen.names import KEYWORDS
 from hwflow.codegen.top import TOP, Top
 
 # Processes become conditional expressions (pmuxtree: no case statement whose branches overlap, which linters dislike
-# and simulators evaluate late), private names short numbers. Of the attributes `keep` must stay (a core that sets it has a
-# reason, see hdl_lib/mvu.py); the others say where in our sources a line comes from, which is of no use to a user.
+# and simulators evaluate late), private names short numbers. Of the attributes `keep` must stay (a core that sets it
+# has a reason, see hdl_lib/mvu.py); the others say where in our sources a line comes from, which is of no use to users.
 _REMOVED = (
     "src",
     "generator",

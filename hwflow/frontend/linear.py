@@ -54,7 +54,7 @@ def _bias(state: Lowering, node: OnnxNode, index: int, count: int) -> Fractions:
     if len(node.inputs) <= index or not node.inputs[index]:
         return fractions(np.zeros(count, dtype=np.int64))
     real = exact_constant(state, node, index, "bias")
-    if real.size not in (1, count):
+    if real.size not in (1, count) or real.shape[-1:] not in ((), (real.size,)):
         raise refuse(
             node, "bias-shape",
             f"bias '{node.inputs[index]}' must have one element an output ({count}), not shape {list(real.shape)}",
@@ -104,12 +104,12 @@ def conv(state: Lowering, node: OnnxNode) -> View:
             "correct the weights' shape",
         )
     bias = _bias(state, node, 2, len(weights))
-    attributes: dict[str, Any] = window_attributes(node, view.shape[1:], weights.shape[2:])
+    shape = state.frame_shape(node.outputs[0])
+    attributes: dict[str, Any] = window_attributes(node, view.shape[1:], weights.shape[2:], shape[1:])
     del attributes["kernel"]
     attributes |= {"weights": weights, "pad_value": int(view.zero_point.reshape(-1)[0])}
     value = state.add("conv2d", node, [view.value], attributes)
     out_scale, zero_point = _sums(view, weights, scale, bias)
-    shape = state.frame_shape(node.outputs[0])
     return Reals(value, shape, out_scale.reshape(-1, 1, 1), zero_point.reshape(-1, 1, 1))
 
 

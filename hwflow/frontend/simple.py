@@ -81,7 +81,8 @@ def max_pool(state: Lowering, node: OnnxNode) -> View:
         raise refuse(node, "pool-indices", "the output 'Indices' must be absent, not used", "remove it")
     kernel = node.attributes["kernel_shape"]
     assert isinstance(kernel, tuple)
-    attributes = window_attributes(node, view.shape[1:], [int(k) for k in kernel])
+    shape = state.frame_shape(node.outputs[0])
+    attributes = window_attributes(node, view.shape[1:], [int(k) for k in kernel], shape[1:])
     if holds_padding_only(view.shape[1:], attributes):
         raise refuse(
             node, "pool-pads",
@@ -89,7 +90,6 @@ def max_pool(state: Lowering, node: OnnxNode) -> View:
             "reduce the pads",
         )
     value = state.add("max_pool2d", node, [view.value], attributes)
-    shape = state.frame_shape(node.outputs[0])
     if isinstance(view, Integers):
         return Integers(value, shape, view.low, view.high)
     return Reals(value, shape, view.scale, view.zero_point, view.functions)

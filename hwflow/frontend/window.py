@@ -9,10 +9,14 @@ from hwflow.frontend.context import refuse
 from hwflow.onnxspec.model import OnnxNode
 
 
-def window_attributes(node: OnnxNode, image: Sequence[int], kernel: Sequence[int]) -> dict[str, Any]:
+def window_attributes(
+    node: OnnxNode, image: Sequence[int], kernel: Sequence[int], inferred: Sequence[int]
+) -> dict[str, Any]:
     """kernel, strides, pads (top, left, bottom, right) and dilations of a two-dimensional window over ``image``.
 
-    Both attributes have one element a spatial axis, all of them positive: shape inference refuses a node otherwise.
+    Attributes have one element a spatial axis, none of them negative: shape inference refuses a node otherwise.
+    ``inferred`` is the output's height and width by shape inference, which must be what the specification says (onnx
+    counts too many windows where ceil_mode meets auto_pad VALID, and windows that start behind the image).
     """
     named = _integers(node, "kernel_shape") or kernel
     if tuple(named) != tuple(kernel):
@@ -24,6 +28,12 @@ def window_attributes(node: OnnxNode, image: Sequence[int], kernel: Sequence[int
     dilations = _integers(node, "dilations") or (1, 1)
     spans = [(kernel[axis] - 1) * dilations[axis] + 1 for axis in range(2)]
     pads = tuple(_pads(node, image, spans, strides))
+    output = [(image[a] + pads[a] + pads[a + 2] - spans[a]) // strides[a] + 1 for a in range(2)]
+    if output != list(inferred):
+        raise refuse(
+            node, "window-count", f"there must be {output[0]} x {output[1]} windows, not {inferred[0]} x {inferred[1]} "
+            "as onnx's shape inference has it", "set ceil_mode to 0 and give the pads explicitly",
+        )
     return {"kernel": tuple(kernel), "strides": strides, "pads": pads, "dilations": dilations}
 
 
@@ -37,10 +47,6 @@ def _pads(node: OnnxNode, image: Sequence[int], spans: Sequence[int], strides: S
             pads[axis], pads[axis + 2] = (small, large) if auto_pad == "SAME_UPPER" else (large, small)
     elif auto_pad == "NOTSET":
         pads = list(_integers(node, "pads")) or pads
-        if min(pads) < 0:
-            raise refuse(
-                node, "window-pads", f"pads must not be negative, not {pads}", "crop the image with a Slice instead"
-            )
         if node.attributes.get("ceil_mode", 0):  # with auto_pad the number of windows is given
             for axis in range(2):
                 room = image[axis] + pads[axis] + pads[axis + 2] - spans[axis]

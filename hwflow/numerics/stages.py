@@ -25,7 +25,8 @@ class QuantizerStage:
     def staircase(self, lo: int, hi: int) -> Staircase:
         """Over the integers ``lo`` to ``hi``."""
         return quantizer_staircase(
-            lo, hi, self.scale, self.zero_point, self.functions, self.out_scale, self.out_zero_point, self.low, self.high
+            lo, hi, self.scale, self.zero_point, self.functions,
+            self.out_scale, self.out_zero_point, self.low, self.high,
         )
 
     def unrounded(self, q: int) -> Fraction:

@@ -99,6 +99,9 @@ def _pixel_axes(graph: Graph, value: Value) -> tuple[int, ...]:
             axes = tuple(None if size == 1 else next(long) for size in target)
         elif node.op != "requantize":
             return default
+        elif len(node.attributes["stages"]) > 1:
+            channel = axes[node.attributes["axis"]]
+            return tuple(axis for axis in axes if axis is not None and axis != channel)
         value = node.outputs[0]
     return default
 

@@ -6,6 +6,7 @@ Requires: single-consumer, stream-shape. Ensures: scheduled-nodes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import lcm
 
 from hwflow.ir.graph import Graph, Names, Node, Stage, Value
@@ -16,6 +17,7 @@ from hwflow.schedule.evaluate import Run, evaluate
 from hwflow.schedule.folding import Budget, FoldingSearch
 
 FRAMES = 6  # enough for the slowest core to set the pace
+MOST_FRAMES = 96  # looked at where it takes longer
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ def schedule(graph: Graph, device: Device, budget: Budget, interval: int | None 
         node.attributes["folding"] = folding
     _insert_plumbing(graph)
     graph.stage = Stage.SCHEDULED
-    run = _size_queues(graph)
+    run = _settled(graph, _size_queues(graph))
     total = Resources()
     for node in graph.nodes:
         total += hardware(node.op).resources(node, node.attributes["folding"], node.attributes["depths"], device)
@@ -136,6 +138,15 @@ def _size_queues(graph: Graph) -> Run:
             if node.op != "frame_sync":
                 node.attributes["depths"] = [2 * d for d in node.attributes["depths"]]
         run = evaluate(graph, FRAMES)
+    return run
+
+
+def _settled(graph: Graph, run: Run) -> Run:
+    """More frames, if it takes them, until the interval between frames no longer changes: while queues fill it may."""
+    frames = len(run.last_output)
+    while frames < MOST_FRAMES and len({b - a for a, b in pairwise(run.last_output[-4:])}) > 1:
+        frames *= 2
+        run = evaluate(graph, frames)
     return run
 
 

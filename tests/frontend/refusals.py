@@ -1,0 +1,58 @@
+"""Tables of models that the front end refuses, each with its findings in full."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from hwflow.compiler import check
+from tests.models import Builder
+
+Make = Callable[[Builder], str | None]
+
+FLOAT_MODEL = (
+    "error: model 'model': the model must hold QuantizeLinear and DequantizeLinear nodes, not only float operators "
+    "[quantized-model]\n"
+    "  remedy: quantize the model first, for example with onnxruntime.quantization.quantize_static(..., "
+    "quant_format=QuantFormat.QDQ, per_channel=True) and calibration data"
+)
+
+
+class Cases:
+    """Functions that build a model (and return the name of its output, if it has one), by ``@cases(*findings)``."""
+
+    def __init__(self) -> None:
+        self._table: dict[str, tuple[Make, tuple[str, ...]]] = {}
+
+    def __call__(self, *findings: str) -> Callable[[Make], Make]:
+        def add(make: Make) -> Make:
+            self._table[make.__name__] = (make, findings)
+            return make
+
+        return add
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table)
+
+    def verify(self, name: str) -> None:
+        """``hwflow check`` must say exactly the findings of case ``name``, in order."""
+        make, expected = self._table[name]
+        b = Builder(21, 10)
+        output = make(b)
+        if output is not None:
+            b.output(output)
+        with tempfile.TemporaryDirectory() as folder:
+            assert [str(f) for f in check(b.save(Path(folder)))] == list(expected)
+
+
+def image(b: Builder, *shape: int) -> str:
+    """A dequantized input."""
+    return b.requantize(b.input("x", ["N", *(shape or (2, 4, 4))]), 0.5, 3)
+
+
+def conv(b: Builder, x: str, **attributes: object) -> str:
+    """A convolution of two channels by three kernels of 3 x 3."""
+    return b.node("Conv", x, b.weights(np.ones((3, 2, 3, 3), int), 0.5), name="conv", **attributes)

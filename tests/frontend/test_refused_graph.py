@@ -1,0 +1,207 @@
+"""Refusals of whole models, inputs, outputs and frames."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.frontend.refusals import FLOAT_MODEL, Cases, conv, image
+from tests.models import Builder
+
+cases = Cases()
+
+
+@cases(
+    "error: node 'fc' (MatMul): input 'x' must be the result of DequantizeLinear (or of operators behind it), "
+    "not a float graph input [quantized-operand]\n"
+    "  remedy: quantize the model so that QuantizeLinear and DequantizeLinear stand before this node",
+)
+def float_input_meets_quantized_weights(b: Builder) -> str:
+    return b.node("MatMul", b.input("x", ["N", 4]), b.weights(np.ones((4, 2), int)), name="fc")
+
+
+@cases(
+    FLOAT_MODEL,
+)
+def float_model(b: Builder) -> str:
+    x = b.input("x", ["N", 2, 4, 4])
+    c = b.node("Conv", x, b.constant(np.ones((3, 2, 3, 3))), name="conv")
+    return b.node("Relu", c, name="relu")
+
+
+@cases(
+    FLOAT_MODEL,
+    "error: node 'tanh' (Tanh): operator must be one that hardware can be made of, not Tanh [supported-operator]\n"
+    "  remedy: see 'hwflow ops' for those there are; replace the node or leave it out",
+    "error: node 'softmax' (Softmax): operator must be one that hardware can be made of, not Softmax "
+    "[supported-operator]\n"
+    "  remedy: see 'hwflow ops' for those there are; replace the node or leave it out",
+)
+def float_model_with_unsupported_operators(b: Builder) -> str:
+    x = b.node("Tanh", b.input("x", ["N", 4]), name="tanh")
+    return b.node("Softmax", b.node("Relu", x, name="relu"), name="softmax")
+
+
+@cases(
+    "error: node 'sigmoid' (Sigmoid): operator must be one that hardware can be made of, not Sigmoid "
+    "[supported-operator]\n"
+    "  remedy: see 'hwflow ops' for those there are; replace the node or leave it out",
+    "error: node 'tanh' (Tanh): operator must be one that hardware can be made of, not Tanh [supported-operator]\n"
+    "  remedy: see 'hwflow ops' for those there are; replace the node or leave it out",
+    "error: node 'softmax' (Softmax): operator must be one that hardware can be made of, not Softmax "
+    "[supported-operator]\n"
+    "  remedy: see 'hwflow ops' for those there are; replace the node or leave it out",
+)
+def unsupported_operators(b: Builder) -> None:
+    d = image(b, 4)
+    s = b.node("Sigmoid", d, name="sigmoid")
+    t = b.node("Tanh", b.requantize(s, 0.5), name="tanh")
+    b.output(b.node("Softmax", d, name="softmax"), b.requantize(t, 0.5))
+
+
+@cases(
+    "error: node 'add' (Add): one operand must be a constant, not both computed at run time [add-constant]\n"
+    "  remedy: sums of two streams are not supported yet",
+)
+def refused_nodes_do_not_cascade(b: Builder) -> str:
+    a = b.node("Add", image(b), b.requantize(b.input("y", ["N", 2, 4, 4]), 0.5), name="add")
+    c = conv(b, b.requantize(b.node("Relu", a), 0.5))
+    p = b.node("MaxPool", b.node("Clip", b.quantize(c, 0.5), b.constant(1, "uint8")), kernel_shape=[1, 1])
+    f = b.node("Flatten", b.dequantize(b.node("Transpose", p, perm=[0, 2, 3, 1]), 0.5), name="flat")
+    return b.requantize(b.node("Gemm", f, b.weights(np.ones((12, 1), int))), 1.0)
+
+
+@cases(
+    "error: input 'x': the input must have a frame axis in front, not be a scalar [frame-axis]\n"
+    "  remedy: reshape to (frames, ...)",
+)
+def scalar_input(b: Builder) -> str:
+    return b.requantize(b.input("x", []), 0.5)
+
+
+@cases(
+    FLOAT_MODEL,
+    "error: input 'x': element type must be a float or one of int2, uint2, int4, uint4, int8, uint8, int16, "
+    "uint16, int32, uint32, not bool [input-type]\n"
+    "  remedy: convert the input on the host",
+)
+def boolean_input(b: Builder) -> str:
+    return b.node("Identity", b.input("x", ["N", 2], "bool"), name="id")
+
+
+@cases(
+    "error: node 'reshape' (Reshape): the result must keep the frame axis in front, not have shape [2, 2] "
+    "[frame-axis]\n"
+    "  remedy: reshape to (frames, ...)",
+)
+def frame_axis_reshaped(b: Builder) -> str:
+    return b.node("Reshape", image(b, 4), b.constant([2, 2], "int64"), name="reshape")
+
+
+@cases(
+    "error: node 'reshape' (Reshape): the result must keep the frame axis in front, not have shape [2, 2] "
+    "[frame-axis]\n"
+    "  remedy: reshape to (frames, ...)",
+)
+def frame_axis_reshaped_on_the_host(b: Builder) -> str:
+    return b.requantize(b.node("Reshape", b.input("x", ["N", 4]), b.constant([2, 2], "int64"), name="reshape"), 0.5)
+
+
+@cases(
+    "error: node 'transpose' (Transpose): perm must leave the frame axis 0 in front, not be [1, 0, 2] "
+    "[frame-axis]\n"
+    "  remedy: transpose within a frame",
+)
+def frame_axis_transposed(b: Builder) -> str:
+    return b.node("Transpose", image(b, 1, 4), perm=[1, 0, 2], name="transpose")
+
+
+@cases(
+    "error: output 'c': the output must be quantized or a linear sum of quantized values, not be a constant "
+    "[quantized-output]\n"
+    "  remedy: put QuantizeLinear and DequantizeLinear before the output",
+    "error: output 'd': the output must be quantized or a linear sum of quantized values, not be a constant "
+    "[quantized-output]\n"
+    "  remedy: put QuantizeLinear and DequantizeLinear before the output",
+)
+def constant_outputs(b: Builder) -> None:
+    b.constant([[1.0]], name="c")
+    b.output("c", b.weights([[1]], name="d"), image(b, 4))
+
+
+@cases(
+    "error: output 'y': the output must be quantized or a linear sum of quantized values, not be float from "
+    "the input on [quantized-output]\n"
+    "  remedy: put QuantizeLinear and DequantizeLinear before the output",
+)
+def float_output(b: Builder) -> None:
+    x = b.input("x", ["N", 4])
+    b.output(b.node("Relu", x, name="y"), b.requantize(x, 0.5))
+
+
+@cases(
+    FLOAT_MODEL,
+)
+def input_as_float_output(b: Builder) -> str:
+    b.requantize("x", 0.5)
+    return b.input("x", ["N", 4])
+
+
+@cases(
+    "error: output 'y': the output must be quantized or a linear sum of quantized values, not end in a float "
+    "function [quantized-output]\n"
+    "  remedy: put QuantizeLinear and DequantizeLinear before the output",
+)
+def output_behind_a_function(b: Builder) -> str:
+    return b.node("Relu", image(b, 4), name="y")
+
+
+@cases(
+    "error: output 'y': the output must be quantized or a linear sum of quantized values, not have scales that "
+    "vary along two axes [quantized-output]\n"
+    "  remedy: put QuantizeLinear and DequantizeLinear before the output",
+)
+def output_with_scales_along_two_axes(b: Builder) -> str:
+    d = b.requantize(b.input("x", ["N", 2, 2]), [0.5, 1.0], [0, 0], axis=1)
+    return b.node("Add", d, b.constant([1.0, 2.0]), name="y")
+
+
+@cases(
+    "error: output 'indices': the output must be quantized or a linear sum of quantized values, not come from "
+    "an output that hardware does not make [quantized-output]\n"
+    "  remedy: put QuantizeLinear and DequantizeLinear before the output",
+)
+def output_that_the_host_computes(b: Builder) -> None:
+    x = b.input("x", ["N", 1, 2, 2])
+    p = b.node("MaxPool", x, kernel_shape=[2, 2], name="pool", outputs=["indices"])
+    b.output(b.requantize(p, 0.5), "indices")
+
+
+@cases(
+    "error: node 'fc' (dense): its sums must lie within 62 bits, not in [-18446744065119617024, "
+    "18446744056529682436] [accumulator-range]\n"
+    "  remedy: quantize the operands to fewer bits",
+)
+def sums_of_too_many_bits(b: Builder) -> str:
+    d = b.dequantize(b.input("x", ["N", 4], "int32"), 0.5, None)
+    w = b.weights(np.full((4, 2), 2**31 - 1), 0.5, None, "int32")
+    return b.node("MatMul", d, w, name="fc")
+
+
+@cases(
+    "error: node 'wide_input' (dense): inputs must have at most 16 bits, not 32 [operand-width]\n"
+    "  remedy: quantize them to fewer bits",
+    "error: node 'wide_weights' (dense): weights must have at most 16 bits, not 17 [operand-width]\n"
+    "  remedy: quantize them to fewer bits",
+)
+def operands_of_too_many_bits(b: Builder) -> str:
+    d = b.dequantize(b.input("x", ["N", 4], "int32"), 0.5, None)
+    first = b.node("MatMul", d, b.weights(np.ones((4, 2), int)), name="wide_input")
+    w = b.weights([[-32768], [32767]], 0.5, 1, "int16")
+    second = b.node("MatMul", b.requantize(first, 1.0), w, name="wide_weights")
+    return second
+
+
+@pytest.mark.parametrize("name", list(cases))
+def test_refusal(name: str) -> None:
+    cases.verify(name)

@@ -1,0 +1,137 @@
+"""Refusals of QuantizeLinear, DequantizeLinear and Clip."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.frontend.refusals import Cases
+from tests.models import Builder
+
+cases = Cases()
+
+
+@cases(
+    "error: node 'q' (QuantizeLinear): scale 's' must be a constant, not computed at run time "
+    "[constant-parameter]\n"
+    "  remedy: make it an initializer",
+)
+def scale_at_run_time(b: Builder) -> str:
+    return b.node("QuantizeLinear", b.input("x", ["N", 3]), b.input("s", [1]), name="q")
+
+
+@cases(
+    "error: node 'd' (DequantizeLinear): zero point 'z' must be a constant, not computed at run time "
+    "[constant-parameter]\n"
+    "  remedy: make it an initializer",
+)
+def zero_point_at_run_time(b: Builder) -> str:
+    q = b.quantize(b.input("x", ["N", 3]), 0.5, 3)
+    return b.node("DequantizeLinear", q, b.constant([0.5]), b.input("z", [1], "uint8"), name="d")
+
+
+@cases(
+    "error: node 'q' (QuantizeLinear): block_size must be 0 (one scale a tensor or a channel), not 2 "
+    "[blocked-scale]\n"
+    "  remedy: quantize per tensor or per channel",
+)
+def blocked_scales(b: Builder) -> str:
+    return b.quantize(b.input("x", ["N", 4]), [[0.5, 1.0]], [[0, 0]], axis=1, block_size=2, name="q")
+
+
+@cases(
+    "error: node 'q' (QuantizeLinear): zero point must have the scale's shape [2], not [] [zero-point-shape]\n"
+    "  remedy: make both alike",
+)
+def zero_points_of_another_shape(b: Builder) -> str:
+    return b.quantize(b.input("x", ["N", 2]), [0.5, 1.0], 0, name="q")
+
+
+@cases(
+    "error: node 'q' (QuantizeLinear): scale must be finite and not negative, not inf [scale-range]\n"
+    "  remedy: calibrate the model again",
+)
+def scale_infinite(b: Builder) -> str:
+    return b.quantize(b.input("x", ["N", 2]), [0.5, np.inf], [0, 0], name="q")
+
+
+@cases(
+    "error: node 'd' (DequantizeLinear): scale must be finite and not negative, not -0.5 [scale-range]\n"
+    "  remedy: calibrate the model again",
+)
+def scale_negative(b: Builder) -> str:
+    return b.dequantize(b.input("x", ["N", 2], "uint8"), -0.5, 0, name="d")
+
+
+@cases(
+    "error: node 'd' (DequantizeLinear): scale must be finite and not negative, not nan [scale-range]\n"
+    "  remedy: calibrate the model again",
+)
+def scale_not_a_number(b: Builder) -> str:
+    return b.dequantize(b.input("x", ["N", 2], "uint8"), np.nan, 0, name="d")
+
+
+@cases(
+    "error: node 'q' (QuantizeLinear): scale must be greater than 0, not 0 [scale-range]\n"
+    "  remedy: calibrate the model again",
+)
+def scale_zero_of_a_quantizer(b: Builder) -> str:
+    return b.quantize(b.input("x", ["N", 2]), 0.0, 0, name="q")
+
+
+@cases(
+    "error: node 'q' (QuantizeLinear): axis must be one of the 2 axes of 'x', not 2 [scale-axis]\n"
+    "  remedy: correct the axis",
+)
+def scale_axis_out_of_range(b: Builder) -> str:
+    return b.quantize(b.input("x", ["N", 2]), [0.5, 1.0], [0, 0], axis=2, name="q")
+
+
+@cases(
+    "error: node 'q' (QuantizeLinear): scale must have one element or 2 (axis 1 of 'x'), not shape [3] "
+    "[scale-shape]\n"
+    "  remedy: give one scale for each index of the axis",
+)
+def scale_of_another_length(b: Builder) -> str:
+    return b.quantize(b.input("x", ["N", 2]), [0.5, 1.0, 1.0], [0, 0, 0], name="q")
+
+
+@cases(
+    "error: node 'q' (QuantizeLinear): scale must have one element or 1 (axis 0 of 'x'), not shape [3] "
+    "[scale-shape]\n"
+    "  remedy: give one scale for each index of the axis",
+)
+def scale_along_frames(b: Builder) -> str:
+    return b.quantize(b.input("x", ["N", 2]), [0.5, 1.0, 1.0], [0, 0, 0], axis=0, name="q")
+
+
+@cases(
+    "error: node 'q' (QuantizeLinear): 'q' must be of an integer type (int2, uint2, int4, uint4, int8, uint8, "
+    "int16, uint16, int32, uint32), not float8e4m3fn [integer-type]\n"
+    "  remedy: use another quantized type",
+)
+def quantizer_to_float8(b: Builder) -> str:
+    return b.quantize(b.input("x", ["N", 2]), 0.5, 0.0, "float8e4m3fn", name="q")
+
+
+@cases(
+    "error: node 'q' (QuantizeLinear): scales and zero points must vary along one axis of a frame at most, not "
+    "along axes [0, 1] [one-channel-axis]\n"
+    "  remedy: quantize per tensor or along one axis",
+)
+def scales_along_two_axes(b: Builder) -> str:
+    d = b.requantize(b.input("x", ["N", 2, 3]), [0.5, 1.0], [0, 0], axis=1)
+    return b.quantize(d, [1.0, 2.0, 3.0], [0, 0, 0], axis=2, name="q")
+
+
+@cases(
+    "error: node 'clip' (Clip): the bounds must leave at most 1048576 integers, not 2147483648 [clip-levels]\n"
+    "  remedy: quantize with QuantizeLinear",
+)
+def clip_of_too_many_integers(b: Builder) -> str:
+    return b.node("Clip", b.input("x", ["N", 2], "int32"), b.constant(0, "int32"), name="clip")
+
+
+@pytest.mark.parametrize("name", list(cases))
+def test_refusal(name: str) -> None:
+    cases.verify(name)
