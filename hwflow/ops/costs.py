@@ -12,7 +12,7 @@ from math import ceil, log2
 
 from hwflow.ops.operator import Folding, Resources
 from hwflow.ops.windows import WindowGeometry
-from hwflow.types import IntType, Interval
+from hwflow.types import Interval, IntType
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,6 @@ def asynchronous_memory(family: str, words: int, width: int) -> Resources:
     per_block = FAMILIES[family].lutram
     if words == 1:
         return Resources(ff=width)
-    if per_block is None and in_block_ram(family, words, width):  # yosys finds the registers of the read address
-        return Resources(bram=in_block_ram(family, words, width))
     if per_block is None:  # flip-flops and a multiplexer
         return Resources(lut=width * words, ff=width * words)
     blocks = ceil(words / 16)
@@ -256,8 +254,8 @@ def multiply_add_shift(
     kept = max(out.bits + 2, width - shift)
     each = Resources(ff=2 * x.bits + x.bits * parts[1] + multiplier.bits * parts[0])
     each += Resources(lut=width + 1 + (terms - 2) * max(0, width - 17), ff=kept + (width if terms > 2 else 0))
-    if rounds:  # an adder of the quotient's bits; a disjunction of the others
-        each += adders(kept, 1) + Resources(lut=ceil(shift / 3) + 1, ff=shift)
+    if rounds:  # an adder of the quotient's bits; the others are kept until they have been compared with one half
+        each += adders(kept, 1) + Resources(lut=shift, ff=shift)
     limits = 4 if out.signed else 2  # a sign alone says that a result is below 0
     each += Resources(lut=limits * ceil((kept - out.bits + 2) / 2) + out.bits, ff=out.bits + 2)
     addends = min(lanes * addend.bits, table.ff // 2) if table.bram == 0 else lanes * addend.bits

@@ -36,7 +36,7 @@ from hwflow.ops.operator import (
 )
 from hwflow.ops.shapes import shape_of
 from hwflow.ops.timing import Timing, beat_by_beat
-from hwflow.types import IntType, Interval, TensorType
+from hwflow.types import Interval, IntType, TensorType
 
 
 class Requantize(LogicalOperator, HardwareOperator):

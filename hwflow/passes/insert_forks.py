@@ -18,7 +18,9 @@ def insert_forks(graph: Graph) -> Graph:
     return graph
 
 
-def _forks(values: Sequence[Value], graph: Graph, consumers: Mapping[Value, list[tuple[Node, int]]], names: Names) -> list[Node]:
+def _forks(
+    values: Sequence[Value], graph: Graph, consumers: Mapping[Value, list[tuple[Node, int]]], names: Names
+) -> list[Node]:
     made = (_fork(graph, value, consumers[value], names) for value in values)
     return [fork for fork in made if fork is not None]
 

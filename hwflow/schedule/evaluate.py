@@ -1,13 +1,14 @@
 """Exact cycle of every step of every core: the static schedules of :mod:`hwflow.ops.timing` run against each other.
 
 Each process is a recurrence ``t[n] = max(t[n-1] + 1, dependencies)``; dependencies are beats that must have arrived,
-credits that must have come back and steps of a core's other process (a timed event graph with finite buffers). It is
-evaluated in runs of steps whose dependencies are known, each run a cumulative maximum, so the cost grows with beats
-divided by queue depth, not with cycles.
+credits that must have come back and steps of a core's other process (a timed event graph with finite buffers). Only
+steps that others depend on, or that depend on others, are visited: the cost grows with beats, not with cycles.
 """
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,36 +16,101 @@ import numpy as np
 from hwflow.errors import Finding, InternalError
 from hwflow.ir.graph import Graph, Node, Value
 from hwflow.ops.registry import hardware
-from hwflow.ops.timing import Steps, Timing, every
+from hwflow.ops.timing import Process, Steps, Timing, every
 
 
-@dataclass
-class _Constraint:
-    """Beat k of this process's steps ``at`` waits for step ``steps[k - shift]`` of process ``source`` plus ``lag``."""
+@dataclass(eq=False)
+class _Queue:
+    """``seen``: the cycle from which each beat made so far can be taken; ``taken``: when it was."""
 
-    at: Steps
-    source: int
-    steps: Steps
-    shift: int
+    latency: int
+    depth: int
+    seen: array[int] = field(default_factory=lambda: array("q"))
+    taken: array[int] = field(default_factory=lambda: array("q"))
+
+
+@dataclass(eq=False)
+class _Marks:
+    """Cycles of the steps of a process that another one waits for: ``steps`` of the ``of`` of each frame."""
+
+    steps: tuple[int, ...]
+    of: int
+    cycles: array[int] = field(default_factory=lambda: array("q"))
+
+
+@dataclass(frozen=True)
+class _Wait:
+    """In frame f: entry ``place + f * len(marks.steps)`` must be there, ``lag`` cycles old."""
+
+    marks: _Marks
+    place: int
     lag: int
 
 
+@dataclass(frozen=True)
+class _Event:
+    """A step, ``gap`` cycles after the event before it at the earliest."""
+
+    gap: int
+    takes: tuple[_Queue, ...]
+    makes: tuple[_Queue, ...]
+    waits: tuple[_Wait, ...]
+    marks: tuple[_Marks, ...]
+
+
 @dataclass
-class _Ordered:
-    """Step n waits for step ``need[n]`` (frame-relative) of process ``source`` plus ``lag``."""
+class _Runner:
+    """A process on its way through the frames."""
 
-    source: int
-    need: Steps
-    lag: int
+    owner: str
+    events: list[_Event]
+    frame: int = 0
+    index: int = 0
+    cycle: int = -1
+
+    def advance(self, frames: int) -> bool:
+        """Go on until something is missing; whether there was any progress."""
+        events, frame, index, cycle = self.events, self.frame, self.index, self.cycle
+        while frame < frames:
+            event = events[index]
+            at = _earliest(event, frame, cycle + event.gap)
+            if at is None:
+                break
+            cycle = at
+            for queue in event.takes:
+                queue.taken.append(cycle)
+            for queue in event.makes:
+                queue.seen.append(cycle + queue.latency)
+            for marks in event.marks:
+                marks.cycles.append(cycle)
+            index += 1
+            if index == len(events):
+                frame, index = frame + 1, 0
+        moved = (frame, index) != (self.frame, self.index)
+        self.frame, self.index, self.cycle = frame, index, cycle
+        return moved
 
 
-@dataclass
-class _Process:
-    steps: int
-    beats: list[_Constraint] = field(default_factory=list)
-    orders: list[_Ordered] = field(default_factory=list)
-    times: Steps = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    done: int = 0
+def _earliest(event: _Event, frame: int, cycle: int) -> int | None:
+    """The first cycle from ``cycle`` on in which the step can be taken; None if that is not known yet."""
+    for queue in event.takes:
+        beat = len(queue.taken)
+        if beat == len(queue.seen):
+            return None
+        cycle = max(cycle, queue.seen[beat])
+    for queue in event.makes:
+        freed = len(queue.seen) - queue.depth
+        if freed >= 0:
+            if freed >= len(queue.taken):
+                return None
+            cycle = max(cycle, queue.taken[freed] + 1)
+    for wait in event.waits:
+        place = wait.place + frame * len(wait.marks.steps)
+        if place >= 0:
+            if place >= len(wait.marks.cycles):
+                return None
+            cycle = max(cycle, wait.marks.cycles[place] + wait.lag)
+    return cycle
 
 
 @dataclass(frozen=True)
@@ -78,146 +144,92 @@ class Run:
 
 def evaluate(graph: Graph, frames: int) -> Run:
     """Run ``frames`` frames of a scheduled graph. Raises :class:`InternalError` naming the cores if it deadlocks."""
-    network = _Network(graph, frames)
-    network.run()
-    return network.result()
+    network = _Network(graph)
+    moving = True
+    while moving:
+        moving = False
+        for runner in network.runners:
+            moving |= runner.advance(frames)
+    stuck = dict.fromkeys(repr(r.owner) for r in network.runners if r.frame < frames and r.owner)
+    if stuck:
+        raise InternalError(
+            Finding(
+                "no-deadlock",
+                f"cores {', '.join(stuck)}",
+                "queues must be deep enough for every beat to move on, "
+                "not so small that the cores wait for each other",
+                "report this model as a defect of hwflow",
+            )
+        )
+    return Run(tuple(np.array(q.taken, dtype=np.int64).reshape(frames, -1) for q in network.outputs))
 
 
 class _Network:
-    def __init__(self, graph: Graph, frames: int) -> None:
-        self.graph, self.frames = graph, frames
-        self.processes: list[_Process] = []
-        self.owners: list[str] = []
-        self.timings: dict[Node, Timing] = {}
-        first: dict[Node, int] = {}
-        for node in graph.nodes:
-            timing = hardware(node.op).timing(node, node.attributes["folding"])
-            self.timings[node] = timing
-            first[node] = len(self.processes)
-            for process in timing.processes:
-                self.processes.append(_Process(process.steps))
-                self.owners.append(node.name)
-            for index, process in enumerate(timing.processes):
-                for wait in process.waits:
-                    order = _Ordered(first[node] + wait.process, wait.need, wait.lag)
-                    self.processes[first[node] + index].orders.append(order)
-        self.sinks = [self._sink(port.value, first) for port in graph.outputs]
-        for node in graph.nodes:
-            for index, value in enumerate(node.inputs):
-                self._connect(value, node, index, first)
+    """The processes of a graph, a sink for each output, and the queues between them."""
 
-    def _producer(self, value: Value, first: dict[Node, int]) -> tuple[int, Steps, int, int] | None:
-        """(process, its steps that produce the value's beats, latency, queue depth), or None for a graph input."""
-        for node in self.graph.nodes:
-            for output, produced in enumerate(node.outputs):
-                if produced is value:
-                    for index, process in enumerate(self.timings[node].processes):
-                        if output in process.produces:
-                            latency = self.timings[node].latency[output]
-                            return first[node] + index, process.produces[output], latency, node.attributes["depths"][output]
-        return None
+    def __init__(self, graph: Graph) -> None:
+        self.runners: list[_Runner] = []
+        self.queues: dict[Value, _Queue] = {}
+        beats: dict[Value, int] = {}
+        timings = {n: hardware(n.op).timing(n, n.attributes["folding"]) for n in graph.nodes}
+        for node, timing in timings.items():
+            for index, value in enumerate(node.outputs):
+                self.queues[value] = _Queue(timing.latency[index], node.attributes["depths"][index])
+                beats[value] = sum(len(p.produces[index]) for p in timing.processes if index in p.produces)
+        for node, timing in timings.items():
+            self._add(node, timing)
+        self.outputs = [self.queues[port.value] for port in graph.outputs if port.value in self.queues]
+        for port in graph.outputs:
+            if port.value in self.queues:
+                sink = Process(beats[port.value], {0: every(beats[port.value])})
+                self.runners.append(_Runner("", _events(sink, {0: self.queues[port.value]}, {}, [], _Marks((), 1))))
 
-    def _link(self, consumer: int, at: Steps, value: Value, first: dict[Node, int]) -> None:
-        producer = self._producer(value, first)
-        if producer is None:
-            return  # the source is always willing
-        index, steps, latency, depth = producer
-        self.processes[consumer].beats.append(_Constraint(at, index, steps, 0, latency))
-        self.processes[index].beats.append(_Constraint(steps, consumer, at, depth, 1))
+    def _add(self, node: Node, timing: Timing) -> None:
+        takes = {
+            i: self.queues[v] for i, v in enumerate(node.inputs) if v in self.queues
+        }  # a source is always willing
+        makes = {o: self.queues[v] for o, v in enumerate(node.outputs)}
+        marks = [_marks(timing, index) for index in range(len(timing.processes))]
+        for process, own in zip(timing.processes, marks, strict=True):
+            self.runners.append(_Runner(node.name, _events(process, takes, makes, marks, own)))
 
-    def _sink(self, value: Value, first: dict[Node, int]) -> int:
-        producer = self._producer(value, first)
-        count = len(producer[1]) if producer else 1
-        self.processes.append(_Process(count))
-        self.owners.append("output")
-        index = len(self.processes) - 1
-        self._link(index, every(count), value, first)
-        return index
 
-    def _connect(self, value: Value, node: Node, index: int, first: dict[Node, int]) -> None:
-        for offset, process in enumerate(self.timings[node].processes):
-            if index in process.consumes:
-                self._link(first[node] + offset, process.consumes[index], value, first)
+def _marks(timing: Timing, index: int) -> _Marks:
+    """The steps of process ``index`` that the others wait for."""
+    count = timing.processes[index].steps
+    waits = [w for p in timing.processes for w in p.waits if w.process == index]
+    return _Marks(tuple(sorted({int(s) for w in waits for s in np.unique(w.need % count)})), count)
 
-    def run(self) -> None:
-        for process in self.processes:
-            process.times = np.empty(process.steps * self.frames, dtype=np.int64)
-        moving = True
-        while moving:
-            moving = False
-            for process in self.processes:
-                moving |= self._advance(process)
-        stuck = [self.owners[i] for i, p in enumerate(self.processes) if p.done < len(p.times) and i not in self.sinks]
-        if stuck:
-            raise InternalError(
-                Finding(
-                    "no-deadlock", f"cores {', '.join(dict.fromkeys(repr(s) for s in stuck))}",
-                    "queues must be deep enough for every beat to move on, not so small that the cores wait for each other",
-                    "report this model as a defect of hwflow",
-                )
-            )
 
-    def _advance(self, process: _Process) -> bool:
-        begin, end = process.done, len(process.times)
-        for beat in process.beats:
-            end = min(end, self._beat_limit(process, beat))
-        for order in process.orders:
-            end = min(end, self._order_limit(process, order, begin, end))
-        if end <= begin:
-            return False
-        earliest = np.full(end - begin, -1, dtype=np.int64)
-        for beat in process.beats:
-            self._apply_beats(process, beat, begin, end, earliest)
-        for order in process.orders:
-            source = self.processes[order.source]
-            frame, step = np.divmod(np.arange(begin, end), process.steps)
-            need = order.need[step] + frame * source.steps
-            known = need >= 0
-            earliest[known] = np.maximum(earliest[known], source.times[need[known]] + order.lag)
-        offsets = np.arange(begin, end)
-        slack = earliest - offsets
-        slack[0] = max(slack[0], (process.times[begin - 1] + 1 if begin else 0) - begin)
-        process.times[begin:end] = np.maximum.accumulate(slack) + offsets
-        process.done = end
-        return True
-
-    def _beat_limit(self, process: _Process, beat: _Constraint) -> int:
-        """The first step whose beat the source has not made possible yet."""
-        source = self.processes[beat.source]
-        count = len(beat.at)
-        frames, rest = divmod(source.done, source.steps)
-        ready = frames * count + int(np.searchsorted(beat.steps, rest)) + beat.shift
-        frame, index = divmod(ready, count)
-        return frame * process.steps + int(beat.at[index])
-
-    def _order_limit(self, process: _Process, order: _Ordered, begin: int, end: int) -> int:
-        source = self.processes[order.source]
-        frame = begin // process.steps
-        while frame * process.steps < end:
-            index = int(np.searchsorted(order.need, source.done - frame * source.steps))
-            if index < process.steps:
-                return frame * process.steps + index
-            frame += 1
-        return end
-
-    def _apply_beats(self, process: _Process, beat: _Constraint, begin: int, end: int, earliest: Steps) -> None:
-        source, count = self.processes[beat.source], len(beat.at)
-        bounds = []
-        for step in (begin, end):
-            frame, rest = divmod(step, process.steps)
-            bounds.append(frame * count + int(np.searchsorted(beat.at, rest)))
-        beats = np.arange(bounds[0], bounds[1])
-        frame, index = np.divmod(beats, count)
-        position = frame * process.steps + beat.at[index] - begin
-        wanted = beats - beat.shift
-        known = wanted >= 0
-        if not known.all():
-            position, wanted = position[known], wanted[known]
-        frame, index = np.divmod(wanted, count)
-        times = source.times[frame * source.steps + beat.steps[index]] + beat.lag
-        earliest[position] = np.maximum(earliest[position], times)
-
-    def result(self) -> Run:
-        origin = min(int(p.times[0]) for p in self.processes)
-        sinks = [self.processes[i] for i in self.sinks]
-        return Run(tuple(s.times.reshape(self.frames, s.steps) - origin for s in sinks))
+def _events(
+    process: Process, takes: dict[int, _Queue], makes: dict[int, _Queue], marks: list[_Marks], own: _Marks
+) -> list[_Event]:
+    """The steps of a frame that matter. A wait for what the step before waited for already is none."""
+    taking: dict[int, list[_Queue]] = {}
+    making: dict[int, list[_Queue]] = {}
+    waiting: dict[int, list[_Wait]] = {}
+    for table, queues, steps_of in ((taking, takes, process.consumes), (making, makes, process.produces)):
+        for index, steps in steps_of.items():
+            if index in queues:
+                for step in steps.tolist():
+                    table.setdefault(step, []).append(queues[index])
+    for wait in process.waits:
+        target = marks[wait.process]
+        count = len(target.steps)
+        for step in np.flatnonzero(np.diff(wait.need, prepend=wait.need[0] - 1)).tolist():
+            frame, need = divmod(int(wait.need[step]), target.of)
+            place = frame * count + bisect_left(target.steps, need)
+            waiting.setdefault(step, []).append(_Wait(target, place, wait.lag))
+    marked = set(own.steps)
+    visited = sorted({*taking, *making, *waiting, *marked, process.steps - 1})
+    before = [-1, *visited]
+    return [
+        _Event(
+            step - last,
+            tuple(taking.get(step, ())),
+            tuple(making.get(step, ())),
+            tuple(waiting.get(step, ())),
+            (own,) if step in marked else (),
+        )
+        for last, step in zip(before, visited, strict=False)
+    ]

@@ -2,8 +2,8 @@
 
 For a target interval each node's cheapest folding is taken by itself (lanes that differ from its neighbours' cost a
 width converter). Where that exceeds the budget, the combinations of all nodes' foldings are searched: those that no
-other undercuts in every resource, node by node. So whether an interval is feasible is decided exactly, it is monotone in
-the interval, and the least one is a binary search over the intervals that some folding of some node has.
+other undercuts in every resource, node by node. So whether an interval is feasible is decided exactly, it is monotone
+in the interval, and the least one is a binary search over the intervals that some folding of some node has.
 """
 
 from __future__ import annotations
@@ -33,7 +33,12 @@ class Budget:
 
     def shortages(self, need: Resources) -> list[tuple[str, int, int]]:
         """(resource, needed, there is) for each resource that does not suffice."""
-        pairs = (("lut", need.lut, self.lut), ("ff", need.ff, self.ff), ("dsp", need.dsp, self.dsp), ("bram", need.bram, self.bram))
+        pairs = (
+            ("lut", need.lut, self.lut),
+            ("ff", need.ff, self.ff),
+            ("dsp", need.dsp, self.dsp),
+            ("bram", need.bram, self.bram),
+        )
         return [(name, wanted, there) for name, wanted, there in pairs if wanted > there]
 
 
@@ -63,24 +68,30 @@ class FoldingSearch:
         index = bisect_left(range(len(self.intervals)), True, key=lambda i: self._choose(self.intervals[i])[1] == [])
         if index == len(self.intervals):
             slowest = self.intervals[-1]
-            raise ModelRefused(self._refusal(slowest, self._choose(slowest)[1], "use a larger board or a smaller model"))
+            raise ModelRefused(
+                self._refusal(slowest, self._choose(slowest)[1], "use a larger board or a smaller model")
+            )
         interval = self.intervals[index]
         return interval, self._choose(interval)[0]
 
     def for_interval(self, interval: int) -> tuple[int, dict[Node, Folding]]:
-        """The cheapest foldings of at most ``interval`` cycles a frame. Raises :class:`ModelRefused` if there are none."""
+        """The cheapest foldings of at most ``interval`` cycles. Raises :class:`ModelRefused` if there are none."""
         if interval < self.intervals[0]:
             slow = max(self._options, key=lambda n: min(c for _, c in self._options[n]))
             raise ModelRefused(
                 Finding(
-                    "reachable-interval", f"node '{slow.name}' ({slow.op})",
-                    f"the target must be at least {self.intervals[0]} cycles a frame, not {interval}", "ask for fewer frames a second",
+                    "reachable-interval",
+                    f"node '{slow.name}' ({slow.op})",
+                    f"the target must be at least {self.intervals[0]} cycles a frame, not {interval}",
+                    "ask for fewer frames a second",
                 )
             )
         foldings, shortages = self._choose(interval)
         if shortages:
             best, _ = self.best()
-            raise ModelRefused(self._refusal(interval, shortages, f"ask for fewer frames a second: {best} cycles a frame fit"))
+            raise ModelRefused(
+                self._refusal(interval, shortages, f"ask for fewer frames a second: {best} cycles a frame fit")
+            )
         return interval, foldings
 
     def resources(self, node: Node, folding: Folding) -> Resources:
@@ -93,8 +104,10 @@ class FoldingSearch:
     def _refusal(self, interval: int, shortages: list[tuple[str, int, int]], remedy: str) -> list[Finding]:
         return [
             Finding(
-                "device-budget", f"model '{self._graph.name}'",
-                f"{name} must be at most {there}, not {wanted}, at {interval} cycles a frame", remedy,
+                "device-budget",
+                f"model '{self._graph.name}'",
+                f"{name} must be at most {there}, not {wanted}, at {interval} cycles a frame",
+                remedy,
             )
             for name, wanted, there in shortages
         ]
@@ -117,8 +130,8 @@ class FoldingSearch:
         return (foldings, shortages) if combination is None else (combination, [])
 
     def _combination(self, fast: dict[Node, list[Folding]]) -> dict[Node, Folding] | None:
-        """The cheapest combination that fits, or None. Exact while no more than ``_WIDEST`` partial combinations are left
-        that neither exceed the budget nor are undercut; beyond that the dearest are dropped."""
+        """The cheapest combination that fits, or None. Exact while no more than ``_WIDEST`` partial combinations are
+        left that neither exceed the budget nor are undercut; beyond that the dearest are dropped."""
         nodes = list(fast)
         costs_of = [np.array([self._row(node, f) for f in fast[node]]) for node in nodes]
         limits = np.array([self._budget.lut, self._budget.ff, self._budget.dsp, self._budget.bram, np.inf])
@@ -153,7 +166,9 @@ class FoldingSearch:
         budget = self._budget
         # Products prefer DSPs while there are enough: a DSP weighs as much as the look-up tables that would replace it.
         return (
-            need.lut / max(1, budget.lut) + need.ff / max(1, budget.ff) + 0.2 * need.dsp / max(1, budget.dsp)
+            need.lut / max(1, budget.lut)
+            + need.ff / max(1, budget.ff)
+            + 0.2 * need.dsp / max(1, budget.dsp)
             + 0.5 * need.bram / max(1, budget.bram)
         )
 

@@ -38,7 +38,7 @@ class Schedule:
 
 
 def schedule(graph: Graph, device: Device, budget: Budget, interval: int | None = None) -> Schedule:
-    """Fold for at most ``interval`` cycles a frame at least cost, or (None) for the least interval the budget allows."""
+    """Fold for at most ``interval`` cycles a frame at least cost, or (None) for the least interval that fits."""
     search = FoldingSearch(graph, device, budget)
     _, foldings = search.best() if interval is None else search.for_interval(interval)
     for node, folding in foldings.items():
@@ -120,7 +120,9 @@ def _size_queues(graph: Graph) -> Run:
         if node.op == "frame_sync":
             average[node] = full[node] = [2]
             continue
-        average[node] = [max(2, -(-(latency + 1) * n // ideal) + 1) for latency, n in zip(timing.latency, counts, strict=True)]
+        average[node] = [
+            max(2, -(-(latency + 1) * n // ideal) + 1) for latency, n in zip(timing.latency, counts, strict=True)
+        ]
         full[node] = [latency + 2 for latency in timing.latency]
     _set_depths(graph, average)
     run = evaluate(graph, FRAMES)

@@ -16,7 +16,7 @@ from hwflow.numerics.elementwise import Relu
 from hwflow.numerics.stages import QuantizerStage
 from hwflow.ops.operator import Folding
 from hwflow.ops.windows import WindowGeometry
-from hwflow.types import IntType, Interval, TensorType
+from hwflow.types import Interval, IntType, TensorType
 from tests.ops.harness import Case
 
 
@@ -36,7 +36,12 @@ def intervals_within(element: IntType, count: int, rng: np.random.Generator) -> 
 
 
 U1, U4, U8, I4, I8, I12 = (
-    IntType(1, False), IntType(4, False), IntType(8, False), IntType(4, True), IntType(8, True), IntType(12, True),
+    IntType(1, False),
+    IntType(4, False),
+    IntType(8, False),
+    IntType(4, True),
+    IntType(8, True),
+    IntType(12, True),
 )
 
 
@@ -51,18 +56,45 @@ def constant_corners(node: Node) -> IntArray:
 # --- forks, width converters, frame synchronisers -----------------------------------------------------------------
 
 FORK = [
-    Case("two", "fork", {"outputs": 2}, stream(5, 3, I8), (Folding(1, 1), Folding(2, 2), Folding(3, 3)), constant_corners),
+    Case(
+        "two",
+        "fork",
+        {"outputs": 2},
+        stream(5, 3, I8),
+        (Folding(1, 1), Folding(2, 2), Folding(3, 3)),
+        constant_corners,
+    ),
     Case("three", "fork", {"outputs": 3}, stream(4, 1, U1), (Folding(1, 1),), constant_corners),
-    Case("intervals", "fork", {"outputs": 2}, stream(1, 2, I8, (Interval(-3, 0), Interval(5, 5))), (Folding(2, 2),), constant_corners),
+    Case(
+        "intervals",
+        "fork",
+        {"outputs": 2},
+        stream(1, 2, I8, (Interval(-3, 0), Interval(5, 5))),
+        (Folding(2, 2),),
+        constant_corners,
+    ),
 ]
 
 WIDTH_CONVERTER = [
     Case(f"x{a}_to_x{b}_of_{c}", "width_converter", {}, stream(4, c, I4), (Folding(a, b),), constant_corners)
-    for a, b, c in [(1, 2, 4), (1, 3, 7), (2, 6, 5), (3, 1, 7), (4, 2, 6), (6, 2, 5), (1, 5, 5), (5, 1, 5), (2, 4, 9), (8, 4, 5)]
+    for a, b, c in [
+        (1, 2, 4),
+        (1, 3, 7),
+        (2, 6, 5),
+        (3, 1, 7),
+        (4, 2, 6),
+        (6, 2, 5),
+        (1, 5, 5),
+        (5, 1, 5),
+        (2, 4, 9),
+        (8, 4, 5),
+    ]
 ]
 
 FRAME_SYNC = [
-    Case("image", "frame_sync", {}, stream(6, 3, I8), (Folding(1, 1), Folding(2, 2), Folding(3, 3)), constant_corners),
+    Case(
+        "image", "frame_sync", {}, stream(6, 3, I8), (Folding(1, 1), Folding(2, 2), Folding(3, 3)), constant_corners
+    ),
     Case("single_beat", "frame_sync", {}, stream(1, 1, U4), (Folding(1, 1),), constant_corners),
 ]
 
@@ -70,9 +102,18 @@ FRAME_SYNC = [
 
 
 def _window(
-    name: str, size: tuple[int, int], channels: int, kernel: tuple[int, int], strides: tuple[int, int],
-    pads: tuple[int, int, int, int], dilations: tuple[int, int], lanes: tuple[int, ...], *, pad_value: int = 0,
-    element: IntType = I8, rows: int | None = None,
+    name: str,
+    size: tuple[int, int],
+    channels: int,
+    kernel: tuple[int, int],
+    strides: tuple[int, int],
+    pads: tuple[int, int, int, int],
+    dilations: tuple[int, int],
+    lanes: tuple[int, ...],
+    *,
+    pad_value: int = 0,
+    element: IntType = I8,
+    rows: int | None = None,
 ) -> Case:
     attributes = {"geometry": WindowGeometry(*size, kernel, strides, pads, dilations), "pad_value": pad_value}
     if rows is not None:
@@ -104,8 +145,15 @@ def _random_window(seed: int) -> Case:
             break
     channels = int(rng.integers(1, 5))
     return _window(
-        f"random_{seed}", (height, width), channels, kernel, strides, pads, dilations,
-        (int(rng.integers(1, channels + 1)),), pad_value=int(rng.integers(-8, 8)),
+        f"random_{seed}",
+        (height, width),
+        channels,
+        kernel,
+        strides,
+        pads,
+        dilations,
+        (int(rng.integers(1, channels + 1)),),
+        pad_value=int(rng.integers(-8, 8)),
     )
 
 
@@ -127,8 +175,17 @@ def mvu_corners(node: Node) -> IntArray:
 
 
 def _mvu(
-    name: str, vectors: int, pixels_per_vector: int, channels: int, outputs: int, element: IntType, weight: IntType,
-    foldings: tuple[Folding, ...], *, seed: int = 0, narrow: bool = False,
+    name: str,
+    vectors: int,
+    pixels_per_vector: int,
+    channels: int,
+    outputs: int,
+    element: IntType,
+    weight: IntType,
+    foldings: tuple[Folding, ...],
+    *,
+    seed: int = 0,
+    narrow: bool = False,
 ) -> Case:
     rng = np.random.default_rng(seed)
     weights = rng.integers(weight.min, weight.max + 1, (outputs, pixels_per_vector * channels))
@@ -144,7 +201,9 @@ def _fold(simd: int, pe: int, kind: str) -> Folding:
 
 
 MVU = [
-    _mvu("conv", 3, 4, 3, 5, U8, I8, (_fold(1, 1, "dsp"), _fold(2, 3, "dsp"), _fold(3, 2, "lut"), _fold(3, 5, "dsp"))),
+    _mvu(
+        "conv", 3, 4, 3, 5, U8, I8, (_fold(1, 1, "dsp"), _fold(2, 3, "dsp"), _fold(3, 2, "lut"), _fold(3, 5, "dsp"))
+    ),
     _mvu("one_step", 4, 1, 3, 2, I8, I8, (_fold(3, 2, "dsp"), _fold(3, 2, "lut"))),
     _mvu("one_vector", 1, 1, 7, 5, I4, I4, (_fold(4, 2, "lut"), _fold(7, 1, "lut"), _fold(1, 5, "dsp"))),
     _mvu("scalar", 2, 1, 1, 1, U8, U4, (_fold(1, 1, "dsp"),)),
@@ -171,7 +230,14 @@ MVU += [_random_mvu(seed) for seed in range(5)]
 
 def _max_pool(name: str, pixels: int, channels: int, window: int, element: IntType, lanes: tuple[int, ...]) -> Case:
     attributes = {"window": window}
-    return Case(name, "max_pool", attributes, stream(pixels, channels, element), tuple(Folding(n, n) for n in lanes), constant_corners)
+    return Case(
+        name,
+        "max_pool",
+        attributes,
+        stream(pixels, channels, element),
+        tuple(Folding(n, n) for n in lanes),
+        constant_corners,
+    )
 
 
 MAX_POOL = [
@@ -185,8 +251,18 @@ MAX_POOL = [
 
 
 def _requantize(
-    name: str, pixels: int, channels: int, element: IntType, out: IntType, scale: Callable[[int], Fraction],
-    lanes: tuple[int, ...], *, uniform: bool = False, narrow: bool = False, relu: bool = False, zero_point: int = 0,
+    name: str,
+    pixels: int,
+    channels: int,
+    element: IntType,
+    out: IntType,
+    scale: Callable[[int], Fraction],
+    lanes: tuple[int, ...],
+    *,
+    uniform: bool = False,
+    narrow: bool = False,
+    relu: bool = False,
+    zero_point: int = 0,
 ) -> Case:
     """Channel c: real = scale(c) * x, then a Relu or nothing, then a quantizer of scale 1."""
     stages = tuple(
@@ -199,14 +275,23 @@ def _requantize(
     )
     intervals = intervals_within(element, channels, np.random.default_rng(channels)) if narrow else ()
     source = stream(pixels, channels, element, intervals)
-    return Case(name, "requantize", {"axis": 1, "stages": stages}, source, tuple(Folding(n, n) for n in lanes), constant_corners)
+    return Case(
+        name,
+        "requantize",
+        {"axis": 1, "stages": stages},
+        source,
+        tuple(Folding(n, n) for n in lanes),
+        constant_corners,
+    )
 
 
 I16, I18, I20 = IntType(16, True), IntType(18, True), IntType(20, True)
 
 REQUANTIZE = [
     _requantize("multiply", 3, 5, I18, I8, lambda c: Fraction(97 + 13 * c, 131071), (1, 2, 3, 5), zero_point=3),
-    _requantize("multiply_wide", 2, 3, I20, I8, lambda c: Fraction(1234567 + 34567 * c, (1 << 33) - 1), (2,), relu=True),
+    _requantize(
+        "multiply_wide", 2, 3, I20, I8, lambda c: Fraction(1234567 + 34567 * c, (1 << 33) - 1), (2,), relu=True
+    ),
     _requantize("multiply_alike", 3, 4, I16, I8, lambda c: Fraction(3, 1000), (1, 3), uniform=True),
     _requantize("multiply_intervals", 2, 3, I18, I8, lambda c: Fraction(97 + 13 * c, 131071), (2,), narrow=True),
     _requantize("multiply_ties", 3, 5, I18, I8, lambda c: Fraction(1 + 2 * c, 512), (1, 2, 5)),

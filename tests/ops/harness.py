@@ -65,7 +65,9 @@ def extreme_frames(source: TensorType, seed: int) -> IntArray:
     rng = np.random.default_rng(seed)
     ranges = source.channel_intervals(1)
     low, high = np.array([r.lo for r in ranges]), np.array([r.hi for r in ranges])
-    picks = np.concatenate([np.zeros((1, *source.shape)), np.ones((1, *source.shape)), rng.integers(0, 2, (2, *source.shape))])
+    picks = np.concatenate(
+        [np.zeros((1, *source.shape)), np.ones((1, *source.shape)), rng.integers(0, 2, (2, *source.shape))]
+    )
     return np.where(picks > 0, high, low)
 
 
@@ -159,21 +161,33 @@ class Bench:
             beats = [b | (mark if n % last == last - 1 else 0) for n, b in enumerate(beats)]
         return beats
 
-    def run(self, frames: IntArray, *, output: int = 0, gap: float = 0.0, stall: float = 0.0, seed: int = 0) -> bench.Trace:
+    def run(
+        self, frames: IntArray, *, output: int = 0, gap: float = 0.0, stall: float = 0.0, seed: int = 0
+    ) -> bench.Trace:
         """What comes out of one output, with the protocol watched."""
         built = self.build()
         expected = self._beats(output) * len(frames)
         return bench.drive(
-            _OneOutput(built, output), self.offered(frames, seed), expected, i=built.inputs[0], o=built.outputs[output],
-            gap=gap, stall=stall, seed=seed,
+            _OneOutput(built, output),
+            self.offered(frames, seed),
+            expected,
+            i=built.inputs[0],
+            o=built.outputs[output],
+            gap=gap,
+            stall=stall,
+            seed=seed,
         )
 
     def run_after_reset(self, frames: IntArray, seed: int) -> list[int]:
         """Output beats of frames that follow a reset in the middle of others."""
         built = self.build()
         return protocol.after_reset(
-            _OneOutput(built, 0), self.offered(frames, seed), self._beats(0) * len(frames), seed=seed,
-            i=built.inputs[0], o=built.outputs[0],
+            _OneOutput(built, 0),
+            self.offered(frames, seed),
+            self._beats(0) * len(frames),
+            seed=seed,
+            i=built.inputs[0],
+            o=built.outputs[0],
         )
 
     def check_no_paths(self) -> None:
@@ -200,4 +214,3 @@ def single_node_graph(node: Node) -> Graph:
         return Port(value.name, value, value.typed.shape, identity_order(value.typed.shape))
 
     return Graph("single", Stage.SCHEDULED, [port(v) for v in node.inputs], [port(v) for v in node.outputs], [node])
-

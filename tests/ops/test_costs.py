@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from amaranth.back import rtlil
 from amaranth.hdl import Shape
+from hwflow.boards import find_board
 
 import hwflow.ops
 from hdl_lib.requantize_mas import MultiplyAddShift
 from hdl_lib.rom import VERILOG
-from hwflow.boards import find_board
 from hwflow.ops import costs
 from hwflow.ops.operator import Folding, Resources
 from hwflow.ops.registry import hardware
@@ -27,7 +27,14 @@ from tests.ops.harness import Bench
 
 Row = dict[str, str]
 SAMPLES = Path(hwflow.ops.__file__).parent / "samples"
-COLUMNS = {"lut4": "LUT4", "ccu2c": "CCU2C", "ff": "TRELLIS_FF", "dsp": "MULT18X18D", "bram": "DP16KD", "dpr16x4": "TRELLIS_DPR16X4"}
+COLUMNS = {
+    "lut4": "LUT4",
+    "ccu2c": "CCU2C",
+    "ff": "TRELLIS_FF",
+    "dsp": "MULT18X18D",
+    "bram": "DP16KD",
+    "dpr16x4": "TRELLIS_DPR16X4",
+}
 
 
 def element(text: str) -> IntType:
@@ -55,19 +62,25 @@ def sliding_window(row: Row) -> Resources:
     height, width, k, s, p, d = numbers(row, "height", "width", "kernel", "stride", "pad", "dilation")
     channels, lanes, rows, depth = numbers(row, "channels", "lanes", "rows", "depth")
     window, blocks = WindowGeometry(height, width, (k, k), (s, s), (p, p, p, p), (d, d)), -(-channels // lanes)
-    return costs.sliding_window("ecp5", window, blocks, rows * width * blocks, lanes * element(row["element"]).bits, depth)
+    return costs.sliding_window(
+        "ecp5", window, blocks, rows * width * blocks, lanes * element(row["element"]).bits, depth
+    )
 
 
 def requantize_mas(row: Row) -> Resources:
     x, m, b, y = (element(row[n]) for n in ("input", "multiplier", "addend", "output"))
     shift, lanes, channels, depth = numbers(row, "shift", "lanes", "channels", "depth")
     dsp = lanes * MultiplyAddShift.multipliers_of(Shape(x.bits, x.signed), Shape(m.bits, m.signed))
-    return costs.multiply_add_shift("ecp5", x, m, b, shift, False, y, lanes, -(-channels // lanes), dsp, depth)
+    return costs.multiply_add_shift(
+        "ecp5", x, m, b, shift, row["rounding"] != "floor", y, lanes, -(-channels // lanes), dsp, depth
+    )
 
 
 def requantize_thresholds(row: Row) -> Resources:
     levels, lanes, channels, depth = numbers(row, "levels", "lanes", "channels", "depth")
-    return costs.thresholds("ecp5", element(row["input"]), levels, element(row["output"]), lanes, -(-channels // lanes), depth)
+    return costs.thresholds(
+        "ecp5", element(row["input"]), levels, element(row["output"]), lanes, -(-channels // lanes), depth
+    )
 
 
 def requantize_lookup(row: Row) -> Resources:
@@ -77,8 +90,12 @@ def requantize_lookup(row: Row) -> Resources:
 
 
 MODELS: dict[str, Callable[[Row], Resources]] = {
-    "mvu": mvu, "pool": pool, "sliding_window": sliding_window, "requantize_mas": requantize_mas,
-    "requantize_thresholds": requantize_thresholds, "requantize_lookup": requantize_lookup,
+    "mvu": mvu,
+    "pool": pool,
+    "sliding_window": sliding_window,
+    "requantize_mas": requantize_mas,
+    "requantize_thresholds": requantize_thresholds,
+    "requantize_lookup": requantize_lookup,
 }
 # How far LUTs and flip-flops may be off: by this share of a sample, or by so many cells where it is small.
 SHARE = {"lut": 0.16, "ff": 0.10}
@@ -89,7 +106,10 @@ MEAN_SHARE = {"lut": 0.11, "ff": 0.05}  # of a core's samples taken together
 def measured(cells: dict[str, int]) -> Resources:
     """Weighted as the tool chain's own counting does."""
     return Resources(
-        **{kind: sum(weight * cells.get(cell, 0) for cell, weight in table.items()) for kind, table in CELLS["ecp5"].items()}
+        **{
+            kind: sum(weight * cells.get(cell, 0) for cell, weight in table.items())
+            for kind, table in CELLS["ecp5"].items()
+        }
     )
 
 
@@ -147,14 +167,17 @@ def test_a_core_synthesized_here(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("x", "w", "count", "bits"), [("u8", "s8", 1, 16), ("u1", "s1", 1, 1), ("u1", "s2", 1, 2), ("s8", "s8", 1, 16), ("u8", "s8", 9, 20)]
+    ("x", "w", "count", "bits"),
+    [("u8", "s8", 1, 16), ("u1", "s1", 1, 1), ("u1", "s2", 1, 2), ("s8", "s8", 1, 16), ("u8", "s8", 9, 20)],
 )
 def test_product_widths(x: str, w: str, count: int, bits: int) -> None:
     """By hand: 255 * -128 = -32640 needs 16 bits, {0, 1} * {-1, 0} one (signed), 9 * -32640 = -293760 needs 20."""
     assert costs.product_bits(element(x), element(w), count) == max(bits, 1)
 
 
-@pytest.mark.parametrize(("channels", "lanes"), [(1, [1]), (6, [1, 2, 3, 6]), (7, [1, 2, 3, 4, 7]), (10, [1, 2, 3, 4, 5, 10])])
+@pytest.mark.parametrize(
+    ("channels", "lanes"), [(1, [1]), (6, [1, 2, 3, 6]), (7, [1, 2, 3, 4, 7]), (10, [1, 2, 3, 4, 5, 10])]
+)
 def test_useful_lanes(channels: int, lanes: list[int]) -> None:
     """Fewer lanes with as many beats are never worse: 7 channels in 2 beats need 4 lanes, not 5 or 6."""
     assert costs.useful_lanes(channels) == lanes

@@ -14,7 +14,7 @@ from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph, IntArray, Value
 from hwflow.ops.operator import HardwareOperator
 from hwflow.ops.registry import OPERATORS
-from hwflow.types import IntType, Interval, TensorType
+from hwflow.types import Interval, IntType, TensorType
 from tests.schedule.graphs import Builder, dataflow
 
 I8, U4 = IntType(8, True), IntType(4, False)
@@ -24,14 +24,19 @@ def reference(op: str, inputs: list[np.ndarray], opset: int = 19, **attributes: 
     """One ONNX node on these arrays."""
     names = [f"i{k}" for k in range(len(inputs))]
     node = helper.make_node(op, names, ["y"], **attributes)
-    infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in zip(names, inputs, strict=True)]
+    infos = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for n, a in zip(names, inputs, strict=True)
+    ]
     graph = helper.make_graph([node], "g", infos, [helper.make_tensor_value_info("y", TensorProto.UNDEFINED, None)])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
     (result,) = ReferenceEvaluator(model).run(None, dict(zip(names, inputs, strict=True)))
     return np.asarray(result)
 
 
-def single(op: str, frame: tuple[int, ...], element: IntType, **attributes: object) -> tuple[Graph, IntArray, IntArray]:
+def single(
+    op: str, frame: tuple[int, ...], element: IntType, **attributes: object
+) -> tuple[Graph, IntArray, IntArray]:
     """A quantized graph of one node; random frames and its golden results."""
     build = Builder(np.random.default_rng(0))
     source = build.input(frame, element)
@@ -87,7 +92,7 @@ def test_dense(rows, length, outputs) -> None:
 
 
 POOLS = [
-    # shape, kernel, strides, pads, dilations; the reference reads pads wrongly where strides are 1 and dilations are given
+    # shape, kernel, strides, pads, dilations; the reference reads pads wrongly with strides of 1 and dilations
     ((2, 4, 6), (2, 2), (2, 2), (0, 0, 0, 0), (1, 1)),
     ((3, 5, 5), (3, 3), (2, 2), (1, 1, 1, 1), (1, 1)),
     ((1, 6, 4), (2, 3), (1, 2), (1, 0, 0, 2), (1, 1)),
@@ -108,7 +113,9 @@ def test_max_pool2d(shape, kernel, strides, pads, dilations, element) -> None:
     check_lowering(graph, frames, result)
 
 
-@pytest.mark.parametrize(("shape", "target"), [((2, 3, 4), (24,)), ((6,), (2, 3)), ((4, 2), (2, 2, 2)), ((5,), (5, 1, 1))])
+@pytest.mark.parametrize(
+    ("shape", "target"), [((2, 3, 4), (24,)), ((6,), (2, 3)), ((4, 2), (2, 2, 2)), ((5,), (5, 1, 1))]
+)
 def test_reshape(shape, target) -> None:
     graph, frames, result = single("reshape", shape, I8, shape=target)
     expected = reference("Reshape", [frames.astype(np.int32), np.array((len(frames), *target), dtype=np.int64)])

@@ -38,7 +38,10 @@ def test_every_hardware_operator_has_cases() -> None:
 def test_the_requantizers_take_every_form() -> None:
     forms = {case.name.split("_")[0]: type(form_of(case.node())) for case in CASES["requantize"]}
     assert forms == {
-        "multiply": MultiplyAddShift, "thresholds": ThresholdForm, "sign": ThresholdForm, "table": LookupForm,
+        "multiply": MultiplyAddShift,
+        "thresholds": ThresholdForm,
+        "sign": ThresholdForm,
+        "table": LookupForm,
         "constant": LookupForm,
     }
 
@@ -63,7 +66,9 @@ def test_the_interval_is_reached_at_both_ends(case: Case) -> None:
     frames = case.corners(node)  # type: ignore[misc]
     for value, result in zip(node.outputs, golden(node, frames), strict=True):
         for channel, interval in enumerate(value.typed.channel_intervals(1)):
-            assert (result[:, :, channel].min(), result[:, :, channel].max()) == (interval.lo, interval.hi), f"channel {channel}"
+            assert (result[:, :, channel].min(), result[:, :, channel].max()) == (interval.lo, interval.hi), (
+                f"channel {channel}"
+            )
 
 
 @each_core

@@ -35,7 +35,9 @@ class Builder:
         return value
 
     def output(self, value: Value) -> None:
-        self.graph.outputs.append(Port(f"{value.name}_out", value, value.typed.shape, identity_order(value.typed.shape)))
+        self.graph.outputs.append(
+            Port(f"{value.name}_out", value, value.typed.shape, identity_order(value.typed.shape))
+        )
 
     def node(self, op: str, source: Value, **attributes: object) -> Value:
         name = f"{op}{len(self.graph.nodes)}"
@@ -50,28 +52,47 @@ class Builder:
         channels = source.typed.shape[0]
         weights = self.rng.integers(weight.min, weight.max + 1, (outputs, channels, kernel, kernel))
         return self.node(
-            "conv2d", source, weights=weights, strides=(stride, stride), pads=(pad,) * 4, dilations=(1, 1),
+            "conv2d",
+            source,
+            weights=weights,
+            strides=(stride, stride),
+            pads=(pad,) * 4,
+            dilations=(1, 1),
             pad_value=source.typed.interval.lo,
         )
 
     def dense(self, source: Value, outputs: int, weight: IntType) -> Value:
-        return self.node("dense", source, weights=self.rng.integers(weight.min, weight.max + 1, (outputs, source.typed.shape[-1])))
+        return self.node(
+            "dense", source, weights=self.rng.integers(weight.min, weight.max + 1, (outputs, source.typed.shape[-1]))
+        )
 
     def max_pool2d(self, source: Value, kernel: int, stride: int) -> Value:
-        return self.node("max_pool2d", source, kernel=(kernel, kernel), strides=(stride, stride), pads=(0, 0, 0, 0), dilations=(1, 1))
+        return self.node(
+            "max_pool2d",
+            source,
+            kernel=(kernel, kernel),
+            strides=(stride, stride),
+            pads=(0, 0, 0, 0),
+            dilations=(1, 1),
+        )
 
     def flatten(self, source: Value) -> Value:
         return self.node("reshape", source, shape=(int(np.prod(source.typed.shape)),))
 
     def requantize(self, source: Value, element: IntType, per_channel: bool = True) -> Value:
-        """To ``element`` so that a good part of the input's interval saturates; scales are floats of 32 bits, as in ONNX."""
+        """To ``element`` so that a good part of the input's interval saturates; scales are 32-bit floats as in ONNX."""
         channels = source.typed.shape[0] if per_channel else 1
         reach = max(1, source.typed.interval.hi, -source.typed.interval.lo)
         stages = tuple(
             (
                 QuantizerStage(
-                    Fraction(float(np.float32(self.rng.uniform(1.3, 2.6) * element.max / reach))), Fraction(0),
-                    (Relu(),) if self.rng.integers(2) else (), Fraction(1), 0, element.min, element.max,
+                    Fraction(float(np.float32(self.rng.uniform(1.3, 2.6) * element.max / reach))),
+                    Fraction(0),
+                    (Relu(),) if self.rng.integers(2) else (),
+                    Fraction(1),
+                    0,
+                    element.min,
+                    element.max,
                 ),
             )
             for _ in range(channels)
@@ -94,7 +115,14 @@ def random_graph(seed: int) -> Graph:
     if rng.integers(3) == 0:
         value = build.max_pool2d(value, 2, 1)
     kernel = int(rng.integers(1, 4))
-    value = build.conv2d(value, int(rng.integers(2, 6)), kernel, int(rng.integers(1, 3)), int(rng.integers(0, (kernel + 1) // 2 + 1)), weight)
+    value = build.conv2d(
+        value,
+        int(rng.integers(2, 6)),
+        kernel,
+        int(rng.integers(1, 3)),
+        int(rng.integers(0, (kernel + 1) // 2 + 1)),
+        weight,
+    )
     value = build.requantize(value, element)
     shared = value
     if min(value.typed.shape[1:]) >= 3 and rng.integers(2):

@@ -12,7 +12,7 @@ from hwflow.errors import InternalError
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
 from hwflow.ops.timing import Process, Timing, Wait
 from hwflow.schedule import evaluate as subject
-from hwflow.types import IntType, Interval, TensorType
+from hwflow.types import Interval, IntType, TensorType
 
 ANY = TensorType((1, 1), IntType(1, False), Interval(0, 1))
 
@@ -53,12 +53,20 @@ class Queue:
 
 def simulate(graph: Graph, frames: int) -> list[list[int]] | None:
     """Cycles of every output's beats, or None when everything stands still."""
-    queues = {v: Queue(n.attributes["depths"][o], n.attributes["timing"].latency[o]) for n in graph.nodes for o, v in enumerate(n.outputs)}
+    queues = {
+        v: Queue(n.attributes["depths"][o], n.attributes["timing"].latency[o])
+        for n in graph.nodes
+        for o, v in enumerate(n.outputs)
+    }
     done: dict[tuple[Node, int], list[int]] = {
         (n, k): [] for n in graph.nodes for k in range(len(n.attributes["timing"].processes))
     }
     sinks: dict[Value, list[int]] = {p.value: [] for p in graph.outputs}
-    beats = {v: sum(len(p.produces.get(o, ())) for p in n.attributes["timing"].processes) for n in graph.nodes for o, v in enumerate(n.outputs)}
+    beats = {
+        v: sum(len(p.produces.get(o, ())) for p in n.attributes["timing"].processes)
+        for n in graph.nodes
+        for o, v in enumerate(n.outputs)
+    }
     quiet, cycle = 0, 0
     while any(len(taken) < beats[v] * frames for v, taken in sinks.items()):
         moved = []
@@ -128,11 +136,15 @@ def random_timing(rng: random.Random, inputs: list[int], outputs: list[int]) -> 
         free = next(r for r in range(reads) if reach[r] > target or r == reads - 1)
         back.append(frame * reads + max(0, free - 1) - rng.randrange(0, 2))
     writer = Process(
-        writes, {i: steps_of(rng, n, writes) for i, n in enumerate(inputs)}, {},
+        writes,
+        {i: steps_of(rng, n, writes) for i, n in enumerate(inputs)},
+        {},
         (Wait(1, np.maximum.accumulate(np.array(back, dtype=np.int64)), rng.randrange(1, 3)),),
     )
     reader = Process(
-        reads, {}, {o: steps_of(rng, n, reads) for o, n in enumerate(outputs)},
+        reads,
+        {},
+        {o: steps_of(rng, n, reads) for o, n in enumerate(outputs)},
         (Wait(0, np.array(reach, dtype=np.int64), rng.randrange(1, 3)),),
     )
     return Timing((writer, reader), latency)
@@ -167,7 +179,9 @@ def test_random_networks(seed: int) -> None:
         return
     run = subject.evaluate(graph, frames)
     found = [o.reshape(-1).tolist() for o in run.outputs]
-    first = min(n for n in found for n in n) - min(n for n in expected for n in n)  # evaluate counts from the first step
+    first = min(n for n in found for n in n) - min(
+        n for n in expected for n in n
+    )  # evaluate counts from the first step
     assert [[c - first for c in o] for o in found] == expected
 
 
@@ -205,10 +219,12 @@ def test_one_credit_costs_a_round_trip() -> None:
 
 
 def test_two_outputs_count_the_first_and_the_last_beat_of_all() -> None:
-    """One output leaves early, one late: latency is to the first beat of any, a frame ends with the last beat of all."""
+    """One output leaves early, one late: latency is to the first beat of any, a frame ends with the last of all."""
     source, early, late = (Value(n, ANY) for n in ("x", "early", "late"))
     process = Process(4, {0: np.arange(4)}, {0: np.array([0]), 1: np.array([3])})
-    node = Node("n", "any", [source], [early, late], {"timing": Timing((process,), (1, 5)), "depths": [2, 2], "folding": None})
+    node = Node(
+        "n", "any", [source], [early, late], {"timing": Timing((process,), (1, 5)), "depths": [2, 2], "folding": None}
+    )
     ports = [Port(v.name, v, (1,), identity_order((1,))) for v in (source, early, late)]
     run = subject.evaluate(Graph("g", Stage.SCHEDULED, ports[:1], ports[1:], [node]), 2)
     assert run.latency == 1
@@ -237,6 +253,9 @@ def test_a_fork_whose_branches_need_each_other_stands_still_without_room() -> No
     (finding,) = raised.value.findings
     assert finding.rule == "no-deadlock"
     assert finding.where == "cores 'the fork', 'the join'"
-    assert finding.message == "queues must be deep enough for every beat to move on, not so small that the cores wait for each other"
+    assert (
+        finding.message
+        == "queues must be deep enough for every beat to move on, not so small that the cores wait for each other"
+    )
     assert finding.remedy == "report this model as a defect of hwflow"
     assert subject.evaluate(graph(4), 2).outputs[0].tolist() == [[7, 8, 9, 10], [15, 16, 17, 18]]

@@ -6,8 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
-
 from hwflow.boards import find_board
+
 from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph, Node
 from hwflow.ops.operator import Folding, Resources
@@ -45,14 +45,22 @@ def convolution(seed: int, channels: int, outputs: int) -> Graph:
 
 
 GRAPHS = [
-    dense(1, 6, 4), dense(2, 5, 7), two_dense(3, (4, 3, 5)), two_dense(4, (6, 4, 2)), convolution(5, 3, 2), convolution(6, 2, 4),
+    dense(1, 6, 4),
+    dense(2, 5, 7),
+    two_dense(3, (4, 3, 5)),
+    two_dense(4, (6, 4, 2)),
+    convolution(5, 3, 2),
+    convolution(6, 2, 4),
 ]
 
 
 def least_interval(graph: Graph, budget: Budget) -> int | None:
     """By trying every combination of foldings of every node: the definition."""
     options = [
-        [(hardware(n.op).cycles(n, f), hardware(n.op).resources(n, f, [4] * len(n.outputs), PART)) for f in hardware(n.op).foldings(n, PART)]
+        [
+            (hardware(n.op).cycles(n, f), hardware(n.op).resources(n, f, [4] * len(n.outputs), PART))
+            for f in hardware(n.op).foldings(n, PART)
+        ]
         for n in graph.nodes
     ]
     best = None
@@ -68,8 +76,15 @@ def least_interval(graph: Graph, budget: Budget) -> int | None:
 BUDGETS = [
     Budget(lut, ff, dsp, 20)
     for lut, ff, dsp in [
-        (100_000, 100_000, 156), (3000, 3000, 100), (2000, 100_000, 20), (1500, 1500, 4), (1000, 1000, 6), (100_000, 1200, 3),
-        (1200, 100_000, 0), (700, 700, 8), (300, 300, 0),
+        (100_000, 100_000, 156),
+        (3000, 3000, 100),
+        (2000, 100_000, 20),
+        (1500, 1500, 4),
+        (1000, 1000, 6),
+        (100_000, 1200, 3),
+        (1200, 100_000, 0),
+        (700, 700, 8),
+        (300, 300, 0),
     ]
 ]
 

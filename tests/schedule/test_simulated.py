@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from hwflow import golden
 from hwflow.boards import find_board
-from hwflow.schedule.folding import Budget
-from hwflow.schedule.schedule import schedule
 from hwflow.sim.icarus_run import run_icarus
 from hwflow.sim.manifest import load_design
 from hwflow.sim.vectors import Vectors
+
+from hwflow import golden
+from hwflow.schedule.folding import Budget
+from hwflow.schedule.schedule import schedule
 from hwflow.toolchain.icarus import ICARUS
 from tests.schedule.graphs import dataflow, emit, random_graph
 
