@@ -27,8 +27,8 @@ Progress = Callable[[str], None]
 # Place and route gets slow and clocks fall when a device is full; multipliers and memories are placed easily.
 FILL = {"lut": 0.5, "ff": 0.5, "dsp": 1.0, "bram": 0.9}
 
-# Without a rate to reach, a design stays small enough for place and route to take minutes (6,000 look-up tables take one to
-# two of them, 30,000 more than seven): whoever wants more asks for it by --fps.
+# Without a rate to reach, a design stays small enough for place and route to take minutes (6,000 look-up tables take
+# one to two of them, 30,000 more than seven): whoever wants more asks for it by --fps.
 UNASKED = {"lut": 20_000, "ff": 20_000}
 
 

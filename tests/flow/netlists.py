@@ -20,7 +20,7 @@ FAMILIES = {"icebreaker": "ice40", "ulx3s_85f": "ecp5"}
 
 
 def synthesize(folder: Path, source: str, top: str, family: str, *, name: str | None = None) -> Mapping[str, int]:
-    """Write ``folder``/netlist.v, the mapped module ``top`` of ``source`` (called ``name``), and return its cells by type.
+    """Write ``folder``/netlist.v, the mapped module ``top`` of ``source`` (called ``name``); return its cells by type.
 
     Another try under other names follows where yosys dies.
     """
