@@ -33,13 +33,13 @@ def trace(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[Value, IntArray]
 
 
 def _to_stream(port: Port, array: IntArray) -> IntArray:
-    flat = array.reshape(len(array), -1)
+    flat = array.reshape(len(array), len(port.order))
     return flat[:, port.order].reshape(len(array), *port.value.typed.shape)
 
 
 def _to_logical(port: Port, array: IntArray) -> IntArray:
     result = np.empty((len(array), len(port.order)), dtype=np.int64)
-    result[:, port.order] = array.reshape(len(array), -1)
+    result[:, port.order] = array.reshape(result.shape)
     return result.reshape(len(array), *port.shape)
 
 

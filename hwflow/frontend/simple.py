@@ -130,7 +130,8 @@ def transpose(state: Lowering, node: OnnxNode) -> View:
     perm = tuple(int(a) for a in given) or tuple(reversed(range(rank)))
     if sorted(perm) != list(range(rank)):  # onnx lets it pass
         raise refuse(
-            node, "transpose-perm", f"perm must be a permutation of the {rank} axes, not {list(perm)}", "correct the attribute"
+            node, "transpose-perm", f"perm must be a permutation of the {rank} axes, not {list(perm)}",
+            "correct the attribute",
         )
     if isinstance(view, Constant):
         return Constant(view.array.transpose(perm))

@@ -6,6 +6,7 @@ Imported stage is the resolved ONNX model; what it may hold is the front end's h
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -53,9 +54,11 @@ def _use_before_production(graph: Graph, operators: Operators) -> Iterator[tuple
 
 
 def _repeated_names(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
-    for kind, names in (("value", [v.name for v in graph.values()]), ("node", [n.name for n in graph.nodes])):
-        for name in sorted({n for n in names if names.count(n) > 1}) if len(set(names)) < len(names) else []:
-            yield f"{kind} '{name}'", "the same name twice"
+    values = dict.fromkeys(graph.values())  # one that is produced twice is the business of single-producer
+    for kind, names in (("value", Counter(v.name for v in values)), ("node", Counter(n.name for n in graph.nodes))):
+        for name, count in names.items():
+            if count > 1:
+                yield f"{kind} '{name}'", "the same name twice"
 
 
 def _untyped(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:

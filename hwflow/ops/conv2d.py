@@ -51,7 +51,7 @@ class Conv2d(LogicalOperator):
         window = geometry(attributes, *images.shape[1:3])
         taps = window.windows(images, attributes["pad_value"])
         matrix = _tap_major(attributes["weights"])
-        sums = exact_matmul(taps.reshape(*taps.shape[:3], -1), matrix)
+        sums = exact_matmul(taps.reshape(*taps.shape[:3], matrix.shape[1]), matrix)
         return (np.moveaxis(sums, 3, 1),)
 
     def macs(self, node: Node) -> int:

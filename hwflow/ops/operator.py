@@ -86,7 +86,7 @@ class LoweringContext(Protocol):
         ...
 
     def refuse(self, rule: str, message: str, remedy: str) -> None:
-        """Refuse the node being lowered; lowering goes on so that all findings come at once."""
+        """Refuse the node being lowered, whose outputs stay unbound; the rest is lowered, so that all findings come."""
         ...
 
 

@@ -29,6 +29,10 @@ class _Context:
     def begin(self, node: Node) -> None:
         self._current = node
 
+    def is_bound(self, value: Value) -> bool:
+        """Whether there is a stream for ``value``: not for the results of refused nodes and what is made of them."""
+        return value in self._streams
+
     def stream(self, value: Value) -> tuple[Value, IntArray]:
         return self._streams[value]
 
@@ -52,11 +56,6 @@ class _Context:
         assert node is not None
         names = ", ".join(f"'{s}'" for s in node.sources) or f"'{node.name}'"
         self.findings.append(Finding(rule, f"node {names} ({node.op})", message, remedy))
-        for value in node.outputs:  # go on with some order, so that later nodes are looked at too
-            shape = value.typed.shape
-            pixels = int(np.prod(shape[1:], dtype=np.int64)) if len(shape) > 1 else 1
-            stream = Value(self._value_names.fresh(f"{value.name}_refused"), _stream_type(value.typed, pixels))
-            self.bind(value, stream, identity_order(shape))
 
     def input_port(self, port: Port, pixel_axes: tuple[int, ...]) -> Port:
         """The input as a stream, channels (the axis that is no pixel axis) fastest."""
@@ -111,8 +110,9 @@ def to_dataflow(graph: Graph) -> Graph:
     context = _Context(graph)
     inputs = [context.input_port(port, _pixel_axes(graph, port.value)) for port in graph.inputs]
     for node in graph.nodes:
-        context.begin(node)
-        logical(node.op).lower(node, context)
+        if all(context.is_bound(value) for value in node.inputs):  # else the finding about its source is enough
+            context.begin(node)
+            logical(node.op).lower(node, context)
     if context.findings:
         raise ModelRefused(context.findings)
     outputs = []

@@ -202,12 +202,11 @@ def sums_of_too_many_bits(b: Builder) -> str:
     "error: node 'wide_weights' (dense): weights must have at most 16 bits, not 17 [operand-width]\n"
     "  remedy: quantize them to fewer bits",
 )
-def operands_of_too_many_bits(b: Builder) -> str:
+def operands_of_too_many_bits(b: Builder) -> None:
     d = b.dequantize(b.input("x", ["N", 4], "int32"), 0.5, None)
     first = b.node("MatMul", d, b.weights(np.ones((4, 2), int)), name="wide_input")
     w = b.weights([[-32768], [32767]], 0.5, 1, "int16")
-    second = b.node("MatMul", b.requantize(first, 1.0), w, name="wide_weights")
-    return second
+    b.output(first, b.node("MatMul", b.requantize(b.input("y", ["N", 2]), 1.0), w, name="wide_weights"))
 
 
 @pytest.mark.parametrize("name", list(cases))

@@ -1,0 +1,40 @@
+"""A small graph as text, in full, at two stages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hwflow.ir.printer import to_text
+from hwflow.passes import pipeline
+from tests.models import Builder
+
+QUANTIZED = """\
+graph model (Quantized)
+  input x: q: u8[2] in [0, 255]
+  fc = dense(q) {weights=array[2, 2]} : i10[2] in [-510, 510]
+  y = requantize(fc) {axis=0, stages=((QuantizerStage(scale=Fraction(1, 4), zero_point=Fractio..., \
+staircases=(Staircase(lo=-510, hi=510, low=7, thresholds=(5, 12, 21,...} : u7[2] in [7, 71]
+  output y: y: u7[2] in [7, 71]
+  output q: q: u8[2] in [0, 255]
+"""
+
+DATAFLOW = """\
+graph model (Dataflow)
+  input x: q: u8[1x2] in [0, 255]
+  q_fork_0, q_fork_1 = fork(q) {outputs=2} : u8[1x2] in [0, 255], u8[1x2] in [0, 255]
+  fc_mvu = mvu(q_fork_0) {weights=array[2, 2], pixels_per_vector=1} : i10[1x2] in [-510, 510]
+  y = requantize(fc_mvu) {axis=1, stages=((QuantizerStage(scale=Fraction(1, 4), zero_point=Fractio..., \
+staircases=(Staircase(lo=-510, hi=510, low=7, thresholds=(5, 12, 21,...} : u7[1x2] in [7, 71]
+  output y: y: u7[1x2] in [7, 71]
+  output q: q_fork_1: u8[1x2] in [0, 255]
+"""
+
+
+def test_printer(tmp_path: Path) -> None:
+    b = Builder()
+    q = b.quantize(b.input("x", ["N", 2]), 0.5, 0, name="q")
+    fc = b.node("MatMul", b.dequantize(q, 0.5), b.weights([[2, 1], [-2, 1]], 0.5), name="fc")
+    b.output(b.quantize(b.node("Relu", fc), 2.0, 7, name="y"), q)
+    graph = b.load(tmp_path).quantized
+    assert to_text(graph) == QUANTIZED
+    assert to_text(pipeline.run(graph, pipeline.DATAFLOW)) == DATAFLOW

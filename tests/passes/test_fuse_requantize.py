@@ -1,0 +1,63 @@
+"""What is fused, what is dropped, and what must stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hwflow.ir.graph import Graph
+from hwflow.passes.fuse_requantize import fuse_requantize
+from tests.models import Builder
+
+
+def fused(b: Builder, folder: Path) -> Graph:
+    return fuse_requantize(b.load(folder).quantized)
+
+
+def ops(graph: Graph) -> list[str]:
+    return [n.op for n in graph.nodes]
+
+
+def test_a_chain_becomes_one_and_knows_its_sources(tmp_path: Path) -> None:
+    b = Builder()
+    y = b.requantize(b.input("x", ["N", 2]), 0.5)
+    for scale, name in ((1.0, "q1"), (2.0, "q2"), (3.0, "q3")):
+        y = b.dequantize(b.quantize(y, scale, name=name), scale)
+    b.output(y)
+    (node,) = fused(b, tmp_path).nodes
+    assert node.sources == ("q1", "q2", "q3")
+    assert [len(stages) for stages in node.attributes["stages"]] == [3]
+
+
+def test_a_requantizer_with_other_readers_stays(tmp_path: Path) -> None:
+    for output_inside in (False, True):
+        b = Builder()
+        first = b.requantize(b.requantize(b.input("x", ["N", 2]), 0.5), 1.0)
+        b.output(b.requantize(first, 2.0))
+        b.output(first if output_inside else b.requantize(first, 3.0))
+        assert ops(fused(b, tmp_path)) == ["requantize"] * (2 if output_inside else 3)
+
+
+def test_channels_of_different_axes_stay_apart(tmp_path: Path) -> None:
+    b = Builder()
+    d = b.requantize(b.input("x", ["N", 2, 3]), 0.5)
+    y = b.requantize(b.requantize(d, [1.0, 2.0], [0, 0], axis=1), 1.0)
+    y = b.requantize(b.requantize(y, [1.0, 2.0, 3.0], [0, 0, 0], axis=2), 1.0)
+    b.output(y)
+    assert [(n.attributes["axis"], len(n.attributes["stages"])) for n in fused(b, tmp_path).nodes] == [(0, 2), (1, 3)]
+
+
+def test_identities_go(tmp_path: Path) -> None:
+    b = Builder()
+    q = b.quantize(b.input("x", ["N", 2]), 0.5, 3, name="q")
+    d = b.dequantize(q, 0.5, 3)
+    same = b.requantize(d, 0.5, 3)
+    b.output(same, b.node("MatMul", same, b.weights([[1], [2]])))
+    graph = fused(b, tmp_path)
+    assert ops(graph) == ["dense"]
+    assert graph.outputs[0].value is graph.inputs[0].value is graph.nodes[0].inputs[0]
+
+
+def test_a_shift_of_the_levels_is_no_identity(tmp_path: Path) -> None:
+    b = Builder()
+    b.output(b.requantize(b.requantize(b.input("x", ["N", 2]), 0.5, 3), 0.5, 4))
+    assert ops(fused(b, tmp_path)) == ["requantize"]

@@ -1,0 +1,114 @@
+"""Every pass keeps the golden model, on graphs that exercise it; the types it infers hold what is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hwflow import golden
+from hwflow.errors import ModelRefused
+from hwflow.frontend.lower import lower
+from hwflow.ir.graph import Graph, IntArray
+from hwflow.ir.printer import to_text
+from hwflow.passes import pipeline
+from tests.agreement import agree, same
+from tests.models import Builder
+
+
+def network(b: Builder) -> None:
+    d = b.requantize(b.input("x", ["N", 2, 6, 6]), 0.5, 3)
+    w = b.weights(np.arange(36).reshape(2, 2, 3, 3) - 20, [0.1, 0.3], [0, 0], axis=0)
+    c = b.requantize(b.node("Relu", b.node("Conv", d, w, pads=[1, 1, 1, 1])), 9.0, 5)
+    p = b.requantize(b.node("MaxPool", c, kernel_shape=[2, 2], strides=[2, 2]), 7.0, 2)
+    fc = b.node("Gemm", b.node("Flatten", p), b.weights(np.arange(36).reshape(18, 2) - 17))
+    b.output(b.requantize(fc, 100.0, 128))
+
+
+def branches(b: Builder) -> None:
+    d = b.requantize(b.input("x", ["N", 4]), 0.5, 3)
+    left = b.node("MatMul", d, b.weights(np.eye(4, dtype=int)))
+    again = b.requantize(b.requantize(d, 1.0, 3), 0.5, 3)
+    b.output(left, again, b.requantize(again, 0.5, 3), d)
+
+
+def channels(b: Builder) -> None:
+    d = b.requantize(b.input("x", ["N", 3, 2, 2]), [0.5, 1.0, 0.25], [1, 2, 3], axis=1)
+    e = b.requantize(b.requantize(b.requantize(d, 1.0, 3), [1.0, 0.5, 2.0], [0, 9, 4], axis=1), 2.0, 9)
+    b.output(b.node("Transpose", e, perm=[0, 2, 3, 1]), b.node("Flatten", d))
+
+
+def clips(b: Builder) -> None:
+    q = b.quantize(b.input("x", ["N", 5]), 0.5, 0, "int8")
+    narrow = b.node("Clip", q, b.constant(-127, "int8"), b.constant(127, "int8"))
+    wide = b.node("Clip", narrow, b.constant(-128, "int8"))
+    b.output(wide, b.dequantize(wide, 0.5, 0, "int8"))
+
+
+PARAMETERS = st.tuples(st.sampled_from([0.5, 1.0, 0.3, 7.0]), st.integers(0, 255))
+MODELS = [network, branches, channels, clips]
+
+
+def feeds(graph: Graph, seed: int) -> dict[str, IntArray]:
+    rng = np.random.default_rng(seed)
+    ranges = {p: p.value.typed.interval for p in graph.inputs}
+    return {p.name: rng.integers(r.lo, r.hi + 1, (4, *p.shape)) for p, r in ranges.items()}
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_each_pass_keeps_the_golden_model(make: Callable[[Builder], None], tmp_path: Path) -> None:
+    b = Builder()
+    make(b)
+    original = b.load(tmp_path).quantized
+    inputs = feeds(original, 1)
+    before, graph = to_text(original), original
+    for step in pipeline.DATAFLOW:
+        graph = step(graph)
+        same(original, graph, inputs)
+        for value, array in golden.trace(graph, inputs).items():
+            assert value.typed.interval.lo <= array.min() and array.max() <= value.typed.interval.hi, value.name
+    assert to_text(original) == before, "the quantized graph must stay as it is"
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_against_exact_arithmetic(make: Callable[[Builder], None]) -> None:
+    b = Builder()
+    make(b)
+    agree(b, 3)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(PARAMETERS, min_size=1, max_size=4), st.data())
+def test_any_chain_of_quantizers_is_fused(steps: list[tuple[float, int]], data: st.DataObject) -> None:
+    b = Builder()
+    y = b.requantize(b.input("x", ["N", 2, 3]), 0.5, 9)
+    for scale, zero in steps:
+        if data.draw(st.booleans()):
+            y = b.requantize(y, scale, zero)
+        else:
+            y = b.requantize(y, [scale, 0.7, 2.0], [zero, 0, 255], axis=2)
+    b.output(y)
+    graph = pipeline.run(agree(b).quantized, pipeline.DATAFLOW)
+    assert len([n for n in graph.nodes if n.op == "requantize"]) <= 1
+
+
+def test_exact_intervals(tmp_path: Path) -> None:
+    """Bounds that are attained: weights [[3, -2]] over [0, 255] give [-510, 765]."""
+    b = Builder()
+    b.output(b.node("Gemm", b.requantize(b.input("x", ["N", 2]), 0.5), b.weights([[3, -2]]), transB=1))
+    (port,) = b.load(tmp_path).quantized.outputs
+    assert str(port.value.typed) == "i11[1] in [-510, 765]"
+
+
+def test_sums_beyond_exact_arithmetic_are_refused(tmp_path: Path) -> None:
+    b = Builder()
+    d = b.dequantize(b.input("x", ["N", 1], "int32"), 1.0, None)
+    w = b.weights([[2**31 - 1]], 1.0, None, "int32")
+    b.output(b.node("MatMul", d, w, name="fits"), b.node("MatMul", b.node("MatMul", d, w), w, name="fails"))
+    with pytest.raises(ModelRefused) as caught:
+        pipeline.run(lower(b.load(tmp_path).resolved), pipeline.QUANTIZED)
+    assert [f.rule for f in caught.value.findings] == ["accumulator-range"]
