@@ -250,6 +250,10 @@ def multiply_add_shift(
     table = rom(family, words, lanes * (multiplier.bits + addend.bits))
     parts = [_splits(x, 18), _splits(multiplier, 18)]
     terms = sum(parts)  # the addend; products whose bits follow each other are one term
+    if all(_splits(t, 17) > 1 for t in (x, multiplier)) and FAMILIES[family].dsp_width < 18:
+        # 17 x 17 bits take one to three blocks of 16 bits. Products of less than 11 bits are made of look-up tables.
+        tops = [(t.bits - 1) % 17 + 1 for t in (x, multiplier)]
+        dsp += lanes * (1 - (min(tops) > 1 and sum(tops) < 11))
     width = max(x.bits + multiplier.bits, addend.bits) + 1
     kept = max(out.bits + 2, width - shift)
     each = Resources(ff=2 * x.bits + x.bits * parts[1] + multiplier.bits * parts[0])
