@@ -59,10 +59,14 @@ class Lowering:
         """The shape of one frame of a value: without its first dimension; (1,) where nothing is left."""
         return self.model.values[name].shape[1:] or (1,)
 
-    def add(self, op: str, source: OnnxNode, inputs: list[Value], attributes: dict[str, Any]) -> Value:
-        """A new IR node that does the work of ONNX node ``source``; its output, named after the ONNX output."""
+    def add(
+        self, op: str, source: OnnxNode, inputs: list[Value], attributes: dict[str, Any], before: tuple[str, ...] = ()
+    ) -> Value:
+        """A new IR node that does the work of ONNX node ``source``, and of the nodes ``before`` it; its output, named
+        after the ONNX output."""
         value = Value(self.value_names.fresh(source.outputs[0]), None, source.outputs[0])
-        self.nodes.append(Node(self.names.fresh(source.name), op, inputs, [value], attributes, (source.name,)))
+        sources = (*before, source.name)
+        self.nodes.append(Node(self.names.fresh(source.name), op, inputs, [value], attributes, sources))
         return value
 
 

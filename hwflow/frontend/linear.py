@@ -171,6 +171,7 @@ def add(state: Lowering, node: OnnxNode) -> View:
     view = reals(state, node, index)
     real = exact_constant(state, node, constants[0], "the constant")
     addend = compact(_frame_constant(node, real, view.shape, state.frame_shape(node.outputs[0])))
+    nodes = (*view.nodes, node.name)
     if view.functions:
         if addend.size > 1:
             kind = type(view.functions[-1]).__name__
@@ -179,9 +180,10 @@ def add(state: Lowering, node: OnnxNode) -> View:
                 "quantize before the addition",
             )
         functions = (*view.functions, Affine(Fraction(1), addend.reshape(-1)[0]))
-        return Reals(view.value, view.shape, view.scale, view.zero_point, functions)
+        return Reals(view.value, view.shape, view.scale, view.zero_point, functions, nodes)
     _nonzero_scale(node, view, node.inputs[index])
-    return Reals(view.value, view.shape, *_aligned(view.scale, view.zero_point - addend / view.scale))
+    scale, zero_point = _aligned(view.scale, view.zero_point - addend / view.scale)
+    return Reals(view.value, view.shape, scale, zero_point, nodes=nodes)
 
 
 def _frame_constant(node: OnnxNode, real: Fractions, shape: tuple[int, ...], result: tuple[int, ...]) -> Fractions:

@@ -110,6 +110,13 @@ def graph_input(state: Lowering, name: str, origin: str, element: IntType, host:
     return Integers(value, shape, element.min, element.max)
 
 
+def _say_scale(port: Port, parameters: _Parameters) -> None:
+    """What the integers of a port mean, where scale and zero point vary along one axis at most."""
+    axes = [axis for axis, size in enumerate(parameters.scale.shape) if size > 1]
+    port.axis = axes[0] if axes else 0
+    port.scale, port.zero_point = tuple(parameters.scale.reshape(-1)), tuple(parameters.zero_point.reshape(-1))
+
+
 def dequantize_linear(state: Lowering, node: OnnxNode) -> View:
     """real = scale * (integer - zero point); no hardware: it says what the integers mean."""
     view = state.view(node.inputs[0])
@@ -134,7 +141,9 @@ def quantize_linear(state: Lowering, node: OnnxNode) -> View:
     if any(s == 0 for s in parameters.scale.reshape(-1)):
         raise refuse(node, "scale-range", "scale must be greater than 0, not 0", "calibrate the model again")
     if isinstance(view, HostInput):
-        return graph_input(state, view.name, node.outputs[0], element, (*view.nodes, node.name))
+        integers = graph_input(state, view.name, node.outputs[0], element, (*view.nodes, node.name))
+        _say_scale(state.inputs[-1], parameters.of_frame())
+        return integers
     if isinstance(view, Constant | QuantizedConstant):
         real = exact_constant(state, node, 0, "the constant")
         scale, zero_point = np.broadcast_arrays(parameters.scale, parameters.zero_point)
@@ -167,7 +176,8 @@ def _requantize(state: Lowering, node: OnnxNode, view: Reals, out: _Parameters, 
         )
         for i in range(count)
     )
-    value = state.add("requantize", node, [view.value], {"axis": axis or 0, "stages": stages})
+    attributes = {"axis": axis or 0, "stages": stages}
+    value = state.add("requantize", node, [view.value], attributes, view.nodes)
     return Integers(value, view.shape, element.min, element.max)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from hwflow.frontend.context import Lowering, constant, exact_constant, finite, reals, refuse
 from hwflow.frontend.views import Constant, Fractions, Integers, QuantizedConstant, Reals, View, compact
 from hwflow.frontend.window import holds_padding_only, window_attributes
-from hwflow.numerics.elementwise import Clip, Relu
+from hwflow.numerics.elementwise import Clip, Elementwise, Relu
 from hwflow.numerics.stages import QuantizerStage
 from hwflow.numerics.staircase import MAX_LEVELS
 from hwflow.onnxspec.model import OnnxNode
@@ -24,7 +24,13 @@ def identity(state: Lowering, node: OnnxNode) -> View:
 def relu(state: Lowering, node: OnnxNode) -> View:
     """Relu of reals: decided by the next quantizer's thresholds."""
     view = reals(state, node, 0)
-    return Reals(view.value, view.shape, view.scale, view.zero_point, (*view.functions, Relu()))
+    return _behind(node, view, Relu())
+
+
+def _behind(node: OnnxNode, view: Reals, function: Elementwise) -> Reals:
+    """The reals after one more function, the work of ``node``."""
+    functions, nodes = (*view.functions, function), (*view.nodes, node.name)
+    return Reals(view.value, view.shape, view.scale, view.zero_point, functions, nodes)
 
 
 def clip(state: Lowering, node: OnnxNode) -> View:
@@ -45,7 +51,7 @@ def clip(state: Lowering, node: OnnxNode) -> View:
     if isinstance(view, Constant):
         return Constant(np.clip(view.array, None if low is None else int(low), None if high is None else int(high)))
     view = reals(state, node, 0)
-    return Reals(view.value, view.shape, view.scale, view.zero_point, (*view.functions, Clip(low, high)))
+    return _behind(node, view, Clip(low, high))
 
 
 def _bound(state: Lowering, node: OnnxNode, index: int, name: str, none: float) -> Fraction | None:
@@ -92,7 +98,7 @@ def max_pool(state: Lowering, node: OnnxNode) -> View:
     value = state.add("max_pool2d", node, [view.value], attributes)
     if isinstance(view, Integers):
         return Integers(value, shape, view.low, view.high)
-    return Reals(value, shape, view.scale, view.zero_point, view.functions)
+    return Reals(value, shape, view.scale, view.zero_point, view.functions, view.nodes)
 
 
 def reshape(state: Lowering, node: OnnxNode) -> View:
@@ -112,7 +118,7 @@ def reshape(state: Lowering, node: OnnxNode) -> View:
     if isinstance(view, Integers):
         return Integers(value, shape, view.low, view.high)
     scale, zero_point = (_reshaped(v, view.shape, shape) for v in (view.scale, view.zero_point))
-    return Reals(value, shape, scale, zero_point, view.functions)
+    return Reals(value, shape, scale, zero_point, view.functions, view.nodes)
 
 
 def _reshaped(values: Fractions, source: tuple[int, ...], target: tuple[int, ...]) -> Fractions:
@@ -151,4 +157,4 @@ def transpose(state: Lowering, node: OnnxNode) -> View:
     if isinstance(view, Integers):
         return Integers(value, shape, view.low, view.high)
     scale, zero_point = (v if v.size == 1 else v.transpose(axes) for v in (view.scale, view.zero_point))
-    return Reals(value, shape, scale, zero_point, view.functions)
+    return Reals(value, shape, scale, zero_point, view.functions, view.nodes)

@@ -59,13 +59,15 @@ class Integers:
 @dataclass(frozen=True)
 class Reals:
     """A real ONNX tensor carried by integers: functions(scale * (value - zero_point)); scale and zero point broadcast
-    over the frame's shape, the functions apply in order, element by element."""
+    over the frame's shape, the functions apply in order, element by element. ``nodes``: the ONNX nodes that are in them
+    and in nothing else, so that whatever decides the next integers does their work."""
 
     value: Value
     shape: tuple[int, ...]
     scale: Fractions
     zero_point: Fractions
     functions: tuple[Elementwise, ...] = ()
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
