@@ -14,7 +14,7 @@ import numpy as np
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.numerics.accumulator import bounds
 from hwflow.ops.mvu import add_mvu
-from hwflow.ops.operator import LogicalOperator, LoweringContext, exact_matmul, refuse_wide_operands
+from hwflow.ops.operator import LogicalOperator, LoweringContext, exact_matmul
 from hwflow.ops.windows import WindowGeometry
 from hwflow.types import Interval, TensorType
 
@@ -60,8 +60,6 @@ class Conv2d(LogicalOperator):
 
     def lower(self, node: Node, context: LoweringContext) -> None:
         stream, order = context.stream(node.inputs[0])
-        if refuse_wide_operands(context, stream.typed.element, node.attributes["weights"]):
-            return
         channels, height, width = node.inputs[0].typed.shape
         expected = np.arange(channels * height * width).reshape(channels, height * width).T.reshape(-1)
         if stream.typed.shape != (height * width, channels) or not np.array_equal(order, expected):

@@ -14,7 +14,7 @@ import numpy as np
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.numerics.accumulator import bounds
 from hwflow.ops.mvu import add_mvu
-from hwflow.ops.operator import LogicalOperator, LoweringContext, exact_matmul, refuse_wide_operands
+from hwflow.ops.operator import LogicalOperator, LoweringContext, exact_matmul
 from hwflow.types import Interval, TensorType
 
 
@@ -42,8 +42,6 @@ class Dense(LogicalOperator):
     def lower(self, node: Node, context: LoweringContext) -> None:
         stream, order = context.stream(node.inputs[0])
         weights = node.attributes["weights"]
-        if refuse_wide_operands(context, stream.typed.element, weights):
-            return
         length = weights.shape[1]
         pixels, channels = stream.typed.shape
         rows = pixels * channels // length

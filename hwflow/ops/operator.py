@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from amaranth.lib.wiring import Component
 
-from hdl_lib.mvu import MAXIMUM_WIDTH
 from hwflow.ir.graph import IntArray, Node, Stage, Value
 from hwflow.ops.timing import Timing
-from hwflow.types import Interval, IntType, TensorType
+from hwflow.types import TensorType
 
 
 @dataclass(frozen=True)
@@ -155,20 +154,6 @@ def exact_matmul(x: IntArray, weights: IntArray) -> IntArray:
         product: npt.NDArray[np.float64] = x.astype(np.float64) @ weights.T.astype(np.float64)
         return product.astype(np.int64)
     return x @ weights.T
-
-
-def refuse_wide_operands(context: LoweringContext, source: IntType, weights: IntArray) -> bool:
-    """Refuse the node being lowered if an operand of its products is wider than a multiplier takes; True if so."""
-    weight = IntType.holding(Interval(min(0, int(weights.min())), max(0, int(weights.max()))))
-    for what, element in (("input", source), ("weights, less their zero point,", weight)):
-        if element.bits > MAXIMUM_WIDTH:
-            context.refuse(
-                "operand-width",
-                f"the {what} must have at most {MAXIMUM_WIDTH} bits, not {element.bits} ({element})",
-                f"quantize to {MAXIMUM_WIDTH} bits or fewer",
-            )
-            return True
-    return False
 
 
 def beats(shape: tuple[int, ...], lanes: int) -> int:

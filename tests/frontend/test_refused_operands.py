@@ -221,25 +221,6 @@ def constant_that_adds_axes(b: Builder) -> str:
     return b.node("Add", image(b, 2), b.constant([[[1.0, 2.0]]]), name="add")
 
 
-@cases(
-    "error: node 'fc' (dense): the input must have at most 16 bits, not 32 (i32) [operand-width]\n"
-    "  remedy: quantize to 16 bits or fewer",
-)
-def input_wider_than_a_multiplier(b: Builder) -> str:
-    wide = b.dequantize(b.input("x", ["N", 4], "int32"), 1.0, 0, "int32")
-    return b.node("MatMul", wide, b.weights(np.ones((4, 2), int)), name="fc")
-
-
-@cases(
-    "error: node 'fc' (dense): the weights, less their zero point, must have at most 16 bits, not 17 (u17) "
-    "[operand-width]\n"
-    "  remedy: quantize to 16 bits or fewer",
-)
-def weights_wider_than_a_multiplier(b: Builder) -> str:
-    weights = b.weights(np.full((4, 2), 40_000), 1.0, -30_000, "int32")
-    return b.node("MatMul", image(b, 4), weights, name="fc")
-
-
 @pytest.mark.parametrize("name", list(cases))
 def test_refusal(name: str) -> None:
     cases.verify(name)
