@@ -70,14 +70,14 @@ def readable(text: str) -> str:
     )
 
 
-_NAME = re.compile(r"\\([A-Za-z_$][A-Za-z0-9_.$]*)")
+_NAME = re.compile(r"\\([A-Za-z_$][A-Za-z0-9_.$]*(?:\[\d+\])*)")  # Amaranth numbers the lanes of a port: payload[0]
 _MEMORY_CELL = re.compile(r"(?ms)^  cell (\$mem\w+) \S+\n(.*?)^  end\n")
 _MEMORY_NAME = re.compile(r"parameter \\MEMID \"(.*?)\"")
 
 
 def _legal(name: str) -> str:
-    # two underscores, which no name from a model has: numbered names meet none of those
-    plain = re.sub(r"[^A-Za-z0-9_]", "_", name.replace(".", "__").replace("$", "__"))
+    # Two underscores, which no name from a model has: a.b, a[1] and a$1 (the second signal a) become a__b, a__1, a__v1.
+    plain = re.sub(r"[.\[]", "__", name.replace("]", "").replace("$", "__v"))
     return f"{plain}_" if plain in KEYWORDS else plain
 
 

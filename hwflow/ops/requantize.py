@@ -82,7 +82,8 @@ class Requantize(LogicalOperator, HardwareOperator):
             coordinate = np.unravel_index(order, shape)[node.attributes["axis"]].reshape(stream.typed.shape)
             if (coordinate != coordinate[0]).any():
                 context.refuse(
-                    "stream-order", "each channel's scale must belong to one channel of the stream, not vary from pixel to pixel",
+                    "stream-order",
+                    "each channel's scale must belong to one channel of the stream, not vary from pixel to pixel",
                     "quantize per tensor after a Reshape",
                 )
                 return
@@ -168,7 +169,8 @@ class _Hardware:
             multiplier, addend = self._multiplier(form), self._addend(form)
             fields = [(self._padded(form.multipliers), multiplier.bits), (self._padded(form.addends), addend.bits)]
             core = MultiplyAddShiftCore(
-                *shapes, **common, multiplier_shape=shape_of(multiplier), addend_shape=shape_of(addend), shift=form.shift,
+                *shapes, **common, multiplier_shape=shape_of(multiplier), addend_shape=shape_of(addend),
+                shift=form.shift,
                 low=form.low, high=form.high, rounding=form.rounding,
                 parameters=self._table(f"{name}_parameters", fields, files),
             )

@@ -60,8 +60,8 @@ def dense_network(path: Path, widths: tuple[int, ...] = (12, 8, 4), seed: int = 
 
 
 def conv_network(path: Path, side: int = 8, channels: int = 6, outputs: int = 5, seed: int = 2) -> Path:
-    """A convolution 3x3 with pads, Relu, a 2x2 maximum pool and a dense layer in QDQ, of ``side`` x ``side`` images with 2
-    channels: uint8 activations, int8 weights per channel; float input ``x`` and output ``y``."""
+    """A convolution 3x3 with pads, Relu, a 2x2 maximum pool and a dense layer in QDQ, of ``side`` x ``side`` images
+    with 2 channels: uint8 activations, int8 weights per channel; float input ``x`` and output ``y``."""
     rng = np.random.default_rng(seed)
     nodes: list[onnx.NodeProto] = []
     initializers = []

@@ -45,10 +45,9 @@ def test_it_compiles_and_computes(hwflow, emitted):
     assert design.isascii() and "\\" not in design
     manifest = json.loads((out / "manifest.json").read_text())
     assert set(INSTANCES) <= set(manifest["names"])
-    instances = [i for text in manifest["names"].values() for i in text.split(",")]
-    assert len(set(instances)) == len(instances)
-    for instance in instances:
-        assert re.search(rf"^  \w+ {instance} \($", design, re.MULTILINE), instance
+    # a function before a quantizer is part of the quantizer's instance: several nodes may share one
+    for instance in {i for text in manifest["names"].values() for i in text.split(",")}:
+        assert len(re.findall(rf"^  \w+ {instance} \($", design, re.MULTILINE)) == 1, instance
     assert lint(out) == ""
     command = [*ICARUS.find().command, "-g2005", "-Wall", "-s", "hwflow_top", "-o", "x.vvp", "design.v"]
     done = subprocess.run(command, cwd=out, capture_output=True, text=True, check=True)
