@@ -101,11 +101,11 @@ def _synth(arguments: argparse.Namespace) -> int:
             arguments.model, board, fps=arguments.fps, dimensions=_dimensions(arguments.dim), progress=progress
         )
         table = design.write(target, arguments.until, progress)
-    _print_report(table, target)
+    _print_report(table, target, arguments.fps)
     return 0
 
 
-def _print_report(table: dict[str, Any], target: Path) -> None:
+def _print_report(table: dict[str, Any], target: Path, fps: float | None) -> None:
     timing, clock = table["timing"], table["clock"]
     print(f"{table['model']['name']} on {table['board']} ({table['device']}): {target}")
     print(f"  initiation interval {timing['initiation_interval']} cycles, latency {timing['latency']} cycles")
@@ -122,6 +122,12 @@ def _print_report(table: dict[str, Any], target: Path) -> None:
         print(
             f"warning: the clock must reach {clock['target_mhz']:g} MHz, not {clock['fmax_mhz']:.1f} MHz: "
             "the bitstream may fail",
+            file=sys.stderr,
+        )
+    if fps is not None and timing["frames_per_second"] < fps:
+        print(
+            f"warning: --fps {fps:g} must be reached, not {timing['frames_per_second']:,.0f} frames a second: "
+            f"place and route allow {clock['target_mhz']:g} MHz only; ask for a higher rate to get more multipliers",
             file=sys.stderr,
         )
 

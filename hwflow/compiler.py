@@ -77,7 +77,7 @@ def check(path: str | os.PathLike[str], dimensions: Mapping[str, int] | None = N
     if any(f.severity == "error" for f in findings):
         return findings
     try:
-        pipeline.run(lower(resolve(proto, dimensions or {})), (*pipeline.QUANTIZED, *pipeline.DATAFLOW))
+        _dataflow(pipeline.run(lower(resolve(proto, dimensions or {})), pipeline.QUANTIZED))
     except ModelRefused as refused:
         findings += refused.findings
     return findings
@@ -131,7 +131,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
         message = f"frames a second must be greater than 0, not {fps:g}"
         raise UsageError(Finding("positive-fps", "option --fps", message, "give a rate"))
     begin = time.perf_counter()
-    dataflow = pipeline.run(model.quantized, pipeline.DATAFLOW)
+    dataflow = _dataflow(model.quantized)
     seconds = Seconds()
     seconds.steps["import"] = model.seconds + time.perf_counter() - begin
     say("scheduling")
@@ -150,6 +150,20 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     pipeline.run(scheduled.graph, ())
     seconds.steps["schedule"] = time.perf_counter() - begin
     return Design(model, board, float(clock.frequency_hz) / 1e6, scheduled, seconds)
+
+
+def _dataflow(quantized: Graph) -> Graph:
+    """The dataflow graph; a model that leaves nothing to hardware is refused."""
+    graph = pipeline.run(quantized, pipeline.DATAFLOW)
+    if not graph.nodes:
+        raise ModelRefused(
+            Finding(
+                "hardware-operator", f"model '{graph.name}'",
+                "at least one operator must be left for hardware, not none: outputs are inputs in another shape",
+                "there is nothing to compile",
+            )
+        )
+    return graph
 
 
 def _budget(board: Board, graph: Graph, asked: bool) -> Budget:

@@ -9,8 +9,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from hwflow.host import choose_inputs, port_inputs
 from hwflow.sim.testbench import write_testbench
 from hwflow.toolchain import build as toolchain_build
 from hwflow.toolchain import tool
+from hwflow.toolchain.build import BuildResult
 from hwflow.toolchain.yosys import YOSYS
 from hwflow.vectors import golden_vectors
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 UNTIL = ("verilog", "netlist", "bitstream")
 TESTBENCH_FRAMES = 4
+CLOCK_MARGIN = 0.92  # of the clock that a first place and route reached, where it missed its target
 
 
 def write_design(design: Design, out: Path, until: str, progress: Callable[[str], None]) -> dict[str, Any]:
@@ -62,16 +65,39 @@ def write_design(design: Design, out: Path, until: str, progress: Callable[[str]
         table = _write_verilog(design, folder)
         if serial:
             progress("writing the board's top")
-            description = write_board(folder, design.board, design.clock_mhz)
+            write_board(folder, design.board, design.clock_mhz)
             toolchain_build.write_top_verilog(folder)
     if until != "verilog":
-        result = toolchain_build.build(out, "netlist" if until == "netlist" else "bitstream", progress)
+        result = _build(design, out, "netlist" if until == "netlist" else "bitstream", progress)
         add_synthesis(
-            table, fmax_mhz=result.fmax_mhz, clock_mhz=description["clock"]["design_mhz"],
+            table, fmax_mhz=result.fmax_mhz, clock_mhz=result.design_clock_mhz,
             resources=result.design_resources, seconds=result.seconds,
         )
         write_json(out / "report.json", table)
     return table
+
+
+def _build(
+    design: Design, out: Path, until: Literal["netlist", "bitstream"], progress: Callable[[str], None]
+) -> BuildResult:
+    """Build ``out/board``; where the clock that place and route reached is too low, once more with a lower one.
+
+    A bitstream whose clock is faster than its slowest path is not exact. Place and route of the second build differ
+    from the first one's (the serial port's divider is another), hence the margin.
+    """
+    result = toolchain_build.build(out, until, progress)
+    if result.timing_met is not False or result.fmax_mhz is None:
+        return result
+    lower = CLOCK_MARGIN * min(result.fmax_mhz, result.design_clock_mhz)
+    progress(f"{result.fmax_mhz:.1f} MHz is below {result.design_clock_mhz:g} MHz: once more for {lower:.1f} MHz")
+    try:
+        write_board(out, design.board, lower)
+    except UsageError:  # no PLL setting or baud rate down there: the caller reports the clock that was missed
+        return result
+    toolchain_build.write_top_verilog(out)
+    again = toolchain_build.build(out, until, progress)
+    seconds = {step: again.seconds.get(step, 0.0) + spent for step, spent in result.seconds.items()}
+    return replace(again, seconds=seconds)
 
 
 def _write_verilog(design: Design, folder: Path) -> dict[str, Any]:

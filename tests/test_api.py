@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import hwflow
+from tests.models import Builder
 
 MODEL = Path(__file__).parents[1] / "examples" / "digits" / "model.onnx"
 
@@ -44,3 +45,18 @@ def test_a_lower_rate_costs_less():
     assert fast.initiation_interval < slow.initiation_interval <= 10_000
     assert slow.resources.dsp < fast.resources.dsp
     assert slow.resources.lut < fast.resources.lut
+
+
+def test_a_model_without_work_is_refused(tmp_path):
+    b = Builder()
+    x = b.input("x", ["N", 2, 3], "int8")
+    b.output(b.node("Flatten", x, name="flat"))
+    path = b.save(tmp_path)
+    expected = [
+        "error: model 'model': at least one operator must be left for hardware, not none: outputs are inputs in "
+        "another shape [hardware-operator]\n  remedy: there is nothing to compile"
+    ]
+    assert [str(f) for f in hwflow.check(path)] == expected
+    with pytest.raises(hwflow.HwflowError) as refused:
+        hwflow.compile(path, "ulx3s_85f")
+    assert [str(f) for f in refused.value.findings] == expected

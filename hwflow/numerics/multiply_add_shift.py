@@ -44,7 +44,7 @@ from hwflow.errors import Finding, InternalError
 from hwflow.numerics.accumulator import width_of
 from hwflow.numerics.staircase import IntArray, Staircase
 
-MAX_SHIFT = 56  # a random int8 layer of 2304 inputs a channel needs 39; beyond this no core would want the multiplier
+MAX_SHIFT = 80  # random int8 layers of 2304 inputs a channel need 39, 16-bit layers 62
 
 _SAFE = 1 << 62
 _Array = npt.NDArray[Any]  # int64, or object holding Python ints
