@@ -13,6 +13,7 @@ import numpy as np
 
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.numerics.accumulator import bounds
+from hwflow.ops.images import image_order, image_stream
 from hwflow.ops.mvu import add_mvu
 from hwflow.ops.operator import LogicalOperator, LoweringContext, exact_matmul
 from hwflow.ops.windows import WindowGeometry
@@ -59,17 +60,10 @@ class Conv2d(LogicalOperator):
         return int(node.attributes["weights"].size) * rows * columns
 
     def lower(self, node: Node, context: LoweringContext) -> None:
-        stream, order = context.stream(node.inputs[0])
-        channels, height, width = node.inputs[0].typed.shape
-        expected = np.arange(channels * height * width).reshape(channels, height * width).T.reshape(-1)
-        if stream.typed.shape != (height * width, channels) or not np.array_equal(order, expected):
-            context.refuse(
-                "stream-order",
-                "the convolution's input must arrive pixel by pixel, channels fastest, not in another order",
-                "remove the Reshape or Transpose before the convolution that mixes channels and pixels",
-            )
+        stream = image_stream(node, context, "convolution")
+        if stream is None:
             return
-        window = geometry(node.attributes, height, width)
+        window = geometry(node.attributes, *node.inputs[0].typed.shape[1:])
         value = stream
         if window.taps > 1 or window.strides != (1, 1) or any(window.pads):
             attributes = {"geometry": window, "pad_value": node.attributes["pad_value"]}
@@ -78,8 +72,7 @@ class Conv2d(LogicalOperator):
         result = add_mvu(context, value, weights, window.taps)
         if result is not None:
             outputs, positions = weights.shape[0], window.output[0] * window.output[1]
-            order = np.arange(outputs * positions).reshape(outputs, positions).T.reshape(-1)
-            context.bind(node.outputs[0], result, order)
+            context.bind(node.outputs[0], result, image_order(outputs, positions))
 
 
 def _tap_major(weights: IntArray) -> IntArray:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ops.images import image_order, image_stream
 from hwflow.ops.operator import LogicalOperator, LoweringContext
 from hwflow.ops.windows import WindowGeometry
 from hwflow.types import TensorType
@@ -42,20 +43,12 @@ class MaxPool2d(LogicalOperator):
         return (np.moveaxis(taps.max(axis=3), 3, 1),)
 
     def lower(self, node: Node, context: LoweringContext) -> None:
-        stream, order = context.stream(node.inputs[0])
-        channels, height, width = node.inputs[0].typed.shape
-        expected = np.arange(channels * height * width).reshape(channels, height * width).T.reshape(-1)
-        if stream.typed.shape != (height * width, channels) or not np.array_equal(order, expected):
-            context.refuse(
-                "stream-order",
-                "the pool's input must arrive pixel by pixel, channels fastest, not in another order",
-                "remove the Reshape or Transpose before the pool that mixes channels and pixels",
-            )
+        stream = image_stream(node, context, "pool")
+        if stream is None:
             return
+        channels, height, width = node.inputs[0].typed.shape
         window = geometry(node.attributes, height, width)
         pad_value = node.inputs[0].typed.interval.lo
         taps = context.add("sliding_window", "window", [stream], {"geometry": window, "pad_value": pad_value})
         result = context.add("max_pool", "max", [taps], {"window": window.taps})
-        positions = window.output[0] * window.output[1]
-        order = np.arange(channels * positions).reshape(channels, positions).T.reshape(-1)
-        context.bind(node.outputs[0], result, order)
+        context.bind(node.outputs[0], result, image_order(channels, window.output[0] * window.output[1]))

@@ -56,10 +56,9 @@ class Fork(HardwareOperator):
         return Built(core, [core.i], [core.o[index] for index in range(node.attributes["outputs"])])
 
 
-class WidthConverter(HardwareOperator):
-    """Other lanes for the same stream; the schedule gives it its one folding."""
+class _PassThrough(HardwareOperator):
+    """Beats in, the same values out; the schedule that inserts it gives it its one folding."""
 
-    name = "width_converter"
     stages = frozenset({Stage.SCHEDULED})
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -73,6 +72,12 @@ class WidthConverter(HardwareOperator):
 
     def cycles(self, node: Node, folding: Folding) -> int:
         return beats(node.inputs[0].typed.shape, min(folding.input_lanes, folding.output_lanes))
+
+
+class WidthConverter(_PassThrough):
+    """Other lanes for the same stream."""
+
+    name = "width_converter"
 
     def timing(self, node: Node, folding: Folding) -> Timing:
         pixels, channels = node.inputs[0].typed.shape
@@ -98,23 +103,10 @@ class WidthConverter(HardwareOperator):
         return Built(core, [core.i], [core.o])
 
 
-class FrameSync(HardwareOperator):
+class FrameSync(_PassThrough):
     """Counts the beats of each input frame against ``tlast``; its queue depth is fixed to 2."""
 
     name = "frame_sync"
-    stages = frozenset({Stage.SCHEDULED})
-
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        return (inputs[0],)
-
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
-        return (inputs[0],)
-
-    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
-        return [node.attributes["folding"]]
-
-    def cycles(self, node: Node, folding: Folding) -> int:
-        return beats(node.inputs[0].typed.shape, min(folding.input_lanes, folding.output_lanes))
 
     def timing(self, node: Node, folding: Folding) -> Timing:
         return beat_by_beat(beats(node.inputs[0].typed.shape, folding.input_lanes), 1)
