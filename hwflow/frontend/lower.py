@@ -5,7 +5,16 @@ from __future__ import annotations
 from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend import linear, qdq, simple
 from hwflow.frontend.context import INTEGER_TYPES, Handler, Lowering, Refusal, refuse
-from hwflow.frontend.views import Constant, HostInput, Integers, QuantizedConstant, Reals, Refused, View
+from hwflow.frontend.views import (
+    Constant,
+    HostInput,
+    Integers,
+    QuantizedConstant,
+    Reals,
+    Refused,
+    View,
+    fractions,
+)
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
 from hwflow.onnxspec.model import OnnxNode, ResolvedModel
 
@@ -112,14 +121,53 @@ def _lower_node(state: Lowering, node: OnnxNode) -> None:
                 "see 'hwflow ops' for those there are; replace the node or leave it out",
             )
         )
-    elif not any(isinstance(v, Refused) for v in views):  # else the finding about where it comes from is enough
+    elif not any(isinstance(v, Refused) for v in views):
         try:
             result = _result(state, node, handler, views)
         except Refusal as refusal:
             state.findings.append(refusal.finding)
+    else:
+        _look_at(state, node, handler)
+    if isinstance(result, Refused):
+        result = Refused(_stand_in(state, node, views))
     state.views[node.outputs[0]] = result
     for name in node.outputs[1:]:
         state.views[name] = Refused()
+
+
+def _look_at(state: Lowering, node: OnnxNode, handler: Handler) -> None:
+    """Find what is wrong in itself with a node that reads the result of a refused one.
+
+    Nothing is said where it cannot be told what that result would be: the finding about its maker is enough.
+    """
+    refused = {n: v for n in node.inputs if n and isinstance(v := state.view(n), Refused)}
+    if any(v.stand_in is None for v in refused.values()):
+        return
+    state.views.update({name: v.stand_in for name, v in refused.items() if v.stand_in is not None})
+    try:
+        _result(state, node, handler, [state.view(name) for name in node.inputs if name])
+    except Refusal as refusal:
+        state.findings.append(refusal.finding)
+    finally:
+        state.views.update(refused)
+
+
+def _stand_in(state: Lowering, node: OnnxNode, views: list[View]) -> HostInput | Integers | Reals | None:
+    """What a refused node's result would be like: the host's, or hardware's by its element type."""
+    known = [v.stand_in if isinstance(v, Refused) else v for v in views]
+    info = state.model.values[node.outputs[0]]
+    if info.shape[:1] != (1,) or min(info.shape) < 1:
+        return None
+    shape = state.frame_shape(node.outputs[0])
+    if any(isinstance(v, Integers | Reals) for v in known):
+        element = INTEGER_TYPES.get(info.dtype)
+        value = Value(state.value_names.fresh(node.outputs[0]))
+        if element is not None:
+            return Integers(value, shape, element.min, element.max)
+        return Reals(value, shape, fractions(1), fractions(0))
+    if any(isinstance(v, HostInput) for v in known):
+        return HostInput(node.outputs[0], shape)
+    return None
 
 
 def _result(state: Lowering, node: OnnxNode, handler: Handler, views: list[View]) -> View:

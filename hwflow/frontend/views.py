@@ -81,7 +81,13 @@ class HostInput:
 
 @dataclass(frozen=True)
 class Refused:
-    """The result of a node that was refused: whatever reads it is refused too, without a finding of its own."""
+    """The result of a node that was refused: whatever reads it is refused too.
+
+    ``stand_in``: what the result would have been like, so that a node that works on it can be looked at for faults of
+    its own; None where that cannot be said.
+    """
+
+    stand_in: HostInput | Integers | Reals | None = None
 
 
 View = Constant | QuantizedConstant | Integers | Reals | HostInput | Refused

@@ -209,6 +209,25 @@ def operands_of_too_many_bits(b: Builder) -> None:
     b.output(first, b.node("MatMul", b.requantize(b.input("y", ["N", 2]), 1.0), w, name="wide_weights"))
 
 
+@cases(
+    "error: node 'tanh' (Tanh): operator must be one that hardware can be made of, not Tanh [supported-operator]\n"
+    "  remedy: see 'hwflow ops' for those there are; replace the node or leave it out",
+    "error: node 'first' (Add): one operand must be a constant, not both computed at run time [add-constant]\n"
+    "  remedy: sums of two streams are not supported yet",
+    "error: node 'second' (Add): one operand must be a constant, not both computed at run time [add-constant]\n"
+    "  remedy: sums of two streams are not supported yet",
+    "error: node 'fc' (MatMul): weights 'w' must be quantized (integers behind a DequantizeLinear), not float "
+    "[quantized-weights]\n"
+    "  remedy: quantize the weights too",
+)
+def faults_behind_refused_nodes(b: Builder) -> str:
+    d = image(b, 4)
+    tanh = b.requantize(b.node("Tanh", d, name="tanh"), 1.0)
+    first = b.requantize(b.node("Add", tanh, d, name="first"), 1.0)
+    second = b.requantize(b.node("Add", first, tanh, name="second"), 1.0)
+    return b.node("MatMul", second, b.constant(np.ones((4, 2)), name="w"), name="fc")
+
+
 @pytest.mark.parametrize("name", list(cases))
 def test_refusal(name: str) -> None:
     cases.verify(name)
