@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import ceil, log2
 
 from hwflow.ops.operator import Folding, Resources
@@ -113,12 +114,14 @@ def adders(width: int, count: int) -> Resources:
     return Resources(lut=2 * ceil(width / 2) * count, ff=width * count)
 
 
+@cache
 def product_bits(x: IntType, w: IntType, count: int = 1) -> int:
     """Bits of the sum of ``count`` products."""
     corners = [count * a * b for a in (x.min, x.max) for b in (w.min, w.max)]
     return IntType.holding(Interval(min(corners), max(corners))).bits
 
 
+@cache
 def adder_tree(x: IntType, w: IntType, terms: int, limit: int) -> Resources:
     """A register behind every adder and every term that is left over; sums are cut to ``limit`` bits."""
     total, counts = Resources(), [1] * terms
@@ -144,6 +147,7 @@ def products(family: str, x: IntType, w: IntType, count: int, kind: str) -> Reso
     return _lut_product(x.bits, w.bits).times(count)
 
 
+@cache
 def _lut_product(x: int, w: int) -> Resources:
     """Rows of two bits of the weight each, added in a tree (see :mod:`hdl_lib.multiplier`)."""
     rows = [(first, min(first + 2, w)) for first in range(0, w, 2)]
