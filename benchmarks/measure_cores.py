@@ -27,18 +27,18 @@ from amaranth.hdl import Cat, Module, Shape, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))  # measure this tree, whatever is installed
+from hdl_lib.mvu import Mvu
+from hdl_lib.pool import MaxPool
+from hdl_lib.requantize_lookup import LookupRequantizer
+from hdl_lib.requantize_mas import MultiplyAddShift
+from hdl_lib.requantize_thresholds import Thresholds
+from hdl_lib.rom import VERILOG, Table, readmemh_text
+from hdl_lib.sliding_window import SlidingWindow
+from hwflow.toolchain.nextpnr import NEXTPNR_ECP5
+from hwflow.toolchain.yosys import YOSYS
 
-from hdl_lib.mvu import Mvu  # noqa: E402  (the path must be set first)
-from hdl_lib.pool import MaxPool  # noqa: E402
-from hdl_lib.requantize_lookup import LookupRequantizer  # noqa: E402
-from hdl_lib.requantize_mas import MultiplyAddShift  # noqa: E402
-from hdl_lib.requantize_thresholds import Thresholds  # noqa: E402
-from hdl_lib.rom import VERILOG, Table, readmemh_text  # noqa: E402
-from hdl_lib.sliding_window import SlidingWindow  # noqa: E402
-from hwflow.toolchain.nextpnr import NEXTPNR_ECP5  # noqa: E402
-from hwflow.toolchain.yosys import YOSYS  # noqa: E402
+ROOT = Path(__file__).resolve().parent.parent
+
 
 Configuration = Mapping[str, object]
 
