@@ -13,7 +13,7 @@ from .per_channel import PerChannel
 from .rom import Table
 
 ROUNDINGS = ("floor", "half_even", "half_odd")
-PART = 17  # bits without a sign that a multiplier block of 18 by 18 bits with sign takes
+PART = 17  # bits without a sign that a multiplier block of 18 by 18 bits with sign takes, as ECP5 has it
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class _Part:
         return bits.as_signed() if self.signed else bits
 
 
-def _parts(shape: Shape) -> list[_Part]:
-    """An operand cut into numbers of at most 18 bits with sign or 17 without."""
+def _parts(shape: Shape, part: int) -> list[_Part]:
+    """An operand cut into numbers of at most ``part`` bits without sign, or one more with."""
     parts, first = [], 0
-    while shape.width - first > PART + shape.signed:
-        parts.append(_Part(first, PART, False))
-        first += PART
+    while shape.width - first > part + shape.signed:
+        parts.append(_Part(first, part, False))
+        first += part
     return [*parts, _Part(first, shape.width - first, shape.signed)]
 
 
@@ -69,6 +69,8 @@ class MultiplyAddShift(PerChannel):
     parameters: a word for each block, or a single one for all. For each lane, lane 0 in the least significant bits: the
         multiplier in the low bits, the addend above it. A single word given as a number becomes constants.
     depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+    part: bits without sign (one more with) that a multiplier block of the device takes: 17 for 18 by 18 bits with sign,
+        15 for 16 by 16.
 
     Members
     -------
@@ -103,17 +105,21 @@ class MultiplyAddShift(PerChannel):
         parameters: Table,
         depth: int,
         rounding: str = "floor",
+        part: int = PART,
     ) -> None:
         self.multiplier_shape = Shape.cast(multiplier_shape)
         self.addend_shape = Shape.cast(addend_shape)
         self.shift = shift
         self.rounding = rounding
+        self.part = part
         self.low = low
         self.high = high
         self.parameters = parameters
         super().__init__(input_shape, output_shape, lanes=lanes, channels=channels, depth=depth)
         if shift < 0:
             raise ValueError(f"shift must be at least 0, not {shift}; multiply by a power of two instead")
+        if part < 2:
+            raise ValueError(f"part must be at least 2 bits, not {part}")
         if rounding not in ROUNDINGS:
             raise ValueError(f"rounding must be one of {', '.join(ROUNDINGS)}, not {rounding}")
         if rounding != "floor" and shift < 1:
@@ -139,22 +145,28 @@ class MultiplyAddShift(PerChannel):
         )
 
     @staticmethod
-    def latency_of(input_shape: Shape, multiplier_shape: Shape, rounding: str = "floor") -> int:
-        """Cycles from a step to ``o.valid``: 6 if both operands fit a multiplier block (18 bits with sign, 17
-        without), 7 if one of them takes two, or both do; one more if ``rounding`` is not "floor"."""
-        terms = 1 + len(MultiplyAddShift._sums(_parts(Shape.cast(input_shape)), _parts(Shape.cast(multiplier_shape))))
+    def latency_of(input_shape: Shape, multiplier_shape: Shape, rounding: str = "floor", part: int = PART) -> int:
+        """Cycles from a step to ``o.valid``: 6 if both operands fit a multiplier block (``part`` bits, or one more with
+        sign), 7 if one of them takes two, or both do; one more if ``rounding`` is not "floor"."""
+        xs, multipliers = (_parts(Shape.cast(shape), part) for shape in (input_shape, multiplier_shape))
+        terms = 1 + len(MultiplyAddShift._sums(xs, multipliers))
         return 5 + tree_levels(terms) + (rounding != "floor")
 
     @property
     def latency(self) -> int:
         """As :meth:`latency_of`."""
-        return self.latency_of(self.input_shape, self.multiplier_shape, self.rounding)
+        return self.latency_of(self.input_shape, self.multiplier_shape, self.rounding, self.part)
 
     @staticmethod
-    def multipliers_of(input_shape: Shape, multiplier_shape: Shape) -> int:
+    def part_widths(shape: Shape, part: int = PART) -> list[int]:
+        """Bits of each part an operand is cut into, the least significant one first."""
+        return [p.width for p in _parts(Shape.cast(shape), part)]
+
+    @staticmethod
+    def multipliers_of(input_shape: Shape, multiplier_shape: Shape, part: int = PART) -> int:
         """Multiplier blocks a lane: the products of two parts, but those with a part of a single bit need none."""
-        sizes = [sum(part.width > 1 for part in _parts(Shape.cast(s))) for s in (input_shape, multiplier_shape)]
-        return sizes[0] * sizes[1]
+        widths = [MultiplyAddShift.part_widths(s, part) for s in (input_shape, multiplier_shape)]
+        return sum(w > 1 for w in widths[0]) * sum(w > 1 for w in widths[1])
 
     @property
     def multipliers(self) -> int:
@@ -162,15 +174,15 @@ class MultiplyAddShift(PerChannel):
         power of two need none; of negative constants, synthesis may spare some that are counted here.
         """
         if self.parameters.words is None or self.parameters.depth > 1:
-            return self.lanes * self.multipliers_of(self.input_shape, self.multiplier_shape)
+            return self.lanes * self.multipliers_of(self.input_shape, self.multiplier_shape, self.part)
         width = self.multiplier_shape.width + self.addend_shape.width
         count = 0
         for lane in range(self.lanes):
-            for part in _parts(self.multiplier_shape):
+            for part in _parts(self.multiplier_shape, self.part):
                 bits = self.parameters.words[0] >> (lane * width + part.first) & ((1 << part.width) - 1)
                 negative = part.signed and bits >> (part.width - 1)
                 if negative or bits & (bits - 1):
-                    count += sum(x_part.width > 1 for x_part in _parts(self.input_shape))
+                    count += sum(x_part.width > 1 for x_part in _parts(self.input_shape, self.part))
         return count
 
     @staticmethod
@@ -211,7 +223,8 @@ class MultiplyAddShift(PerChannel):
         low, high = min(corners) + addend_low, max(corners) + addend_high
         shape = shape_of(low, high)
         terms = [registered(m, f"addend_{lane}_1", Term(addend, addend_low, addend_high))]
-        for index, gathering in enumerate(self._sums(_parts(self.input_shape), _parts(self.multiplier_shape))):
+        parts = (_parts(shape, self.part) for shape in (self.input_shape, self.multiplier_shape))
+        for index, gathering in enumerate(self._sums(*parts)):
             base = gathering[0][0].first + gathering[0][1].first
             bits: Value | None = None
             signed = False

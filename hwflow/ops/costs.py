@@ -21,7 +21,8 @@ class Family:
     """What yosys knows of a family's primitives (share/*/brams*.txt, lutrams*.txt).
 
     ``bram_shapes``: (words, width) configurations; ``lutram``: LUTs of a memory primitive of 16 words x 4 bits that
-    is read in the same cycle, None where there is none; ``dsp_width``: widest signed operand of one multiplier.
+    is read in the same cycle, None where there is none; ``dsp_width``: widest signed operand of one multiplier;
+    ``dsp_product``: products of fewer bits are made of look-up tables.
     ``bram_cost``, ``lutram_cost``: what memory_libmap charges for a primitive, in bits of a memory made of flip-flops
     (a sixteenth of that for a read-only one); the cheapest way wins.
     """
@@ -31,11 +32,12 @@ class Family:
     lutram: int | None
     lutram_cost: int
     dsp_width: int
+    dsp_product: int
 
 
 FAMILIES = {
-    "ecp5": Family(((16384, 1), (8192, 2), (4096, 4), (2048, 9), (1024, 18), (512, 36)), 128, 4, 4, 18),
-    "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16),
+    "ecp5": Family(((16384, 1), (8192, 2), (4096, 4), (2048, 9), (1024, 18), (512, 36)), 128, 4, 4, 18, 0),
+    "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 11),
 }
 
 
@@ -142,8 +144,9 @@ def products(family: str, x: IntType, w: IntType, count: int, kind: str) -> Reso
         width = product_bits(x, w)
         return Resources(lut=count * width, ff=count * width)
     if kind == "dsp":
-        limit = FAMILIES[family].dsp_width
-        return Resources(ff=count * product_bits(x, w), dsp=count * _splits(x, limit) * _splits(w, limit))
+        limit, least = FAMILIES[family].dsp_width, FAMILIES[family].dsp_product
+        each = _splits(x, limit) * _splits(w, limit) if x.bits + w.bits >= least else 0
+        return Resources(ff=count * product_bits(x, w), dsp=count * each)
     return _lut_product(x.bits, w.bits).times(count)
 
 
@@ -247,21 +250,17 @@ def frame_sync(family: str, width: int, count: int) -> Resources:
 
 def multiply_add_shift(
     family: str, x: IntType, multiplier: IntType, addend: IntType, shift: int, rounds: bool, out: IntType, lanes: int,
-    words: int, dsp: int, depth: int,
+    words: int, dsp: int, part: int, depth: int,
 ) -> Resources:
     """Parameters, products (``dsp`` multiplier blocks for all lanes), the sum, a stage that rounds the shifted sum if
-    ``rounds``, clamp. Operands wider than 17 bits are cut into parts (:mod:`hdl_lib.requantize_mas`)."""
+    ``rounds``, clamp. Operands wider than ``part`` bits are cut into parts (:mod:`hdl_lib.requantize_mas`)."""
     table = rom(family, words, lanes * (multiplier.bits + addend.bits))
-    parts = [_splits(x, 18), _splits(multiplier, 18)]
+    parts = [_splits(x, part + 1), _splits(multiplier, part + 1)]
     terms = sum(parts)  # the addend; products whose bits follow each other are one term
-    if all(_splits(t, 17) > 1 for t in (x, multiplier)) and FAMILIES[family].dsp_width < 18:
-        # 17 x 17 bits take one to three blocks of 16 bits. Products of less than 11 bits are made of look-up tables.
-        tops = [(t.bits - 1) % 17 + 1 for t in (x, multiplier)]
-        dsp += lanes * (1 - (min(tops) > 1 and sum(tops) < 11))
     width = max(x.bits + multiplier.bits, addend.bits) + 1
     kept = max(out.bits + 2, width - shift)
     each = Resources(ff=2 * x.bits + x.bits * parts[1] + multiplier.bits * parts[0])
-    each += Resources(lut=width + 1 + (terms - 2) * max(0, width - 17), ff=kept + (width if terms > 2 else 0))
+    each += Resources(lut=width + 1 + (terms - 2) * max(0, width - part), ff=kept + (width if terms > 2 else 0))
     if rounds:  # an adder of the quotient's bits; the others are kept until they have been compared with one half
         each += adders(kept, 1) + Resources(lut=shift, ff=shift)
     limits = 4 if out.signed else 2  # a sign alone says that a result is below 0

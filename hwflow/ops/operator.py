@@ -36,12 +36,14 @@ class Resources:
 @dataclass(frozen=True)
 class Folding:
     """Lanes at each input and output stream (channels a beat), the multipliers busy every step and their kind
-    ("dsp" or "lut", "" without)."""
+    ("dsp" or "lut", "" without). ``part``: bits without sign that a multiplier block of the device takes, for cores
+    that cut their operands; 0 for the others."""
 
     input_lanes: int
     output_lanes: int
     multipliers: int = 0
     multiplier: str = ""
+    part: int = 0
 
 
 @dataclass

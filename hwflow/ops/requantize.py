@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from amaranth.hdl import unsigned
 
 from hdl_lib.requantize_lookup import LookupRequantizer
+from hdl_lib.requantize_mas import PART
 from hdl_lib.requantize_mas import MultiplyAddShift as MultiplyAddShiftCore
 from hdl_lib.requantize_thresholds import Thresholds as ThresholdsCore
 from hdl_lib.rom import Table
@@ -92,7 +92,8 @@ class Requantize(LogicalOperator, HardwareOperator):
         context.bind(node.outputs[0], result, order)
 
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
-        return [Folding(lanes, lanes) for lanes in costs.useful_lanes(node.inputs[0].typed.shape[1])]
+        part = costs.FAMILIES[device.family].dsp_width - 1
+        return [Folding(lanes, lanes, part=part) for lanes in costs.useful_lanes(node.inputs[0].typed.shape[1])]
 
     def cycles(self, node: Node, folding: Folding) -> int:
         return beats(node.inputs[0].typed.shape, folding.input_lanes)
@@ -125,6 +126,7 @@ class _Hardware:
         self.output: IntType = node.outputs[0].typed.element
         self.channels: int = node.inputs[0].typed.shape[1]
         self.lanes = folding.input_lanes
+        self.part = folding.part or PART
         if len(set(node.attributes["staircases"])) == 1:
             self.channels = self.lanes  # every channel alike: one word of parameters serves all
         self.words = -(-self.channels // self.lanes)
@@ -133,7 +135,7 @@ class _Hardware:
         form = self.form
         if isinstance(form, MultiplyAddShift):
             multiplier = shape_of(self._multiplier(form))
-            return MultiplyAddShiftCore.latency_of(shape_of(self.input), multiplier, form.rounding)
+            return MultiplyAddShiftCore.latency_of(shape_of(self.input), multiplier, form.rounding, self.part)
         if isinstance(form, ThresholdForm):
             return ThresholdsCore.latency_of(form.levels)
         return LookupRequantizer.latency
@@ -141,23 +143,29 @@ class _Hardware:
     def resources(self, family: str, depth: int) -> Resources:
         form = self.form
         if isinstance(form, MultiplyAddShift):
-            dsp = self._multiplier_blocks(form)
+            dsp = self._multiplier_blocks(form, costs.FAMILIES[family].dsp_product)
             return costs.multiply_add_shift(
                 family, self.input, self._multiplier(form), self._addend(form), form.shift,
-                form.rounding != "floor", self.output, self.lanes, self.words, dsp, depth,
+                form.rounding != "floor", self.output, self.lanes, self.words, dsp, self.part, depth,
             )
         if isinstance(form, ThresholdForm):
             return costs.thresholds(family, self.input, form.levels, self.output, self.lanes, self.words, depth)
         return costs.lookup(family, self.input, [self._span(form) * self.words] * self.lanes, self.output, depth)
 
-    def _multiplier_blocks(self, form: MultiplyAddShift) -> int:
-        """Of all lanes. Constants of which a part of 17 bits is 0 or a power of two need none for that part."""
-        source = shape_of(self.input)
+    def _multiplier_blocks(self, form: MultiplyAddShift, least: int) -> int:
+        """Of all lanes; a product of fewer than ``least`` bits needs none. Constants of which a part is 0 or a power of
+        two need none for that part."""
+        xs = MultiplyAddShiftCore.part_widths(shape_of(self.input), self.part)
+        widths = MultiplyAddShiftCore.part_widths(shape_of(self._multiplier(form)), self.part)
+        blocks = [sum(min(x, width) > 1 and x + width >= least for x in xs) for width in widths]
         if self.words > 1:
-            return self.lanes * int(MultiplyAddShiftCore.multipliers_of(source, shape_of(self._multiplier(form))))
-        each = int(MultiplyAddShiftCore.multipliers_of(source, unsigned(2)))
-        parts = [m >> first & 0x1FFFF for m in self._padded(form.multipliers).flat for first in range(0, 64, 17)]
-        return each * sum(1 for part in parts if part & (part - 1))
+            return self.lanes * sum(blocks)
+        total = 0
+        for multiplier in self._padded(form.multipliers).flat:
+            for index, count in enumerate(blocks):
+                bits = int(multiplier) >> index * self.part & ((1 << self.part) - 1)
+                total += count * bool(bits & (bits - 1))
+        return total
 
     def build(self, depth: int, name: str) -> Built:
         common = {"lanes": self.lanes, "channels": self.channels, "depth": depth}
@@ -171,7 +179,7 @@ class _Hardware:
             core = MultiplyAddShiftCore(
                 *shapes, **common, multiplier_shape=shape_of(multiplier), addend_shape=shape_of(addend),
                 shift=form.shift,
-                low=form.low, high=form.high, rounding=form.rounding,
+                low=form.low, high=form.high, rounding=form.rounding, part=self.part,
                 parameters=self._table(f"{name}_parameters", fields, files),
             )
         elif isinstance(form, ThresholdForm):

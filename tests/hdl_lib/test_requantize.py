@@ -62,7 +62,8 @@ def quotient(value, shift, rounding):
 
 
 def multiply_add_shift(
-    x_shape, y_shape, m_shape, b_shape, shift, low, high, lanes, channels, depth, words=None, rounding="floor", seed=0
+    x_shape, y_shape, m_shape, b_shape, shift, low, high, lanes, channels, depth, words=None, rounding="floor", part=17,
+    seed=0,
 ):
     """A core with random parameters, and its function."""
     rng = random.Random(seed)
@@ -78,6 +79,7 @@ def multiply_add_shift(
     dut = MultiplyAddShift(
         x_shape, y_shape, lanes=lanes, channels=channels, multiplier_shape=m_shape, addend_shape=b_shape, shift=shift,
         low=low, high=high, parameters=Table.of_words(table, lanes * width), depth=depth, rounding=rounding,
+        part=part,
     )  # fmt: skip
 
     def function(x, lane, block):
@@ -102,6 +104,8 @@ MAS = {  # name: (latency, arguments)
     "single bits": (6, (unsigned(1), signed(3), signed(1), signed(2), 0, -4, 3, 2, 3, 2)),
     "one credit": (6, (signed(6), signed(4), signed(6), signed(8), 7, -8, 7, 2, 3, 1)),
     "one word for all": (6, (signed(6), signed(4), signed(6), signed(8), 7, -7, 7, 2, 5, 7, 1)),
+    # 15 and 5 bits of each operand, as a multiplier of 16 by 16 bits with sign takes them
+    "parts of 15 bits": (7, (signed(20), signed(8), unsigned(20), signed(40), 30, -9, 99, 2, 3, 8, None, "floor", 15)),
     "three parts": (8, (signed(38), signed(8), signed(20), signed(50), 48, -128, 127, 1, 2, 9)),
     "ties to even": (7, (signed(12), signed(8), unsigned(1), signed(9), 5, -60, 61, 2, 5, 8, None, "half_even")),
     "ties to odd": (7, (signed(12), signed(8), unsigned(1), signed(9), 5, -60, 61, 2, 5, 8, None, "half_odd")),
@@ -132,8 +136,9 @@ def test_multiply_add_shift_of_any_widths(draws, seed):
     lanes, channels = draws.draw(st.integers(1, 3)), draws.draw(st.integers(1, 5))
     rounding = draws.draw(st.sampled_from(["floor", "half_even", "half_odd"]))
     shift = draws.draw(st.integers(rounding != "floor", x_shape.width + m_shape.width + 2))
+    part = draws.draw(st.sampled_from([15, 17]))
     dut, function = multiply_add_shift(
-        x_shape, y_shape, m_shape, b_shape, shift, low, high, lanes, channels, 10, rounding=rounding, seed=seed
+        x_shape, y_shape, m_shape, b_shape, shift, low, high, lanes, channels, 12, None, rounding, part, seed
     )
     Bench(dut, function, seed=seed, pixels=8).run(dut.latency)
 

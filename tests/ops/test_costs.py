@@ -72,7 +72,7 @@ def requantize_mas(row: Row) -> Resources:
     shift, lanes, channels, depth = numbers(row, "shift", "lanes", "channels", "depth")
     dsp = lanes * MultiplyAddShift.multipliers_of(Shape(x.bits, x.signed), Shape(m.bits, m.signed))
     return costs.multiply_add_shift(
-        "ecp5", x, m, b, shift, row["rounding"] != "floor", y, lanes, -(-channels // lanes), dsp, depth
+        "ecp5", x, m, b, shift, row["rounding"] != "floor", y, lanes, -(-channels // lanes), dsp, 17, depth
     )
 
 
