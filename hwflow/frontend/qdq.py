@@ -126,6 +126,9 @@ def dequantize_linear(state: Lowering, node: OnnxNode) -> View:
         return QuantizedConstant(view.array.astype(np.int64), parameters.scale, parameters.zero_point)
     if isinstance(view, Integers):
         frame = parameters.of_frame()
+        for port in state.inputs:
+            if port.value is view.value and not port.host:  # the model reads integers: here it says what they mean
+                _say_scale(port, frame)
         return Reals(view.value, view.shape, frame.scale, frame.zero_point)
     raise refuse(
         node, "quantized-operand", f"input '{node.inputs[0]}' must be an integer tensor, not a real one",

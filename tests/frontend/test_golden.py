@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwflow import golden
+from hwflow.compiler import load
 from hwflow.errors import ModelRefused
 from tests.agreement import agree
 from tests.models import Builder
@@ -389,3 +392,16 @@ def test_any_chain(builder: Builder, seed: int) -> None:
         assert {f.rule for f in refused.findings} <= {
             "quantized-operand", "one-channel-axis", "add-constant", "stream-order", "operand-width",
         }
+
+
+def test_inputs_say_what_their_integers_mean(tmp_path: Path) -> None:
+    b = Builder()
+    quantized = b.requantize(b.input("real", ["N", 4]), 0.5, 3)
+    integers = b.dequantize(b.input("integers", ["N", 4], "uint8"), 0.25, 7)
+    for x in (quantized, integers):
+        b.output(b.requantize(b.node("MatMul", x, b.weights(np.ones((4, 2), int))), 1.0))
+    ports = load(b.save(tmp_path)).quantized.inputs
+    assert [(p.name, p.scale, p.zero_point) for p in ports] == [
+        ("real", (Fraction(1, 2),), (Fraction(3),)),
+        ("integers", (Fraction(1, 4),), (Fraction(7),)),
+    ]
