@@ -72,7 +72,9 @@ def lower(model: ResolvedModel) -> Graph:
     outputs = [] if state.findings else _outputs(state)
     if state.findings:
         raise ModelRefused(state.findings)
-    graph = Graph(model.name, Stage.QUANTIZED, state.inputs, outputs, state.nodes)
+    place = {name: index for index, name in enumerate(model.inputs)}  # what the host makes of inputs comes behind them
+    inputs = sorted(state.inputs, key=lambda port: place.get(port.name, len(place)))
+    graph = Graph(model.name, Stage.QUANTIZED, inputs, outputs, state.nodes)
     _drop_dead_nodes(graph)
     return graph
 
