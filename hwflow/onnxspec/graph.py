@@ -1,67 +1,35 @@
-"""A model's graphs as scopes of names: what the rules and the resolver walk over."""
+"""A model's graphs as scopes of names, read once into plain Python: what the rules and the resolver walk over.
+
+Reading protobuf fields costs more than anything the rules do with them; so every field that rules share is read here,
+once. Nothing here recurses: nesting may be as deep as a hostile file makes it.
+"""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
 
 import onnx
 from onnx import AttributeProto
 
 # Where in the model something is, for ordering findings: (section, index, section in a subgraph, index, ...).
 Position = tuple[int, ...]
-MODEL, INPUTS, INITIALIZERS, NODES, OUTPUTS, FUNCTIONS = range(6)
+MODEL, INPUTS, INITIALIZERS, VALUE_INFO, NODES, OUTPUTS, ANNOTATIONS, TRAINING, FUNCTIONS = range(9)
+
+_LONGEST = 120  # characters of a name that a finding shows
 
 
-def node_names(nodes: Sequence[onnx.NodeProto]) -> tuple[str, ...]:
-    """A name for each node, none empty, no two equal: its own if it has one that no earlier node has."""
-    taken = {node.name for node in nodes}
-    used: set[str] = set()
-    names: list[str] = []
-    for node in nodes:
-        name = node.name
-        if not name or name in used:
-            first = next((o for o in node.output if o), "")
-            stem = name or (f"{node.op_type}_{first}" if first else node.op_type)
-            name, count = stem, 2
-            while name in used or name in taken:
-                name, count = f"{stem}_{count}", count + 1
-        used.add(name)
-        names.append(name)
-    return tuple(names)
+def show(name: str) -> str:
+    """``name`` in quotes, for a message; cut where it is absurdly long."""
+    return f"'{name}'" if len(name) <= _LONGEST else f"'{name[:_LONGEST]}...' ({len(name)} characters)"
 
 
-@dataclass(frozen=True)
-class Scope:
-    """One graph: the main graph, a subgraph of a node, or a function's body."""
-
-    label: str  # "" for the main graph, else what follows a place: " in ..."
-    position: Position
-    nodes: Sequence[onnx.NodeProto]
-    names: tuple[str, ...]  # of the nodes, see node_names
-    inputs: tuple[str, ...]
-    initializers: tuple[str, ...]
-    outputs: tuple[str, ...]
-    outer: frozenset[str]  # value names visible from outside
-    opsets: Mapping[str, int]
-
-    def at(self, section: int, index: int = 0) -> Position:
-        """The position of an item of this graph."""
-        return (*self.position, section, index)
-
-    def where(self, index: int) -> str:
-        """Node ``index`` as the ``where`` of a finding."""
-        return f"node '{self.names[index]}' ({self.nodes[index].op_type}){self.label}"
-
-    def given(self) -> frozenset[str]:
-        """Value names that are there before any node of this graph."""
-        return self.outer.union(self.inputs, self.initializers)
-
-    def defined(self) -> frozenset[str]:
-        """All value names this graph itself defines."""
-        made = (name for node in self.nodes for name in node.output if name)
-        return frozenset((*self.inputs, *self.initializers, *made))
+def plain_domain(domain: str) -> str:
+    """The domain with ai.onnx written as ""."""
+    return "" if domain == "ai.onnx" else domain
 
 
 def opset_map(opsets: Sequence[onnx.OperatorSetIdProto]) -> dict[str, int]:
@@ -73,14 +41,185 @@ def opset_map(opsets: Sequence[onnx.OperatorSetIdProto]) -> dict[str, int]:
     return versions
 
 
-def plain_domain(domain: str) -> str:
-    """The domain with ai.onnx written as ""."""
-    return "" if domain == "ai.onnx" else domain
+@dataclass(slots=True)
+class Node:
+    """One node. ``domain`` is "" for ai.onnx. ``captured``: names that its subgraphs read from around them."""
+
+    proto: onnx.NodeProto
+    op_type: str
+    domain: str
+    name: str
+    inputs: list[str]
+    outputs: list[str]
+    attributes: Sequence[AttributeProto]
+    captured: Collection[str] = ()
+
+    @property
+    def reads(self) -> Iterator[str]:
+        """Names of values the node reads from its own graph or an outer one, those of its subgraphs included."""
+        yield from (name for name in self.inputs if name)
+        yield from self.captured
 
 
-def subgraphs(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
+_NO_ATTRIBUTES: tuple[AttributeProto, ...] = ()
+
+
+def read_nodes(protos: Iterable[onnx.NodeProto]) -> list[Node]:
+    """The nodes of one graph or function; ``captured`` is filled in by :func:`scopes`."""
+    nodes = []
+    for proto in protos:
+        attributes = proto.attribute
+        nodes.append(
+            Node(
+                proto,
+                proto.op_type,
+                plain_domain(proto.domain),
+                proto.name,
+                list(proto.input),
+                list(proto.output),
+                list(attributes) if attributes else _NO_ATTRIBUTES,
+            )
+        )
+    return nodes
+
+
+def node_names(nodes: Sequence[Node]) -> tuple[str, ...]:
+    """A name for each node, none empty, no two equal: its own if it has one that no earlier node has."""
+    own = tuple(node.name for node in nodes)
+    taken = set(own)
+    if len(taken) == len(own) and "" not in taken:
+        return own
+    used: set[str] = set()
+    count: dict[str, int] = {}
+    names: list[str] = []
+    for node in nodes:
+        name = node.name
+        if not name or name in used:
+            first = next((o for o in node.outputs if o), "")
+            stem = name or (f"{node.op_type}_{first}" if first else node.op_type)
+            name, number = stem, count.get(stem, 2)
+            while name in used or name in taken:
+                name, number = f"{stem}_{number}", number + 1
+            count[stem] = number
+        used.add(name)
+        names.append(name)
+    return tuple(names)
+
+
+class Kind(Enum):
+    """What a scope is the body of."""
+
+    MAIN = "graph"
+    SUBGRAPH = "subgraph"
+    FUNCTION = "function"
+    INITIALIZATION = "initialization graph"
+    ALGORITHM = "algorithm graph"
+
+
+@dataclass(eq=False)
+class Scope:
+    """One graph: the main graph, a subgraph of a node, a training graph, or a function's body."""
+
+    kind: Kind
+    graph: onnx.GraphProto | None  # None for a function
+    function: onnx.FunctionProto | None  # None for a graph
+    label: str  # "" for the main graph, else what follows a place: " in ..."
+    position: Position
+    nodes: list[Node]
+    inputs: tuple[str, ...]
+    initializers: tuple[str, ...]  # dense, then sparse
+    outputs: tuple[str, ...]
+    outer: frozenset[str]  # value names visible from outside
+    opsets: Mapping[str, int]  # imported version by domain, ai.onnx as ""
+    parent: Scope | None = None
+    caller: int = 0  # index of the node in ``parent`` that carries a subgraph
+    attribute: str = ""  # name of the attribute that holds a subgraph
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of the nodes, see :func:`node_names`."""
+        return node_names(self.nodes)
+
+    @property
+    def title(self) -> str:
+        """The scope itself as the ``where`` of a finding."""
+        if self.function is not None:
+            return f"function {show(function_name(self.function))}"
+        assert self.graph is not None  # a scope is a graph or a function
+        return f"graph {show(self.graph.name)}{self.label}"
+
+    @property
+    def in_function(self) -> bool:
+        """Whether the scope is a function's body or nested in one."""
+        scope: Scope | None = self
+        while scope is not None and scope.kind is Kind.SUBGRAPH:
+            scope = scope.parent
+        return scope is not None and scope.kind is Kind.FUNCTION
+
+    def at(self, section: int, index: int = 0) -> Position:
+        """The position of an item of this graph."""
+        return (*self.position, section, index)
+
+    def where(self, index: int) -> str:
+        """Node ``index`` as the ``where`` of a finding."""
+        return f"node {show(self.names[index])} ({self.nodes[index].op_type}){self.label}"
+
+    @cached_property
+    def made(self) -> frozenset[str]:
+        """Names of the nodes' outputs."""
+        return frozenset(name for node in self.nodes for name in node.outputs if name)
+
+    @cached_property
+    def given(self) -> frozenset[str]:
+        """Value names that are there before any node of this graph."""
+        return self.outer.union(self.inputs, self.initializers)
+
+    @cached_property
+    def defined(self) -> frozenset[str]:
+        """All value names this graph itself defines."""
+        return self.made.union(self.inputs, self.initializers)
+
+    @cached_property
+    def visible(self) -> frozenset[str]:
+        """All value names that this graph's nodes may read and its subgraphs see."""
+        return self.outer | self.defined
+
+
+def function_name(function: onnx.FunctionProto) -> str:
+    """DOMAIN.NAME, with :OVERLOAD if there is one."""
+    overload = f":{function.overload}" if function.overload else ""
+    return f"{function.domain}.{function.name}{overload}"
+
+
+def _graph_scope(
+    kind: Kind,
+    graph: onnx.GraphProto,
+    label: str,
+    position: Position,
+    outer: frozenset[str],
+    opsets: Mapping[str, int],
+) -> Scope:
+    initializers = [t.name for t in graph.initializer]
+    if graph.sparse_initializer:
+        initializers += [t.values.name for t in graph.sparse_initializer]
+    return Scope(
+        kind=kind,
+        graph=graph,
+        function=None,
+        label=label,
+        position=position,
+        nodes=read_nodes(graph.node),
+        inputs=tuple([i.name for i in graph.input]),
+        initializers=tuple(initializers),
+        outputs=tuple([o.name for o in graph.output]),
+        outer=outer,
+        opsets=opsets,
+    )
+
+
+def subgraphs(node: Node) -> Iterator[tuple[str, onnx.GraphProto]]:
     """Graphs that the node carries, with the name of their attribute."""
-    for attribute in node.attribute:
+    for attribute in node.attributes:
         if attribute.type == AttributeProto.GRAPH:
             yield attribute.name, attribute.g
         elif attribute.type == AttributeProto.GRAPHS:
@@ -88,45 +227,65 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
                 yield attribute.name, graph
 
 
-def _graph_scope(
-    graph: onnx.GraphProto, label: str, position: Position, outer: frozenset[str], opsets: Mapping[str, int]
-) -> Scope:
-    initializers = [t.name for t in graph.initializer] + [t.values.name for t in graph.sparse_initializer]
-    return Scope(
-        label=label,
-        position=position,
-        nodes=graph.node,
-        names=node_names(graph.node),
-        inputs=tuple(i.name for i in graph.input),
-        initializers=tuple(initializers),
-        outputs=tuple(o.name for o in graph.output),
-        outer=outer,
-        opsets=opsets,
-    )
+def _nested(root: Scope) -> list[Scope]:
+    """``root`` and everything nested in it, each graph before its subgraphs, in the order of the nodes."""
+    found: list[Scope] = []
+    pending = [root]
+    while pending:
+        scope = pending.pop()
+        found.append(scope)
+        children = []
+        for index, node in enumerate(scope.nodes):
+            if not node.attributes:
+                continue
+            for name, graph in subgraphs(node):
+                label = f" in {show(name)} of {scope.where(index)}"
+                child = _graph_scope(
+                    Kind.SUBGRAPH, graph, label, scope.at(NODES, index), scope.visible, scope.opsets
+                )
+                child.parent, child.caller, child.attribute = scope, index, name
+                children.append(child)
+        pending.extend(reversed(children))
+    for scope in reversed(found):  # the inner ones first
+        if scope.parent is not None:
+            free = {name for node in scope.nodes for name in node.reads}
+            free.update(name for name in scope.outputs if name)
+            free -= scope.defined
+            if free:
+                node = scope.parent.nodes[scope.caller]
+                node.captured = sorted(free.union(node.captured))
+    return found
 
 
-def _nested(scope: Scope) -> Iterator[Scope]:
-    yield scope
-    visible: frozenset[str] | None = None
-    for index, node in enumerate(scope.nodes):
-        for name, graph in subgraphs(node):
-            if visible is None:
-                visible = scope.outer | scope.defined()
-            label = f" in '{name}' of {scope.where(index)}"
-            yield from _nested(_graph_scope(graph, label, scope.at(NODES, index), visible, scope.opsets))
+def _training_scopes(model: onnx.ModelProto, main: Scope) -> Iterator[Scope]:
+    for index, training in enumerate(model.training_info):
+        for kind, present, graph, outer in (
+            # The initialization graph stands alone; the algorithm graph continues the main graph (onnx.proto).
+            (Kind.INITIALIZATION, training.HasField("initialization"), training.initialization, frozenset[str]()),
+            (Kind.ALGORITHM, training.HasField("algorithm"), training.algorithm, main.visible),
+        ):
+            if present:
+                label = f" in {kind.value} of training_info[{index}]"
+                position = (TRAINING, 2 * index + (kind is Kind.ALGORITHM))
+                yield _graph_scope(kind, graph, label, position, outer, main.opsets)
 
 
 def scopes(model: onnx.ModelProto) -> Iterator[Scope]:
-    """The main graph, then its subgraphs in the order of their nodes, then the functions and theirs."""
-    opsets = opset_map(model.opset_import)
-    yield from _nested(_graph_scope(model.graph, "", (), frozenset(), opsets))
+    """The main graph, its subgraphs in the order of their nodes, the training graphs, the functions; each with what is
+    nested in it."""
+    main = _graph_scope(Kind.MAIN, model.graph, "", (), frozenset(), opset_map(model.opset_import))
+    yield from _nested(main)
+    for training in _training_scopes(model, main):
+        yield from _nested(training)
     for index, function in enumerate(model.functions):
         yield from _nested(
             Scope(
-                label=f" in function '{function.domain}.{function.name}'",
+                kind=Kind.FUNCTION,
+                graph=None,
+                function=function,
+                label=f" in function {show(function_name(function))}",
                 position=(FUNCTIONS, index),
-                nodes=function.node,
-                names=node_names(function.node),
+                nodes=read_nodes(function.node),
                 inputs=tuple(function.input),
                 initializers=(),
                 outputs=tuple(function.output),
@@ -136,30 +295,27 @@ def scopes(model: onnx.ModelProto) -> Iterator[Scope]:
         )
 
 
-def reads(node: onnx.NodeProto) -> Iterator[str]:
-    """Names of values the node reads from its own graph or an outer one, those of its subgraphs included."""
-    yield from (name for name in node.input if name)
-    for _, graph in subgraphs(node):
-        own = {i.name for i in graph.input} | {t.name for t in graph.initializer}
-        own.update(t.values.name for t in graph.sparse_initializer)
-        own.update(name for inner in graph.node for name in inner.output)
-        for inner in graph.node:
-            yield from (name for name in reads(inner) if name not in own)
-        yield from (output.name for output in graph.output if output.name not in own)
+def main_scope(model: onnx.ModelProto) -> Scope:
+    """The main graph alone, with what its subgraphs capture."""
+    return next(scopes(model))
 
 
-def _producers(nodes: Sequence[onnx.NodeProto], given: frozenset[str]) -> dict[str, int]:
+def _producers(nodes: Sequence[Node], given: Collection[str]) -> dict[str, int]:
     producers: dict[str, int] = {}
     for index, node in enumerate(nodes):
-        for name in node.output:
+        for name in node.outputs:
             if name and name not in given:
                 producers.setdefault(name, index)
     return producers
 
 
-def topological_order(
-    nodes: Sequence[onnx.NodeProto], given: frozenset[str] = frozenset()
-) -> tuple[list[int], list[int]]:
+def is_sorted(nodes: Sequence[Node], given: Collection[str] = frozenset()) -> bool:
+    """Whether no node reads what itself or a later node makes; names that nothing makes do not count."""
+    producers = _producers(nodes, given)
+    return all(producers.get(name, -1) < index for index, node in enumerate(nodes) for name in node.reads)
+
+
+def topological_order(nodes: Sequence[Node], given: Collection[str] = frozenset()) -> tuple[list[int], list[int]]:
     """Indices in topological order, the lowest possible index first, and the indices left over: those on cycles and
     behind them. Values in ``given`` are there before any node. Source: A. B. Kahn, Topological sorting of large
     networks, 1962."""
@@ -167,7 +323,7 @@ def topological_order(
     missing = [0] * len(nodes)
     readers: list[list[int]] = [[] for _ in nodes]
     for index, node in enumerate(nodes):
-        for producer in {producers[name] for name in reads(node) if name in producers}:
+        for producer in {producers[name] for name in node.reads if name in producers}:
             missing[index] += 1
             readers[producer].append(index)
     ready = [index for index, count in enumerate(missing) if count == 0]
@@ -182,7 +338,7 @@ def topological_order(
     return order, [index for index, count in enumerate(missing) if count > 0]
 
 
-def find_cycle(nodes: Sequence[onnx.NodeProto], left: Sequence[int], given: frozenset[str] = frozenset()) -> list[int]:
+def find_cycle(nodes: Sequence[Node], left: Sequence[int], given: Collection[str] = frozenset()) -> list[int]:
     """One cycle among the nodes ``left`` over by :func:`topological_order`, in the direction of the data."""
     producers = _producers(nodes, given)
     inside = set(left)
@@ -193,7 +349,7 @@ def find_cycle(nodes: Sequence[onnx.NodeProto], left: Sequence[int], given: froz
     while index not in place:
         place[index] = len(path)
         path.append(index)
-        index = next(producers[n] for n in reads(nodes[index]) if n in producers and producers[n] in inside)
+        index = next(producers[n] for n in nodes[index].reads if n in producers and producers[n] in inside)
     cycle = path[place[index] :][::-1]
     first = cycle.index(min(cycle))
     return cycle[first:] + cycle[:first]

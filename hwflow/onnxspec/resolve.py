@@ -8,13 +8,13 @@ import onnx
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec.attributes import has_subgraph, python_attributes
+from hwflow.onnxspec.clauses.operators import find_schema
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
 from hwflow.onnxspec.dimensions import Binding, bind_dimensions
 from hwflow.onnxspec.folding import constant_value, fold, is_foldable, shape_value
-from hwflow.onnxspec.graph import node_names, opset_map, plain_domain, reads, topological_order
+from hwflow.onnxspec.graph import main_scope, opset_map, plain_domain, topological_order
 from hwflow.onnxspec.model import Array, Attribute, OnnxNode, ResolvedModel, ValueInfo
 from hwflow.onnxspec.parameters import count_parameters
-from hwflow.onnxspec.rules_operators import find_schema
 from hwflow.onnxspec.shapes import InferenceFailure, infer_dialect, infer_standard
 from hwflow.onnxspec.tensors import from_sparse, to_array
 from hwflow.onnxspec.validate import structural_findings
@@ -74,7 +74,8 @@ class _Resolver:
             versions.setdefault(plain_domain(node.domain), 1)  # a dialect that is used but not imported
         self.opsets = versions
         self.opset_protos = [onnx.helper.make_opsetid(domain, version) for domain, version in versions.items()]
-        self.names = node_names(self.graph.node)
+        self.scope = main_scope(model)
+        self.names = self.scope.names
         self.findings: list[Finding] = []
         self.constants: dict[str, Array] = {}
         self.values: dict[str, ValueInfo] = {}
@@ -96,7 +97,7 @@ class _Resolver:
     def run(self) -> ResolvedModel:
         live = self._live()
         self._read_initializers(live)
-        for index in topological_order(self.graph.node)[0]:
+        for index in topological_order(self.scope.nodes)[0]:
             if index in live:
                 self._visit(index)
         _raise_if(self.findings)
@@ -111,13 +112,13 @@ class _Resolver:
             index = pending.pop()
             if index not in live:
                 live.add(index)
-                pending.extend(makers[name] for name in reads(self.graph.node[index]) if name in makers)
+                pending.extend(makers[name] for name in self.scope.nodes[index].reads if name in makers)
         return live
 
     def _read_initializers(self, live: set[int]) -> None:
         needed = set(self.outputs)
         for index in live:
-            needed.update(reads(self.graph.node[index]))
+            needed.update(self.scope.nodes[index].reads)
         for tensor in self.graph.initializer:
             if tensor.name in needed:
                 self._read_initializer(tensor.name, tensor)

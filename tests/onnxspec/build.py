@@ -32,7 +32,8 @@ def model(
     ir_version: int = 10,
     **more: Any,
 ) -> onnx.ModelProto:
-    """A model; by default input x [1, 4] and output y [1, 4], both float, opset 21."""
+    """A model; by default input x [1, 4] and output y [1, 4], both float, opset 21. Validation has nothing to say
+    about it but what the arguments give reason for."""
     graph = helper.make_graph(
         nodes,
         "graph",
@@ -44,8 +45,10 @@ def model(
         ],
         value_info=more.pop("value_info", []),
         sparse_initializer=more.pop("sparse_initializer", []),
+        doc_string="Made by a test.",
     )
     imports = [helper.make_opsetid(d, v) for d, v in ({"": 21} if opsets is None else opsets).items()]
+    more.setdefault("domain", "org.example")
     return helper.make_model(graph, opset_imports=imports, ir_version=ir_version, **more)
 
 

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from hwflow.onnxspec import validate
-from hwflow.onnxspec.validate import RULES
+from hwflow.onnxspec.clauses import RULES
 from tests.onnxspec.build import model, node, texts, value
 
 
@@ -41,7 +41,7 @@ def test_no_ir_version() -> None:
 
 def test_ir_version_of_the_future() -> None:
     assert findings(model([node("Relu", ["x"], ["y"])], ir_version=15)) == [
-        "error: model: ir_version must be from 1 to 14, not 15 [PRO-01]\n"
+        "error: model: ir_version must be from 1 to 14, not 15 [VER-04]\n"
         "  remedy: export the model with IR version 14 or lower"
     ]
 
@@ -292,7 +292,7 @@ def test_all_at_once_in_the_order_of_the_graph() -> None:
         ir_version=99,
     )
     assert [(f.rule, f.where) for f in validate(proto, "m.onnx")] == [
-        ("PRO-01", "model"),
+        ("VER-04", "model"),
         ("GRA-17", "input 0"),
         ("NOD-05", "node 'n0' (Rellu)"),
         ("OPR-01", "node 'n0' (Rellu)"),

@@ -8,10 +8,10 @@ from functools import cache
 
 import onnx
 
+from hwflow.onnxspec.clauses.opsets import highest_version
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
-from hwflow.onnxspec.graph import NODES, plain_domain
+from hwflow.onnxspec.graph import NODES
 from hwflow.onnxspec.rules import Context, Hit, Rule
-from hwflow.onnxspec.rules_model import highest_version
 
 
 def find_schema(op_type: str, version: int, domain: str) -> onnx.defs.OpSchema | None:
@@ -32,41 +32,23 @@ def _since(domain: str) -> dict[str, int]:
     return first
 
 
-def _imported(context: Context) -> Iterator[Hit]:
-    for scope in context.scopes:
-        reported: set[str] = set()
-        for index, node in enumerate(scope.nodes):
-            domain = plain_domain(node.domain)
-            if domain in scope.opsets or domain in reported or (domain == "" and not scope.opsets):
-                continue
-            reported.add(domain)
-            shown = domain or "ai.onnx"
-            yield Hit(
-                scope.at(NODES, index),
-                scope.where(index),
-                f"the operator's domain must be imported, but '{shown}' is not in opset_import",
-                f"add domain '{shown}' to opset_import",
-                # Exporters of the quantized dialects leave their domain out; its operators have one version.
-                "warning" if domain in DIALECT_DOMAINS else "error",
-            )
-
-
 def _known_operators(context: Context) -> Iterator[Hit]:
     for scope in context.scopes:
         for index, node in enumerate(scope.nodes):
-            domain = plain_domain(node.domain)
+            domain = node.domain
             version = scope.opsets.get(domain)
             if (
                 domain in DIALECT_DOMAINS
                 or version is None  # OPS-01 says it
                 or not 1 <= version <= highest_version(domain)  # MOD-04 says it
-                or (node.domain, node.op_type) in context.functions
+                or (domain, node.op_type, node.proto.overload) in context.functions
             ):
                 continue
             schema = find_schema(node.op_type, version, domain)
             if schema is not None and not schema.deprecated:
                 continue
             since = _since(domain)
+            remedy: str | None
             shown = f"version {version} of operator set '{domain or 'ai.onnx'}'"
             if schema is not None:
                 message = f"the operator must not be deprecated, but {node.op_type} is in {shown}"
@@ -77,11 +59,10 @@ def _known_operators(context: Context) -> Iterator[Hit]:
             else:
                 message = f"the operator must be in {shown}, but {node.op_type} is not"
                 near = difflib.get_close_matches(node.op_type, since, n=1)
-                remedy = f"did you mean {near[0]}?" if near else "replace the node by operators of a known set"
+                remedy = f"did you mean {near[0]}?" if near else None
             yield Hit(scope.at(NODES, index), scope.where(index), message, remedy)
 
 
 RULES = (
-    Rule("OPS-01", _imported, structural=True),
-    Rule("OPR-01", _known_operators, structural=True),
+    Rule("OPR-01", "MUST", _known_operators, "replace the node by operators of a known set", structural=True),
 )

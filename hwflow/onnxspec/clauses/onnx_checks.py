@@ -13,10 +13,10 @@ import onnx
 from onnx import checker, helper, shape_inference
 
 from hwflow.onnxspec.attributes import has_subgraph
+from hwflow.onnxspec.clauses.opsets import highest_version
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
 from hwflow.onnxspec.graph import INITIALIZERS, MODEL, NODES, Position, Scope, opset_map, plain_domain
 from hwflow.onnxspec.rules import Context, Hit, Rule
-from hwflow.onnxspec.rules_model import highest_version
 
 _REMEDY = "correct the model, or export it again"
 _NODE_NAMES = (
@@ -80,21 +80,21 @@ def _node_check(context: Context) -> Iterator[Hit]:
         position = scope.at(NODES, index)
         if (
             position in unknown
-            or plain_domain(node.domain) not in known.opset_imports  # said elsewhere
-            or (node.domain, node.op_type) in context.functions
-            or has_subgraph(node)  # checked alone, it would not see the values around it
+            or node.domain not in known.opset_imports  # said elsewhere
+            or (node.domain, node.op_type, node.proto.overload) in context.functions
+            or has_subgraph(node.proto)  # checked alone, it would not see the values around it
         ):
             continue
-        alias = node
-        if plain_domain(node.domain) != node.domain:
+        alias = node.proto
+        if alias.domain != node.domain:
             alias = onnx.NodeProto()
-            alias.CopyFrom(node)
-            alias.domain = plain_domain(node.domain)
+            alias.CopyFrom(node.proto)
+            alias.domain = node.domain
         try:
             checker.check_node(alias, known)
         except Exception as error:  # ValidationError, RuntimeError, ...
             message = f"the node must fit its operator, but onnx.checker says: {one_line(error)}"
-            yield Hit(position, scope.where(index), message, _REMEDY)
+            yield Hit(position, scope.where(index), message)
 
 
 def _tensor_check(context: Context) -> Iterator[Hit]:
@@ -108,7 +108,6 @@ def _tensor_check(context: Context) -> Iterator[Hit]:
                 scope.at(INITIALIZERS, index),
                 f"initializer '{tensor.name}'",
                 f"the tensor must be well formed, but onnx.checker says: {one_line(error)}",
-                _REMEDY,
             )
 
 
@@ -119,7 +118,7 @@ def _model_check(context: Context) -> Iterator[Hit]:
         checker.check_model(normalized(context.model))
     except Exception as error:
         position, where = _place(context.scopes[0], str(error))
-        yield Hit(position, where, f"the model must be valid, but onnx.checker says: {one_line(error)}", _REMEDY)
+        yield Hit(position, where, f"the model must be valid, but onnx.checker says: {one_line(error)}")
 
 
 def _inference(context: Context) -> Iterator[Hit]:
@@ -130,13 +129,13 @@ def _inference(context: Context) -> Iterator[Hit]:
     except Exception as error:
         position, where = _place(context.scopes[0], str(error))
         message = f"types and shapes must fit together, but onnx.shape_inference says: {one_line(error)}"
-        yield Hit(position, where, message, _REMEDY)
+        yield Hit(position, where, message)
 
 
 # In this order, after all other rules: each looks at what the ones before it have found.
 RULES = (
-    Rule("onnx.checker", _node_check),
-    Rule("onnx.checker", _tensor_check),
-    Rule("onnx.checker", _model_check),
-    Rule("onnx.shape_inference", _inference),
+    Rule("onnx.checker", "own", _node_check, _REMEDY),
+    Rule("onnx.checker", "own", _tensor_check, _REMEDY),
+    Rule("onnx.checker", "own", _model_check, _REMEDY),
+    Rule("onnx.shape_inference", "own", _inference, _REMEDY),
 )

@@ -1,0 +1,42 @@
+"""The clauses of the ONNX IR specification as rules, grouped by subject."""
+
+from __future__ import annotations
+
+from hwflow.onnxspec.clauses import (
+    attributes,
+    external_data,
+    functions,
+    graph,
+    model,
+    names,
+    nodes,
+    onnx_checks,
+    operators,
+    opsets,
+    shapes,
+    storage,
+    tensors,
+    training,
+    types,
+)
+from hwflow.onnxspec.rules import Rule
+
+# A clause becomes a check by one entry in the RULES of the file of its subject. Rules see what those before them found:
+# `names` gathers, and `onnx_checks` runs where nothing else has an objection.
+RULES: tuple[Rule, ...] = (
+    *model.RULES,
+    *opsets.RULES,
+    *storage.RULES,
+    *graph.RULES,
+    *nodes.RULES,
+    *attributes.RULES,
+    *operators.RULES,
+    *functions.RULES,
+    *types.RULES,
+    *tensors.RULES,
+    *external_data.RULES,
+    *training.RULES,
+    *names.RULES,
+    *shapes.RULES,
+    *onnx_checks.RULES,
+)

@@ -1,0 +1,7 @@
+"""Clauses about attributes of nodes."""
+
+from __future__ import annotations
+
+from hwflow.onnxspec.rules import Rule
+
+RULES: tuple[Rule, ...] = ()
