@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 
 import onnx
-from onnx.external_data_helper import load_external_data_for_model
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec.text import bad_text
@@ -56,7 +55,7 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def read_model(path: str | os.PathLike[str]) -> onnx.ModelProto:
-    """The model in the file ``path`` (binary protobuf), external tensors loaded.
+    """The model in the file ``path`` (binary protobuf); external data stays where it is.
 
     Raises ModelRefused: no such file, a folder, unreadable, empty, not protobuf, truncated, no graph, text that is not
     UTF-8, external data missing or damaged. Says nothing about the model's validity beyond that: see
@@ -98,13 +97,4 @@ def read_model(path: str | os.PathLike[str]) -> onnx.ModelProto:
             f"all names and texts must be UTF-8, but {', '.join(damaged)} {'is' if len(damaged) == 1 else 'are'} not"
         )
         raise _refuse(file, message, "export the model again, or copy the file again if it is damaged")
-    try:
-        load_external_data_for_model(model, str(file.parent))
-    except Exception as error:  # onnx raises many kinds here; each of them means the data cannot be had
-        raise _refuse(
-            file,
-            f"the model's external data must be readable, but loading it failed: {_reason(error)}",
-            "put the data files where the model says, relative to the model file",
-            "EXT-02",
-        ) from error
     return model

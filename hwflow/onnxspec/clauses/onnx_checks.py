@@ -15,7 +15,7 @@ from onnx import checker, helper, shape_inference
 from hwflow.onnxspec.attributes import has_subgraph
 from hwflow.onnxspec.clauses.opsets import highest_version
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
-from hwflow.onnxspec.graph import INITIALIZERS, MODEL, NODES, Position, Scope, opset_map, plain_domain
+from hwflow.onnxspec.graph import MODEL, NODES, Position, Scope, opset_map, plain_domain
 from hwflow.onnxspec.rules import Context, Hit, Rule
 
 _REMEDY = "correct the model, or export it again"
@@ -97,20 +97,6 @@ def _node_check(context: Context) -> Iterator[Hit]:
             yield Hit(position, scope.where(index), message)
 
 
-def _tensor_check(context: Context) -> Iterator[Hit]:
-    scope = context.scopes[0]
-    known = _checker_context(scope, context.model.ir_version)
-    for index, tensor in enumerate(context.model.graph.initializer):
-        try:
-            checker.check_tensor(tensor, known)
-        except Exception as error:
-            yield Hit(
-                scope.at(INITIALIZERS, index),
-                f"initializer '{tensor.name}'",
-                f"the tensor must be well formed, but onnx.checker says: {one_line(error)}",
-            )
-
-
 def _model_check(context: Context) -> Iterator[Hit]:
     if context.has_errors:
         return
@@ -135,7 +121,6 @@ def _inference(context: Context) -> Iterator[Hit]:
 # In this order, after all other rules: each looks at what the ones before it have found.
 RULES = (
     Rule("onnx.checker", "own", _node_check, _REMEDY),
-    Rule("onnx.checker", "own", _tensor_check, _REMEDY),
     Rule("onnx.checker", "own", _model_check, _REMEDY),
     Rule("onnx.shape_inference", "own", _inference, _REMEDY),
 )
