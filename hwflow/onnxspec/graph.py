@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 
 import onnx
 from onnx import AttributeProto
@@ -38,6 +38,24 @@ def opset_map(opsets: Sequence[onnx.OperatorSetIdProto]) -> dict[str, int]:
     for opset in opsets:
         domain = plain_domain(opset.domain)
         versions[domain] = max(versions.get(domain, 0), opset.version)
+    return versions
+
+
+@cache
+def implicit_version(ir_version: int) -> int:
+    """The version of ai.onnx that a model means which does not import it: the newest set of the onnx releases with the
+    model's IR version (onnx.helper.VERSION_TABLE); 1 before IR version 3, when there were no imports; the newest of all
+    where ``ir_version`` is no IR version. Source: clause OPS-04."""
+    if 1 <= ir_version < 3:
+        return 1
+    rows = onnx.helper.VERSION_TABLE
+    return max([row[2] for row in rows if row[1] <= ir_version], default=max(row[2] for row in rows))
+
+
+def model_opsets(model: onnx.ModelProto) -> dict[str, int]:
+    """:func:`opset_map` of the model's imports, with the version of ai.onnx that holds where it is not imported."""
+    versions = opset_map(model.opset_import)
+    versions.setdefault("", implicit_version(model.ir_version))
     return versions
 
 
@@ -130,7 +148,7 @@ class Scope:
     initializers: tuple[str, ...]  # dense, then sparse
     outputs: tuple[str, ...]
     outer: frozenset[str]  # value names visible from outside
-    opsets: Mapping[str, int]  # imported version by domain, ai.onnx as ""
+    opsets: Mapping[str, int]  # version by domain, ai.onnx as "": imported, or in a model's graphs implicit
     parent: Scope | None = None
     caller: int = 0  # index of the node in ``parent`` that carries a subgraph
     attribute: str = ""  # name of the attribute that holds a subgraph
@@ -298,7 +316,7 @@ def scopes(model: onnx.ModelProto) -> Iterator[Scope]:
 
 def main_scopes(model: onnx.ModelProto) -> list[Scope]:
     """The main graph and its subgraphs."""
-    return _nested(_graph_scope(Kind.MAIN, model.graph, "", (), frozenset(), opset_map(model.opset_import)))
+    return _nested(_graph_scope(Kind.MAIN, model.graph, "", (), frozenset(), model_opsets(model)))
 
 
 def main_scope(model: onnx.ModelProto) -> Scope:
