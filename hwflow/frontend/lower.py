@@ -16,7 +16,10 @@ from hwflow.frontend.views import (
     fractions,
 )
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
+from hwflow.onnxspec import ModelProto
+from hwflow.onnxspec.graph import main_scopes
 from hwflow.onnxspec.model import OnnxNode, ResolvedModel
+from hwflow.onnxspec.tensors import ELEMENT_TYPES
 
 HANDLERS: dict[str, Handler] = {
     "Add": linear.add,
@@ -61,14 +64,8 @@ def lower(model: ResolvedModel) -> Graph:
             state.views[name] = _input_view(state, name)
     for node in model.nodes:
         _lower_node(state, node)
-    if not any(_quantizes(n) for n in model.nodes) and not _integer_only(model):
-        state.findings.insert(
-            0,
-            Finding(
-                "quantized-model", f"model '{model.name}'",
-                "the model must hold QuantizeLinear and DequantizeLinear nodes, not only float operators", _QUANTIZE,
-            ),
-        )
+    if not any(_quantizes(n.op_type, n.domain) for n in model.nodes) and not _integer_only(model):
+        state.findings.insert(0, _unquantized(model.name))
     outputs = [] if state.findings else _outputs(state)
     if state.findings:
         raise ModelRefused(state.findings)
@@ -79,9 +76,45 @@ def lower(model: ResolvedModel) -> Graph:
     return graph
 
 
-def _quantizes(node: OnnxNode) -> bool:
-    """Whether the node belongs to any dialect of quantized models."""
-    return node.op_type in QUANTIZERS or node.op_type in _QOPERATORS or node.domain != ""
+def refuse_unquantized(model: ModelProto) -> None:
+    """Raise :class:`ModelRefused` for a float model, with what :func:`lower` says about its operators.
+
+    Resolving a large float model takes much longer than seeing that it is one.
+    """
+    scopes = list(main_scopes(model))
+    main = scopes[0]
+    if any(_quantizes(node.op_type, node.domain) for scope in scopes for node in scope.nodes):
+        return
+    integer_types = {ELEMENT_TYPES[name] for name in INTEGER_TYPES}
+    initializers = {*main.initializers}
+    inputs = [info.type.tensor_type.elem_type for info in model.graph.input if info.name not in initializers]
+    if all(number in integer_types for number in inputs):
+        return
+    findings = [
+        _unsupported_operator(main.where(index), node.op_type)
+        for index, node in enumerate(main.nodes)
+        if node.op_type not in HANDLERS and node.op_type != "Constant"
+    ]
+    raise ModelRefused([_unquantized(model.graph.name), *findings])
+
+
+def _quantizes(op_type: str, domain: str) -> bool:
+    """Whether an operator belongs to any dialect of quantized models (or is a function, whose body may)."""
+    return op_type in QUANTIZERS or op_type in _QOPERATORS or domain != ""
+
+
+def _unquantized(name: str) -> Finding:
+    return Finding(
+        "quantized-model", f"model '{name}'",
+        "the model must hold QuantizeLinear and DequantizeLinear nodes, not only float operators", _QUANTIZE,
+    )
+
+
+def _unsupported_operator(where: str, operator: str) -> Finding:
+    return Finding(
+        "supported-operator", where, f"operator must be one that hardware can be made of, not {operator}",
+        "see 'hwflow ops' for those there are; replace the node or leave it out",
+    )
 
 
 def _integer_only(model: ResolvedModel) -> bool:
@@ -117,12 +150,7 @@ def _lower_node(state: Lowering, node: OnnxNode) -> None:
     views = [state.view(name) for name in node.inputs if name]
     if handler is None:
         operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-        state.findings.append(
-            Finding(
-                "supported-operator", node.where, f"operator must be one that hardware can be made of, not {operator}",
-                "see 'hwflow ops' for those there are; replace the node or leave it out",
-            )
-        )
+        state.findings.append(_unsupported_operator(node.where, operator))
     elif not any(isinstance(v, Refused) for v in views):
         try:
             result = _result(state, node, handler, views)
