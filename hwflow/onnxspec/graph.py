@@ -213,7 +213,7 @@ class Scope:
         if self.function is not None:
             return f"function {show(function_name(self.function))}"
         assert self.graph is not None  # a scope is a graph or a function
-        return f"graph {show(self.graph.name)}{self.label}"
+        return f"graph {show(self.graph.name)}{self.label}" if self.graph.name else f"graph{self.label}"
 
     @property
     def in_function(self) -> bool:
@@ -375,9 +375,7 @@ def _nested(root: Scope) -> list[Scope]:
                 continue
             for name, graph in subgraphs(node):
                 label = scope.label_of(name, index, root)
-                child = _graph_scope(
-                    Kind.SUBGRAPH, graph, label, scope.at(NODES, index), scope.visible, scope.opsets
-                )
+                child = _graph_scope(Kind.SUBGRAPH, graph, label, scope.at(NODES, index), scope.visible, scope.opsets)
                 child.parent, child.caller, child.attribute = scope, index, name
                 children.append(child)
         pending.extend(reversed(children))
