@@ -17,7 +17,7 @@ from typing import Any
 import onnx
 from onnx import AttributeProto
 
-# Where in the model something is, for ordering findings: (section, index, section in a subgraph, index, ...).
+# Where in the model something is, for ordering findings: (section, index, number of the node's subgraph, section, ...).
 Position = tuple[int, ...]
 MODEL, INPUTS, INITIALIZERS, VALUE_INFO, NODES, OUTPUTS, ANNOTATIONS, TRAINING, FUNCTIONS = range(9)
 
@@ -200,7 +200,7 @@ class Scope:
     opsets: Mapping[str, int]  # imported version by domain, ai.onnx as ""
     parent: Scope | None = None
     caller: int = 0  # index of the node in ``parent`` that carries a subgraph
-    attribute: str = ""  # name of the attribute that holds a subgraph
+    attribute: str = ""  # name of the attribute that holds a subgraph, with [k] in a list
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -233,7 +233,7 @@ class Scope:
 
     def label_of(self, attribute: str, index: int, root: Scope) -> str:
         """The label of the subgraph in that attribute of node ``index``; ``root`` is the outermost graph around it."""
-        depth = (len(self.position) - len(root.position)) // 2 + 1
+        depth = (len(self.position) - len(root.position)) // 3 + 1
         if depth <= _DEEPEST:
             return f" in {show(attribute)} of {self.where(index)}"
         return f" in {show(attribute)} of {self._node(index)}, {depth} graphs deep{root.label}"
@@ -353,13 +353,13 @@ def _graph_scope(
 
 
 def subgraphs(node: Node) -> Iterator[tuple[str, onnx.GraphProto]]:
-    """Graphs that the node carries, with the name of their attribute."""
+    """Graphs that the node carries, with the name of their attribute; with [k] in a list."""
     for attribute in node.attributes:
         if attribute.type == AttributeProto.GRAPH:
             yield attribute.name, attribute.g
         elif attribute.type == AttributeProto.GRAPHS:
-            for graph in attribute.graphs:
-                yield attribute.name, graph
+            for k, graph in enumerate(attribute.graphs):
+                yield f"{attribute.name}[{k}]", graph
 
 
 def _nested(root: Scope) -> list[Scope]:
@@ -373,9 +373,10 @@ def _nested(root: Scope) -> list[Scope]:
         for index, node in enumerate(scope.nodes):
             if not node.attributes:
                 continue
-            for name, graph in subgraphs(node):
+            for ordinal, (name, graph) in enumerate(subgraphs(node)):
                 label = scope.label_of(name, index, root)
-                child = _graph_scope(Kind.SUBGRAPH, graph, label, scope.at(NODES, index), scope.visible, scope.opsets)
+                position = (*scope.at(NODES, index), ordinal)
+                child = _graph_scope(Kind.SUBGRAPH, graph, label, position, scope.visible, scope.opsets)
                 child.parent, child.caller, child.attribute = scope, index, name
                 children.append(child)
         pending.extend(reversed(children))
