@@ -199,8 +199,8 @@ def test_nested_too_deeply(tmp_path: Path, make: Callable[[int], bytes]) -> None
     ]
 
 
-# A graph is three messages deep (graph, node, attribute), the innermost attribute holds an empty graph; a sequence is two
-# (type, sequence) behind graph and value, around a tensor type.
+# A graph is three messages deep (graph, node, attribute), the innermost attribute holds an empty graph; a sequence is
+# two (type, sequence) behind graph and value, around a tensor type.
 @pytest.mark.parametrize(("make", "deepest"), [(wire.nested_graphs, 33), (wire.nested_types, 48)])
 def test_the_deepest_that_protobuf_reads(tmp_path: Path, make: Callable[[int], bytes], deepest: int) -> None:
     path = write(tmp_path / "m.onnx", make(deepest))
