@@ -142,9 +142,9 @@ def read_nodes(protos: Iterable[onnx.NodeProto]) -> list[Node]:
                 proto.op_type,
                 plain_domain(proto.domain),
                 proto.name,
-                list(proto.input),
-                list(proto.output),
-                list(attributes) if attributes else _NO_ATTRIBUTES,
+                proto.input[:],
+                proto.output[:],
+                attributes[:] if attributes else _NO_ATTRIBUTES,
             )
         )
     return nodes
