@@ -289,7 +289,8 @@ def _onnx_on(model: onnx.ModelProto, graph: onnx.GraphProto, inferable: bool) ->
 
 
 def _is_inferable(scope: Scope) -> bool:
-    """Whether every operator of the graph knows its output types; Gradient does not, and what reads them is refused."""
+    """Whether onnx knows the output types of every operator of the graph; it does not of Gradient, and then takes what
+    reads them for wrong."""
     for op_type, domain in {(node.op_type, node.domain) for node in scope.nodes}:
         schema = find_schema(op_type, scope.opsets.get(domain, 1), domain)
         if schema is not None and not (schema.has_type_and_shape_inference_function or schema.function_body.node):
@@ -298,15 +299,16 @@ def _is_inferable(scope: Scope) -> bool:
 
 
 def _training_inference(context: Context) -> Iterator[Hit]:
-    if context.has_errors:
+    if not context.model.training_info or context.has_errors:
         return
+    inferable = all(map(_is_inferable, context.scopes))
     for scope in context.scopes:
         if scope.graph is None or scope.kind not in (Kind.INITIALIZATION, Kind.ALGORITHM):
             continue
         whole, behind = scope.graph, ""
         if scope.kind is Kind.ALGORITHM:
             whole, behind = combined(context.model.graph, scope.graph), " behind the main graph"
-        reason = _onnx_on(context.model, whole, _is_inferable(scope))
+        reason = _onnx_on(context.model, whole, inferable)
         if reason is not None:
             yield Hit(scope.position, scope.title, f"the graph must be valid{behind}, but onnx says: {reason}")
 
