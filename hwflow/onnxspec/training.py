@@ -270,10 +270,10 @@ def _checked(inputs: Mapping[str, Any], evaluators: Sequence[GraphEvaluator]) ->
     def complain(name: str, message: str, remedy: str) -> None:
         findings.append(Finding("training-inputs", f"input {show(name)}", message, remedy))
 
-    known: set[str] = set()
+    known: dict[str, None] = {}
     for evaluator in evaluators:
         variables: dict[str, tuple[int, str]] = {}  # each graph is an evaluation of its own
-        known.update(evaluator.inputs)
+        known.update(dict.fromkeys(evaluator.inputs))
         for name, info in evaluator.inputs.items():
             if name not in inputs:
                 if name not in evaluator.defaults:
@@ -318,10 +318,10 @@ def _misfit(
 def _element(array: Array) -> str:
     """The name of the element type."""
     if array.dtype.kind in "OUS":
-        return "string"
+        return "string" if all(isinstance(v, str | bytes) for v in array.flat) else "object"
     try:
         return DTYPE_NAMES[helper.np_dtype_to_tensor_dtype(array.dtype)]
-    except (KeyError, ValueError):
+    except (KeyError, ValueError):  # no type of ONNX's
         return str(array.dtype)
 
 

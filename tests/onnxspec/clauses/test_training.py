@@ -342,9 +342,9 @@ TWINS = [
         bad=sgd(nodes=branching("e"), constants={"flag": FLAG}),
         good=sgd(nodes=branching("inner"), constants={"flag": FLAG}),
         findings=[
-            f"error: node 'Identity_e' (Identity) in '{which}_branch' of node 'choice' (If): value 'e' must differ from "
-            "the values of the algorithm graph of training_info[0], which are around it when the main graph and that "
-            f"graph are one, but one has that name [TRN-17]{RENAME}"
+            f"error: node 'Identity_e' (Identity) in '{which}_branch' of node 'choice' (If): value 'e' must differ "
+            "from the values of the algorithm graph of training_info[0], which are around it when the main graph and "
+            f"that graph are one, but one has that name [TRN-17]{RENAME}"
             for which in ("else", "then")
         ],
         name="shadowed",
