@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 
 import onnx
 from onnx import checker, shape_inference
@@ -27,6 +28,7 @@ from hwflow.onnxspec.rules import Context, Hit, Rule
 from hwflow.onnxspec.training_graphs import combined
 
 _BINDINGS = ANNOTATIONS + 1  # after everything of the graph whose outputs are bound
+_MOST_GRAPHS = 16  # that onnx's inference looks at: with each it looks at the main graph again
 _INITIALIZATION, _UPDATE = "initialization_binding", "update_binding"
 
 
@@ -152,7 +154,12 @@ def _combination(context: Context) -> Iterator[Hit]:
     if not context.model.training_info or not context.scopes:
         return
     main = context.scopes[0]
+    assert main.graph is not None  # a function is never the main scope
     inner = _inside(main, context.scopes)
+    made_inside = frozenset().union(*(scope.made for scope in inner))
+    reads = {name for node in main.nodes for name in node.reads}.union(main.outputs)
+    node_names = {node.name for node in main.nodes} - {""}
+    value_infos = {info.name for info in main.graph.value_info}
     for scope in context.scopes:
         if scope.kind is Kind.INITIALIZATION:
             for index, name in enumerate(scope.inputs):
@@ -163,10 +170,11 @@ def _combination(context: Context) -> Iterator[Hit]:
                     "make it an initializer of the initialization graph",
                 )
         elif scope.kind is Kind.ALGORITHM:
-            yield from _defined_twice(main, scope)
-            yield from _shadowed(inner, scope)
-            yield from _read_by_main(main, scope)
-            yield from _same_names(main, scope)
+            yield from _defined_twice(main, reads, scope)
+            if not made_inside.isdisjoint(scope.defined):
+                yield from _shadowed(inner, scope)
+            yield from _read_by_main(main, reads, scope)
+            yield from _same_names(node_names, value_infos, scope)
 
 
 def _inside(main: Scope, scopes: Sequence[Scope]) -> list[Scope]:
@@ -191,16 +199,15 @@ def _definitions(scope: Scope) -> Iterator[tuple[Position, str, str]]:
             yield scope.at(NODES, index), scope.where(index), name
 
 
-def _defined_twice(main: Scope, algorithm: Scope) -> Iterator[Hit]:
+def _defined_twice(main: Scope, reads: set[str], algorithm: Scope) -> Iterator[Hit]:
     both = algorithm.defined & main.defined - {""}
     if not both:
         return
     # An input in the one graph and an initializer in the other are one value with a default, as within a graph; but
     # then it is a value of the algorithm graph, and the main graph must not read it.
-    read = {name for node in main.nodes for name in node.reads}.union(main.outputs)
     for here, there in ((algorithm, main), (main, algorithm)):
         only_input = both.intersection(here.inputs).difference(here.initializers, here.made)
-        both = both - (only_input.intersection(there.initializers).difference(there.inputs, there.made) - read)
+        both = both - (only_input.intersection(there.initializers).difference(there.inputs, there.made) - reads)
     made = {name: main.where(index) for index, node in enumerate(main.nodes) for name in node.outputs}
     for position, where, name in _definitions(algorithm):
         if name in both:
@@ -232,8 +239,10 @@ def _shadowed(inner: Sequence[Scope], algorithm: Scope) -> Iterator[Hit]:
                     )
 
 
-def _read_by_main(main: Scope, algorithm: Scope) -> Iterator[Hit]:
-    foreign = algorithm.defined - main.defined - {""}
+def _read_by_main(main: Scope, reads: set[str], algorithm: Scope) -> Iterator[Hit]:
+    foreign = (algorithm.defined - main.defined - {""}) & reads
+    if not foreign:
+        return
     graph = algorithm.label.removeprefix(" in ")
     remedy = "let the main graph compute what it reads: it must run without training"
     for index, node in enumerate(main.nodes):
@@ -249,20 +258,18 @@ def _read_by_main(main: Scope, algorithm: Scope) -> Iterator[Hit]:
             yield Hit(main.at(OUTPUTS, index), f"output {show(name)}", message, remedy)
 
 
-def _same_names(main: Scope, algorithm: Scope) -> Iterator[Hit]:
-    """Names that must be distinct in a graph, and harm nobody if they are not."""
-    names = {node.name for node in main.nodes} - {""}
+def _same_names(node_names: set[str], value_infos: set[str], algorithm: Scope) -> Iterator[Hit]:
+    """Names that must be distinct in a graph, and harm nobody if they are not. The sets are the main graph's."""
     for index, node in enumerate(algorithm.nodes):
-        if node.name in names:
+        if node.name in node_names:
             message = (
                 "node names must be distinct in the main graph and the algorithm graph together, but "
                 f"{show(node.name)} names a node of the main graph too"
             )
             yield Hit(algorithm.at(NODES, index), algorithm.where(index), message, "rename one of them", "warning")
-    assert main.graph is not None and algorithm.graph is not None  # neither is a function
-    infos = {info.name for info in main.graph.value_info}
+    assert algorithm.graph is not None  # it is no function
     for index, info in enumerate(algorithm.graph.value_info):
-        if info.name in infos:
+        if info.name in value_infos:
             message = (
                 "value_info must name a value once in the main graph and the algorithm graph together, but the main "
                 f"graph's names {show(info.name)} too"
@@ -302,9 +309,9 @@ def _training_inference(context: Context) -> Iterator[Hit]:
     if not context.model.training_info or context.has_errors:
         return
     inferable = all(map(_is_inferable, context.scopes))
-    for scope in context.scopes:
-        if scope.graph is None or scope.kind not in (Kind.INITIALIZATION, Kind.ALGORITHM):
-            continue
+    roots = (scope for scope in context.scopes if scope.kind in (Kind.INITIALIZATION, Kind.ALGORITHM))
+    for scope in islice(roots, _MOST_GRAPHS):
+        assert scope.graph is not None  # it is no function
         whole, behind = scope.graph, ""
         if scope.kind is Kind.ALGORITHM:
             whole, behind = combined(context.model.graph, scope.graph), " behind the main graph"
