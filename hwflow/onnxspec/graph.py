@@ -411,12 +411,13 @@ def _nested(root: Scope) -> list[Scope]:
 
 def _training_scopes(model: onnx.ModelProto, main: Scope) -> Iterator[Scope]:
     for index, training in enumerate(model.training_info):
-        for kind, present, graph, outer in (
+        for kind, graph, outer in (
             # The initialization graph stands alone; the algorithm graph continues the main graph (onnx.proto).
-            (Kind.INITIALIZATION, training.HasField("initialization"), training.initialization, frozenset[str]()),
-            (Kind.ALGORITHM, training.HasField("algorithm"), training.algorithm, main.visible),
+            # One that is there without anything in it is the default, a graph that does nothing.
+            (Kind.INITIALIZATION, training.initialization, frozenset[str]()),
+            (Kind.ALGORITHM, training.algorithm, main.visible),
         ):
-            if present:
+            if graph.ByteSize():
                 label = f" in {kind.value} of training_info[{index}]"
                 position = (TRAINING, 2 * index + (kind is Kind.ALGORITHM))
                 yield _graph_scope(kind, graph, label, position, outer, main.opsets)

@@ -39,4 +39,5 @@ RULES: tuple[Rule, ...] = (
     *names.RULES,
     *shapes.RULES,
     *onnx_checks.RULES,
+    *training.LAST_RULES,
 )
