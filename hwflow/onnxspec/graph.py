@@ -165,6 +165,16 @@ class Scope:
         return f"node {show(self.names[index])} ({self.nodes[index].op_type}){self.label}"
 
     @cached_property
+    def references(self) -> list[tuple[int, AttributeProto]]:
+        """The attributes of the nodes that refer to one of the function around them, with the nodes' indices."""
+        return [
+            (index, attribute)
+            for index, node in enumerate(self.nodes)
+            for attribute in node.attributes
+            if attribute.ref_attr_name
+        ]
+
+    @cached_property
     def made(self) -> frozenset[str]:
         """Names of the nodes' outputs."""
         return frozenset(name for node in self.nodes for name in node.outputs if name)
