@@ -5,6 +5,16 @@ from onnx import ModelProto
 from hwflow.onnxspec.model import Attribute, OnnxNode, ResolvedModel, ValueInfo
 from hwflow.onnxspec.reader import read_model
 from hwflow.onnxspec.resolve import resolve
-from hwflow.onnxspec.validate import validate
+from hwflow.onnxspec.validate import is_clause, validate
 
-__all__ = ["Attribute", "ModelProto", "OnnxNode", "ResolvedModel", "ValueInfo", "read_model", "resolve", "validate"]
+__all__ = [
+    "Attribute",
+    "ModelProto",
+    "OnnxNode",
+    "ResolvedModel",
+    "ValueInfo",
+    "is_clause",
+    "read_model",
+    "resolve",
+    "validate",
+]
