@@ -265,6 +265,16 @@ class Scope:
         return tuple(chain.from_iterable([node.outputs for node in self.nodes]))
 
     @cached_property
+    def references(self) -> list[tuple[int, AttributeProto]]:
+        """The attributes of the nodes that refer to one of the function around them, with the nodes' indices."""
+        return [
+            (index, attribute)
+            for index, node in enumerate(self.nodes)
+            for attribute in node.attributes
+            if attribute.ref_attr_name
+        ]
+
+    @cached_property
     def made(self) -> frozenset[str]:
         """Names of the nodes' outputs."""
         return frozenset(self.results).difference(("",))
