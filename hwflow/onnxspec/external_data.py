@@ -50,7 +50,7 @@ def _load(stored: StoredTensor, files: ExternalFiles) -> bool:
         return False
     tensor = stored.tensor
     for field in stored.fields:
-        tensor.ClearField(field)  # type: ignore[arg-type]  # a name of TensorProto, which mypy wants literally
+        tensor.ClearField(field)
     tensor.raw_data = data
     tensor.data_location = onnx.TensorProto.DEFAULT
     del tensor.external_data[:]
