@@ -12,16 +12,20 @@ from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec import element_types
 from hwflow.onnxspec.external_files import ExternalFiles, Need, fetch, read_reference, verify
 from hwflow.onnxspec.graph import scopes
-from hwflow.onnxspec.sites import tensor_sites
+from hwflow.onnxspec.reader import read_model
+from hwflow.onnxspec.sites import TensorSite, tensor_sites
 from hwflow.onnxspec.stored import StoredTensor, element_count, stored_tensors
+from hwflow.onnxspec.writer import write_model
 
 SMALL = 1 << 16  # bytes: shapes, axes, scales and the like
+LARGE = 2**31 - 2**24  # bytes: what surely fits into one message, which has less than 2 GiB
+PAGE = 4096  # bytes: offsets are multiples of it (EXT-08)
 
 Folders = Sequence[str | os.PathLike[str]]
 
 
 def load_external_data(model: onnx.ModelProto, path: str | os.PathLike[str], trusted: Folders = ()) -> int:
-    """Put the data of every external tensor into ``model``, as raw data; returns how many there were.
+    """Put the data of every external tensor into ``model``, as raw data; returns how many bytes that is.
 
     ``path`` is the model's own file, ``trusted`` as for :func:`hwflow.onnxspec.validate`. Raises ModelRefused with all
     findings if data cannot be had, or is not what the model says; the model may be loaded in part then.
@@ -38,7 +42,8 @@ def load_external_data(model: onnx.ModelProto, path: str | os.PathLike[str], tru
         elif not _load(stored, files):
             message = "the tensor's external data must be readable, but it is not"
             findings.append(Finding("EXT-02", stored.where, message, "check the file"))
-        loaded += 1
+        elif stored.need is not None:
+            loaded += stored.need.size
     if findings:
         raise ModelRefused(findings)
     return loaded
@@ -55,6 +60,38 @@ def _load(stored: StoredTensor, files: ExternalFiles) -> bool:
     tensor.data_location = onnx.TensorProto.DEFAULT
     del tensor.external_data[:]
     return True
+
+
+def write_complete(model: onnx.ModelProto, source: Path, target: Path) -> None:
+    """Write ``model`` to ``target`` so that it needs no file elsewhere. It is the model of the file ``source``, after
+    :func:`load_external_data`.
+
+    The data goes into the model, or, where that gets too large for protobuf (2 GiB), all of it into one file beside it.
+    Raises what :func:`hwflow.onnxspec.write_model` raises.
+    """
+    original = read_model(source)
+    pairs = [
+        (there.tensor, here.tensor)
+        for there, here in zip(_sites(original), _sites(model), strict=True)
+        if there.tensor.data_location == onnx.TensorProto.EXTERNAL
+    ]
+    if source.stat().st_size + sum(len(tensor.raw_data) for _, tensor in pairs) < LARGE:
+        write_model(model, target)
+        return
+    beside = target.with_name(target.name + ".data")
+    with beside.open("wb") as stream:
+        for there, here in pairs:
+            stream.seek(-(-stream.tell() // PAGE) * PAGE)
+            entries = {"location": beside.name, "offset": stream.tell(), "length": len(here.raw_data)}
+            stream.write(here.raw_data)
+            del there.external_data[:]
+            for key, value in entries.items():
+                there.external_data.add(key=key, value=str(value))
+    write_model(original, target)
+
+
+def _sites(model: onnx.ModelProto) -> list[TensorSite]:
+    return list(tensor_sites(scopes(model)))
 
 
 def read_small(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from hwflow.onnxspec.graph import INITIALIZERS, Scope
 from hwflow.onnxspec.rules import Context, Hit, Rule, listed
 
-PAGE = 4096  # bytes: what an operating system maps at once
+_PAGE = 4096  # bytes: what an operating system maps at once
 
 
 def _reference(clause: str) -> Callable[[Context], Iterator[Hit]]:
@@ -40,12 +40,12 @@ def _alignment(context: Context) -> Iterator[Hit]:
     # One finding a graph: files are either aligned as a whole or not at all.
     tensors: dict[Scope, list[str]] = {}
     for stored, _ in context.external:
-        if stored.reference is not None and stored.reference.offset is not None and stored.reference.offset % PAGE:
+        if stored.reference is not None and stored.reference.offset is not None and stored.reference.offset % _PAGE:
             name = stored.site.attribute or stored.tensor.name
             tensors.setdefault(stored.site.scope, []).append(name)
     for scope, names in tensors.items():
         message = (
-            f"offsets of external data should be multiples of {PAGE} (they can be mapped into memory then), "
+            f"offsets of external data should be multiples of {_PAGE} (they can be mapped into memory then), "
             f"but that of {listed(names)} is not"
         )
         yield Hit(scope.at(INITIALIZERS), scope.title, message)
