@@ -249,7 +249,8 @@ class Scope:
     @cached_property
     def made(self) -> frozenset[str]:
         """Names of the nodes' outputs."""
-        return frozenset(self.results).difference(("",))
+        names = frozenset(self.results)
+        return names.difference(("",)) if "" in names else names
 
     @cached_property
     def makers(self) -> dict[str, int]:
@@ -305,13 +306,13 @@ class Scope:
     def in_order(self) -> bool:
         """Whether every node reads only what is given or what a node before it makes."""
         there = {"", *self.entered}
-        outer = self.outer
+        has, add = there.issuperset, there.update
         for node in self.nodes:
-            if not there.issuperset(node.inputs) and any(n not in there and n not in outer for n in node.inputs):
+            if not has(node.inputs) and frozenset(node.inputs) - there - self.outer:
                 return False
-            if node.captured and any(n not in there and n not in outer for n in node.captured):
+            if node.captured and frozenset(node.captured) - there - self.outer:
                 return False
-            there.update(node.outputs)
+            add(node.outputs)
         return True
 
     @cached_property
