@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from hwflow.compiler import Model, Progress, load
 from hwflow.errors import Finding, Mismatch
 from hwflow.host import Inputs, choose_inputs
+from hwflow.onnxspec import TrainingModel
 from hwflow.value_comparison import Comparer, Drift, Row
 
 BATCH_ELEMENTS = 1 << 21
@@ -69,7 +69,7 @@ class Comparison:
 
 
 def compare(
-    model: Model | str | os.PathLike[str],
+    model: Model | TrainingModel | str | os.PathLike[str],
     *,
     inputs: str | os.PathLike[str] | None = None,
     frames: int | None = None,
@@ -77,7 +77,8 @@ def compare(
     progress: Progress | None = None,
     dimensions: Mapping[str, int] | None = None,
 ) -> Comparison:
-    """Compare ``model`` (a path, or loaded) on ``inputs``, else on ``inputs.npz`` beside it, else on random frames.
+    """Compare ``model`` (as :func:`hwflow.load` takes it, or loaded) on ``inputs``, else on ``inputs.npz`` beside it,
+    else on random frames.
 
     Raises :class:`ModelRefused` (also where the evaluator cannot compute a value), :class:`UsageError`; a mismatch
     raises nothing (see :func:`require`).
@@ -87,7 +88,7 @@ def compare(
         say("reading the model")
         model = load(model, dimensions)
     graph = model.quantized
-    chosen = choose_inputs(model, Path(model.path), inputs, frames, np.random.default_rng(seed))
+    chosen = choose_inputs(model, model.path, inputs, frames, np.random.default_rng(seed))
     comparer = Comparer(model)
     per_frame = sum(int(np.prod(value.typed.shape, dtype=np.int64)) for value in graph.values())
     batch = max(1, BATCH_ELEMENTS // max(1, per_frame))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from hwflow.codegen.report import Seconds
 from hwflow.errors import Finding, ModelRefused, UsageError
 from hwflow.frontend.lower import lower
 from hwflow.ir.graph import Graph
-from hwflow.onnxspec import ModelProto, ResolvedModel, read_model, resolve, validate
+from hwflow.onnxspec import ModelProto, ResolvedModel, TrainingModel, read_model, resolve, validate, write_model
 from hwflow.passes import pipeline
 from hwflow.schedule.folding import Budget, FoldingSearch
 from hwflow.schedule.schedule import Schedule, schedule
@@ -34,13 +35,25 @@ UNASKED = {"lut": 20_000, "ff": 20_000}
 
 @dataclass
 class Model:
-    """An ONNX model, read, validated and resolved. ``seconds``: how long that took."""
+    """An ONNX model, read, validated and resolved. ``seconds``: how long that took.
 
-    path: Path
+    ``path``: the file that it is from, None if there is none; ``trained``: it is the present state of a
+    :class:`~hwflow.onnxspec.TrainingModel` from there, and so not what the file holds.
+    """
+
+    path: Path | None
     proto: ModelProto
     resolved: ResolvedModel
     dimensions: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    trained: bool = False
+
+    def write(self, path: Path) -> None:
+        """Write the model as it was compiled to the file ``path``."""
+        if self.path is None or self.trained:
+            write_model(self.proto, path)
+        else:
+            shutil.copyfile(self.path, path)
 
     @cached_property
     def quantized(self) -> Graph:
@@ -75,18 +88,25 @@ def dataflow_of(proto: ModelProto, dimensions: Mapping[str, int]) -> Graph:
     return _dataflow(pipeline.run(lower(resolve(proto, dimensions)), pipeline.QUANTIZED))
 
 
-def load(path: str | os.PathLike[str], dimensions: Mapping[str, int] | None = None) -> Model:
+def load(source: str | os.PathLike[str] | TrainingModel, dimensions: Mapping[str, int] | None = None) -> Model:
     """Read, validate and resolve a model; ``dimensions`` binds dimension variables.
+
+    Of a file with training information that is the inference graph with its initializers as they are there; of a
+    :class:`~hwflow.onnxspec.TrainingModel` the inference graph with the present state.
 
     Raises :class:`ModelRefused` with all findings.
     """
     begin = time.perf_counter()
-    proto = read_model(path)
+    trained = isinstance(source, TrainingModel)
+    if isinstance(source, TrainingModel):
+        path, proto = source.path, source.inference_model()
+    else:
+        path, proto = Path(source), read_model(source)
     errors = [f for f in validate(proto, path) if f.severity == "error"]
     if errors:
         raise ModelRefused(errors)
     resolved = resolve(proto, dimensions or {})
-    return Model(Path(path), proto, resolved, dict(dimensions or {}), time.perf_counter() - begin)
+    return Model(path, proto, resolved, dict(dimensions or {}), time.perf_counter() - begin, trained)
 
 
 def board_named(name: str) -> Board:
@@ -103,7 +123,7 @@ def board_named(name: str) -> Board:
 
 
 def compile(  # the verb of the command line's design; shadows the builtin inside this module only
-    model: Model | str | os.PathLike[str],
+    model: Model | TrainingModel | str | os.PathLike[str],
     board: Board | str,
     *,
     fps: float | None = None,
@@ -111,6 +131,8 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     progress: Progress | None = None,
 ) -> Design:
     """Compile for a board: at least ``fps`` frames a second at the board's clock, else the fastest that fits.
+
+    ``model``: as :func:`load` takes it, or loaded.
 
     Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (unknown board).
     """

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from typing import Any
 
@@ -108,6 +108,24 @@ def opset_map(opsets: Sequence[onnx.OperatorSetIdProto]) -> dict[str, int]:
     return versions
 
 
+@cache
+def implicit_version(ir_version: int) -> int:
+    """The version of ai.onnx that a model means which does not import it: the newest set of the onnx releases with the
+    model's IR version (onnx.helper.VERSION_TABLE); 1 before IR version 3, when there were no imports; the newest of all
+    where ``ir_version`` is no IR version. Source: clause OPS-04."""
+    if 1 <= ir_version < 3:
+        return 1
+    rows = onnx.helper.VERSION_TABLE
+    return max([row[2] for row in rows if row[1] <= ir_version], default=max(row[2] for row in rows))
+
+
+def model_opsets(model: onnx.ModelProto) -> dict[str, int]:
+    """:func:`opset_map` of the model's imports, with the version of ai.onnx that holds where it is not imported."""
+    versions = opset_map(model.opset_import)
+    versions.setdefault("", implicit_version(model.ir_version))
+    return versions
+
+
 @dataclass(slots=True)
 class Node:
     """One node. ``domain`` is "" for ai.onnx. ``captured``: names that its subgraphs read from around them."""
@@ -197,7 +215,7 @@ class Scope:
     initializers: tuple[str, ...]  # dense, then sparse
     outputs: tuple[str, ...]
     outer: Set[str]  # value names visible from outside
-    opsets: Mapping[str, int]  # imported version by domain, ai.onnx as ""
+    opsets: Mapping[str, int]  # version by domain, ai.onnx as "": imported, or in a model's graphs implicit
     parent: Scope | None = None
     caller: int = 0  # index of the node in ``parent`` that carries a subgraph
     attribute: str = ""  # name of the attribute that holds a subgraph, with [k] in a list
@@ -245,6 +263,16 @@ class Scope:
     def results(self) -> tuple[str, ...]:
         """The outputs of all nodes, one after another, those that are left out ("") included."""
         return tuple(chain.from_iterable([node.outputs for node in self.nodes]))
+
+    @cached_property
+    def references(self) -> list[tuple[int, AttributeProto]]:
+        """The attributes of the nodes that refer to one of the function around them, with the nodes' indices."""
+        return [
+            (index, attribute)
+            for index, node in enumerate(self.nodes)
+            for attribute in node.attributes
+            if attribute.ref_attr_name
+        ]
 
     @cached_property
     def made(self) -> frozenset[str]:
@@ -394,12 +422,13 @@ def _nested(root: Scope) -> list[Scope]:
 
 def _training_scopes(model: onnx.ModelProto, main: Scope) -> Iterator[Scope]:
     for index, training in enumerate(model.training_info):
-        for kind, present, graph, outer in (
+        for kind, graph, outer in (
             # The initialization graph stands alone; the algorithm graph continues the main graph (onnx.proto).
-            (Kind.INITIALIZATION, training.HasField("initialization"), training.initialization, frozenset[str]()),
-            (Kind.ALGORITHM, training.HasField("algorithm"), training.algorithm, main.visible),
+            # One that is there without anything in it is the default, a graph that does nothing.
+            (Kind.INITIALIZATION, training.initialization, frozenset[str]()),
+            (Kind.ALGORITHM, training.algorithm, main.visible),
         ):
-            if present:
+            if graph.ByteSize():
                 label = f" in {kind.value} of training_info[{index}]"
                 position = (TRAINING, 2 * index + (kind is Kind.ALGORITHM))
                 yield _graph_scope(kind, graph, label, position, outer, main.opsets)
@@ -433,7 +462,7 @@ def scopes(model: onnx.ModelProto) -> Iterator[Scope]:
 
 def main_scopes(model: onnx.ModelProto) -> list[Scope]:
     """The main graph and its subgraphs."""
-    return _nested(_graph_scope(Kind.MAIN, model.graph, "", (), frozenset(), opset_map(model.opset_import)))
+    return _nested(_graph_scope(Kind.MAIN, model.graph, "", (), frozenset(), model_opsets(model)))
 
 
 def main_scope(model: onnx.ModelProto) -> Scope:

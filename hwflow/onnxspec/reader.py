@@ -56,8 +56,9 @@ def _read_bytes(path: Path) -> bytes:
 def read_model(path: str | os.PathLike[str]) -> onnx.ModelProto:
     """The model in the file ``path`` (binary protobuf), external tensors loaded.
 
-    Raises ModelRefused: no such file, a folder, unreadable, empty, not protobuf, truncated, external data missing or
-    damaged. Says nothing about the model's validity beyond that: see :func:`hwflow.onnxspec.validate`.
+    Raises ModelRefused: no such file, a folder, unreadable, empty, not protobuf, truncated, nothing of a model in it,
+    external data missing or damaged. Says nothing about the model's validity beyond that: see
+    :func:`hwflow.onnxspec.validate`.
     """
     file = Path(path)
     data = _read_bytes(file)
@@ -85,9 +86,7 @@ def read_model(path: str | os.PathLike[str]) -> onnx.ModelProto:
         raise _refuse(
             file, "the model file must hold an ONNX model, but it is not a protobuf message", _EXPORT_AGAIN
         ) from error
-    if not model.HasField("graph"):
-        if model.ir_version or model.opset_import:
-            raise _refuse(file, "a model must have a graph, but this one has none", "export the model again", "PRO-28")
+    if not (model.HasField("graph") or model.ir_version or model.opset_import):
         raise _refuse(file, "the model file must hold an ONNX model, but no part of one is in it", _EXPORT_AGAIN)
     try:
         load_external_data_for_model(model, str(file.parent))
