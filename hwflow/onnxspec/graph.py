@@ -61,16 +61,16 @@ class Layered(Set[str]):
     def __len__(self) -> int:
         return len(frozenset[str]().union(*self.layers))
 
-    def __rsub__(self, other: Iterable[str]) -> frozenset[str]:
+    def __rsub__(self, other: Iterable[str]) -> Any:  # set of a set, frozenset of all else, as without layers
         rest = frozenset(other)
         for layer in self.layers:
             if not rest:
                 break
             rest = rest.difference(layer) if len(layer) <= len(rest) else frozenset(n for n in rest if n not in layer)
-        return rest
+        return set(rest) if isinstance(other, set) else rest
 
     def __ge__(self, other: Set[Any]) -> bool:
-        return not other - self
+        return not frozenset(other) - self
 
     def isdisjoint(self, other: Iterable[Any]) -> bool:
         """Whether no name of ``other`` is in the set."""
