@@ -7,17 +7,17 @@ import io
 import json
 import secrets
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from rich.console import Console
-from rich.table import Table
+from hwflow.errors import Finding, HwflowError, ToolError, UsageError, merged
 
-from hwflow.errors import Finding, HwflowError, ToolError, UsageError
+if TYPE_CHECKING:
+    from rich.table import Table
 
-err = Console(stderr=True, highlight=False)
 WIDE = 1000  # columns of what is no terminal: a row of a table stays a line
 
 
@@ -31,6 +31,9 @@ class _Parser(argparse.ArgumentParser):
 @contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
     """A live status line on a terminal, one line a step elsewhere; on stderr, so that stdout stays data."""
+    from rich.console import Console  # takes longer to import than many models to check
+
+    err = Console(stderr=True, highlight=False)
     if err.is_terminal:
         with err.status("starting") as status:
             yield lambda line: status.update(line)
@@ -38,7 +41,15 @@ def _progress() -> Iterator[Callable[[str], None]]:
         yield lambda line: print(line, file=sys.stderr, flush=True)
 
 
+def _table(*columns: str) -> Table:
+    from rich.table import Table
+
+    return Table(*columns)
+
+
 def _print_table(grid: Table) -> None:
+    from rich.console import Console
+
     terminal = Console().is_terminal
     Console(highlight=False, markup=False, width=None if terminal else WIDE).print(grid)
 
@@ -72,21 +83,24 @@ def _dimensions(options: Sequence[str]) -> dict[str, int]:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from hwflow.compiler import check
+    from hwflow.checking import check
 
-    findings = check(arguments.model, _dimensions(arguments.dim))
-    errors = sum(f.severity == "error" for f in findings)
+    findings = check(arguments.model, _dimensions(arguments.dim), pedantic=arguments.pedantic)
+    count = Counter(f.severity for f in findings)
     if arguments.format == "json":
         rows = [
             {"clause": f.rule, "severity": f.severity, "where": f.where, "message": f.message, "remedy": f.remedy}
             for f in findings
         ]
-        _print_json({"findings": rows, "errors": errors, "warnings": len(findings) - errors})
+        _print_json({"findings": rows, "errors": count["error"], "warnings": count["warning"]})
     else:
-        for finding in findings:
+        for finding in merged(findings):
             print(finding)
-        print(f"{arguments.model}: {_count(errors, 'error')}, {_count(len(findings) - errors, 'warning')}")
-    return 1 if errors else 0
+        verdict = [_count(count["error"], "error"), _count(count["warning"], "warning")]
+        if count["unsupported"]:
+            verdict.insert(1, f"{count['unsupported']} unsupported")
+        print(f"{arguments.model}: {', '.join(verdict)}")
+    return 1 if count["error"] or count["unsupported"] else 0
 
 
 def _synth(arguments: argparse.Namespace) -> int:
@@ -112,7 +126,7 @@ def _print_report(table: dict[str, Any], target: Path, fps: float | None) -> Non
     fmax = f"{clock['fmax_mhz']:.1f} MHz" if clock["fmax_mhz"] else "not placed and routed"
     print(f"  clock {clock['target_mhz']:g} MHz (reached: {fmax}), {timing['frames_per_second']:,.0f} frames a second")
     print(f"  {table['multipliers']} multipliers, {100 * (table['multiplier_utilization'] or 0):.1f} % busy")
-    grid = Table("resource", "predicted", "synthesized", "available")
+    grid = _table("resource", "predicted", "synthesized", "available")
     for name, row in table["resources"].items():
         grid.add_row(
             name, *("" if row[k] is None else f"{row[k]:,}" for k in ("predicted", "synthesized", "available"))
@@ -151,7 +165,7 @@ def _sim(arguments: argparse.Namespace) -> int:
 
 def _print_simulation(simulation: Any, seed: int, stall: float) -> None:
     result = simulation.result
-    grid = Table("what", "expected", "measured")
+    grid = _table("what", "expected", "measured")
     grid.add_row("frames", str(simulation.result.frames), str(result.frames - result.mismatching_frames) + " right")
     grid.add_row("elements that differ", "0", str(result.mismatches))
     if stall == 0:
@@ -192,7 +206,7 @@ def _compare(arguments: argparse.Namespace) -> int:
 def _boards(arguments: argparse.Namespace) -> int:
     from hwflow.boards import all_boards
 
-    grid = Table("board", "what", "device", "LUT", "FF", "DSP", "BRAM", "clock MHz")
+    grid = _table("board", "what", "device", "LUT", "FF", "DSP", "BRAM", "clock MHz")
     for b in all_boards():
         p = b.part
         grid.add_row(b.name, b.title, p.device, f"{p.lut:,}", f"{p.ff:,}", str(p.dsp), str(p.bram), f"{b.clock_mhz:g}")
@@ -205,7 +219,7 @@ def _ops(arguments: argparse.Namespace) -> int:
     from hwflow.ops.registry import OPERATORS
 
     by_onnx = {spelling: operator for operator in OPERATORS.values() for spelling in operator.onnx}
-    grid = Table("ONNX operator", "becomes", "limits")
+    grid = _table("ONNX operator", "becomes", "limits")
     for name in sorted(HANDLERS):
         operator = by_onnx.get(name)
         grid.add_row(name, operator.name if operator else "no hardware", operator.limits if operator else "")
@@ -254,6 +268,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     command.add_argument("model")
     command.add_argument("--format", choices=("text", "json"), default="text")
+    command.add_argument(
+        "--pedantic", action="store_true", help="also the clauses that nearly every model breaks and nobody misses"
+    )
     dimension(command)
 
     command = add("synth", _synth, "compile a model for a board: Verilog, test bench, report, bitstream")
@@ -298,7 +315,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = parsed.action(parsed)
         return code
     except HwflowError as error:
-        for finding in error.findings:
+        for finding in merged(error.findings):
             print(finding, file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:

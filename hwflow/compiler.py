@@ -1,4 +1,4 @@
-"""The Python API: load, check, compile. The command line is a thin layer over these."""
+"""The Python API: load, compile (check is in checking.py). The command line is a thin layer over these."""
 
 from __future__ import annotations
 
@@ -80,20 +80,12 @@ class Design:
         return write_design(self, Path(out), until, progress or (lambda line: None))
 
 
-def check(path: str | os.PathLike[str], dimensions: Mapping[str, int] | None = None) -> list[Finding]:
-    """Every finding about a model file: the ONNX specification and hwflow's own rules. Never raises for a bad model."""
-    try:
-        proto = read_model(path)
-    except ModelRefused as refused:
-        return list(refused.findings)
-    findings = validate(proto, path)
-    if any(f.severity == "error" for f in findings):
-        return findings
-    try:
-        _dataflow(pipeline.run(lower(resolve(proto, dimensions or {})), pipeline.QUANTIZED))
-    except ModelRefused as refused:
-        findings += refused.findings
-    return findings
+def dataflow_of(proto: ModelProto, dimensions: Mapping[str, int]) -> Graph:
+    """The dataflow graph of a model that :func:`hwflow.onnxspec.validate` has no objection to.
+
+    Raises :class:`ModelRefused` with all reasons.
+    """
+    return _dataflow(pipeline.run(lower(resolve(proto, dimensions)), pipeline.QUANTIZED))
 
 
 def load(source: str | os.PathLike[str] | TrainingModel, dimensions: Mapping[str, int] | None = None) -> Model:

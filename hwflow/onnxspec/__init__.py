@@ -6,7 +6,7 @@ from hwflow.onnxspec.model import Attribute, OnnxNode, ResolvedModel, ValueInfo
 from hwflow.onnxspec.reader import read_model
 from hwflow.onnxspec.resolve import resolve
 from hwflow.onnxspec.training import TrainingModel
-from hwflow.onnxspec.validate import validate
+from hwflow.onnxspec.validate import is_clause, validate
 from hwflow.onnxspec.writer import write_model
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "ResolvedModel",
     "TrainingModel",
     "ValueInfo",
+    "is_clause",
     "read_model",
     "resolve",
     "validate",

@@ -274,8 +274,9 @@ def _training_scopes(model: onnx.ModelProto, main: Scope) -> Iterator[Scope]:
 def scopes(model: onnx.ModelProto) -> Iterator[Scope]:
     """The main graph, its subgraphs in the order of their nodes, the training graphs, the functions; each with what is
     nested in it."""
-    main = _graph_scope(Kind.MAIN, model.graph, "", (), frozenset(), opset_map(model.opset_import))
-    yield from _nested(main)
+    nested = main_scopes(model)
+    main = nested[0]
+    yield from nested
     for training in _training_scopes(model, main):
         yield from _nested(training)
     for index, function in enumerate(model.functions):
@@ -296,9 +297,14 @@ def scopes(model: onnx.ModelProto) -> Iterator[Scope]:
         )
 
 
+def main_scopes(model: onnx.ModelProto) -> list[Scope]:
+    """The main graph and its subgraphs."""
+    return _nested(_graph_scope(Kind.MAIN, model.graph, "", (), frozenset(), opset_map(model.opset_import)))
+
+
 def main_scope(model: onnx.ModelProto) -> Scope:
     """The main graph alone, with what its subgraphs capture."""
-    return next(scopes(model))
+    return main_scopes(model)[0]
 
 
 def _producers(nodes: Sequence[Node], given: Collection[str]) -> dict[str, int]:

@@ -11,7 +11,7 @@ from onnx.external_data_helper import load_external_data_for_model
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec.text import bad_text
-from hwflow.onnxspec.wire import find_truncation
+from hwflow.onnxspec.wire import MAX_DEPTH, exceeds_depth, find_truncation
 
 # Protobuf's own limit for one message; larger models keep their tensors in files beside the model.
 _MAX_BYTES = 2**31 - 1
@@ -77,6 +77,13 @@ def read_model(path: str | os.PathLike[str]) -> onnx.ModelProto:
                 f"the model file must be complete, but it ends after {len(data)} bytes inside {truncation.field}: "
                 f"at least {truncation.missing} more must follow",
                 "copy or download the file again",
+            ) from error
+        if exceeds_depth(data):
+            raise _refuse(
+                file,
+                f"messages in the model file must not nest deeper than {MAX_DEPTH} (protobuf's limit), but they do: "
+                "its graphs or types lie too deep in each other",
+                "export the model with fewer nested branches and loops",
             ) from error
         raise _refuse(
             file, "the model file must hold an ONNX model, but it is not a protobuf message", _EXPORT_AGAIN

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from pathlib import Path
 
 import onnx
 
@@ -12,16 +14,27 @@ from hwflow.onnxspec.rules import Context, Options, run_rules
 
 
 def validate(
-    model: onnx.ModelProto, path: str | os.PathLike[str] | None = None, options: Options | None = None
+    model: onnx.ModelProto,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    pedantic: bool = False,
+    trusted: Sequence[str | os.PathLike[str]] = (),
 ) -> list[Finding]:
     """All findings about ``model``, in the order of the graph; empty if there is nothing to say.
 
-    ``path`` is the file the model comes from (clauses about files beside the model look there). ``model`` is not
-    changed. Nothing is raised: what onnx's checker and shape inference raise becomes a finding.
+    ``path`` is the file the model comes from (clauses about files beside the model look there); ``pedantic`` and
+    ``trusted`` are those of :class:`hwflow.onnxspec.rules.Options`. ``model`` is not changed. Nothing is raised: what
+    onnx's checker and shape inference raise becomes a finding.
     """
+    options = Options(pedantic, tuple(Path(folder) for folder in trusted))
     return run_rules(RULES, Context(model, path, options))
 
 
 def structural_findings(model: onnx.ModelProto) -> list[Finding]:
     """Findings of the rules without which the graph cannot be walked."""
     return run_rules((rule for rule in RULES if rule.structural), Context(model))
+
+
+def is_clause(rule: str) -> bool:
+    """Whether a finding's rule speaks of the model as ONNX (a clause, or onnx's own checks), not of hwflow's needs."""
+    return any(rule == known.id for known in RULES)
