@@ -63,8 +63,11 @@ class Context:
 
     @cached_property
     def functions(self) -> dict[FunctionKey, Scope]:
-        """The bodies of the functions local to the model; the first where a key is there twice."""
+        """The bodies of the functions local to the model; the first where a key is there twice. Empty below IR version
+        8, where no node can call them (MOD-13)."""
         table: dict[FunctionKey, Scope] = {}
+        if 1 <= self.ir_version < 8:
+            return table
         for scope in self.scopes:
             if scope.kind is Kind.FUNCTION and scope.function is not None:
                 f = scope.function

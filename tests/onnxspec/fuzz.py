@@ -56,7 +56,7 @@ def noise(rng: random.Random, model: onnx.ModelProto) -> bytes:
     return rng.randbytes(rng.choice([1, 2, 10, 100, 1000]))
 
 
-def _messages(root: Any) -> list[Any]:
+def messages(root: Any) -> list[Any]:
     """The message and all messages inside."""
     found, pending = [], [root]
     while pending:
@@ -91,7 +91,7 @@ def mutated(rng: random.Random, model: onnx.ModelProto) -> bytes:
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     for _ in range(rng.choice([1, 1, 1, 2, 4])):
-        message = rng.choice(_messages(copy))
+        message = rng.choice(messages(copy))
         field = rng.choice(message.DESCRIPTOR.fields)
         is_message = field.type == FieldDescriptor.TYPE_MESSAGE
         value = getattr(message, field.name)
@@ -102,7 +102,7 @@ def mutated(rng: random.Random, model: onnx.ModelProto) -> bytes:
             else:
                 message.ClearField(field.name)
         elif is_message:
-            others = [m for m in _messages(copy) if m.DESCRIPTOR is field.message_type]
+            others = [m for m in messages(copy) if m.DESCRIPTOR is field.message_type]
             other = type(others[0])() if others else None
             if other is None:
                 continue

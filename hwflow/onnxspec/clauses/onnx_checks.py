@@ -15,7 +15,7 @@ from onnx import checker, helper, shape_inference
 from hwflow.onnxspec.attributes import has_subgraph
 from hwflow.onnxspec.clauses.opsets import highest_version
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
-from hwflow.onnxspec.graph import INITIALIZERS, MODEL, NODES, Position, Scope, opset_map, plain_domain
+from hwflow.onnxspec.graph import INITIALIZERS, MODEL, NODES, Position, Scope, model_opsets, plain_domain
 from hwflow.onnxspec.rules import Context, Hit, Rule
 
 _REMEDY = "correct the model, or export it again"
@@ -35,19 +35,33 @@ def one_line(error: Exception) -> str:
 
 
 def normalized(model: onnx.ModelProto) -> onnx.ModelProto:
-    """``model``, or a copy in which ai.onnx is written as "" and every dialect domain in use is imported."""
+    """``model``, or a copy in which what onnx's checker refuses although it is legal, or no more than a warning, is
+    written as it wants it: one import a domain (the highest version), of the default domain too, and of every dialect
+    in use; ai.onnx written as ""; no imports below IR version 3; metadata keys distinct."""
     used = {node.domain for node in model.graph.node}
-    imported = {opset.domain for opset in model.opset_import}
-    missing = sorted((used & DIALECT_DOMAINS) - imported)
-    if not missing and "ai.onnx" not in used | imported:
+    imports = [opset.domain for opset in model.opset_import]
+    missing = used & DIALECT_DOMAINS - set(imports)
+    keys = [entry.key for entry in model.metadata_props]
+    if (
+        not missing
+        and "ai.onnx" not in used
+        and "ai.onnx" not in imports
+        and "" in imports
+        and len(imports) == len(set(imports))
+        and len(keys) == len(set(keys))
+        and model.ir_version >= 3
+    ):
         return model
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     for node in copy.graph.node:
         node.domain = plain_domain(node.domain)
     del copy.opset_import[:]
-    for domain, version in {**opset_map(model.opset_import), **dict.fromkeys(missing, 1)}.items():
+    for domain, version in {**model_opsets(model), **dict.fromkeys(sorted(missing), 1)}.items():
         copy.opset_import.append(helper.make_opsetid(domain, version))
+    copy.ir_version = max(model.ir_version, 3)  # the first with imports; nothing else distinguishes it from 1 and 2
+    if len(keys) != len(set(keys)):
+        del copy.metadata_props[:]
     return copy
 
 
@@ -66,13 +80,15 @@ def _checker_context(scope: Scope, ir_version: int) -> checker.C.CheckerContext:
     """What onnx.checker wants to know; versions out of range (said by other rules) are left out or brought into it."""
     known = checker.C.CheckerContext()
     known.ir_version = min(max(ir_version, 1), onnx.IR_VERSION)
-    opsets = {**dict.fromkeys(DIALECT_DOMAINS, 1), **(scope.opsets or {"": 1})}
+    opsets = {**dict.fromkeys(DIALECT_DOMAINS, 1), **scope.opsets}
     known.opset_imports = {d: version for d, version in opsets.items() if 1 <= version <= highest_version(d)}
     return known
 
 
 def _node_check(context: Context) -> Iterator[Hit]:
     """Every node of the main graph against its schema: attributes, number of inputs and outputs."""
+    if not context.scopes:
+        return  # no graph, said elsewhere
     scope = context.scopes[0]
     known = _checker_context(scope, context.model.ir_version)
     unknown = {position for position, finding in context.found if finding.severity == "error"}
@@ -98,6 +114,8 @@ def _node_check(context: Context) -> Iterator[Hit]:
 
 
 def _tensor_check(context: Context) -> Iterator[Hit]:
+    if not context.scopes:
+        return
     scope = context.scopes[0]
     known = _checker_context(scope, context.model.ir_version)
     for index, tensor in enumerate(context.model.graph.initializer):
