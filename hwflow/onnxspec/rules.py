@@ -17,6 +17,7 @@ import onnx
 
 from hwflow.errors import Finding
 from hwflow.onnxspec.graph import Kind, Position, Scope, scopes, show
+from hwflow.onnxspec.node_forms import FormReader, NodeForms
 from hwflow.onnxspec.sites import TensorSite, TypeSite, tensor_sites, type_sites
 
 Severity = Literal["error", "warning"]
@@ -73,6 +74,18 @@ class Context:
                 f = scope.function
                 table.setdefault((f.domain if f.domain != "ai.onnx" else "", f.name, f.overload), scope)
         return table
+
+    @cached_property
+    def form_reader(self) -> FormReader:
+        """What reads the forms of attributes."""
+        return FormReader()
+
+    @cached_property
+    def node_forms(self) -> tuple[tuple[Scope, NodeForms], ...]:
+        """The scopes with the distinct forms of their nodes."""
+        # Only names of functions have overloads.
+        overload = (lambda node: str(node.proto.overload)) if self.functions else None
+        return tuple((scope, self.form_reader.nodes(scope.nodes, overload)) for scope in self.scopes)
 
     @cached_property
     def tensors(self) -> tuple[TensorSite, ...]:

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 import onnx
 from onnx import checker, helper, shape_inference
 
-from hwflow.onnxspec.attributes import has_subgraph
 from hwflow.onnxspec.clauses.opsets import highest_version
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
 from hwflow.onnxspec.graph import INITIALIZERS, MODEL, NODES, Position, Scope, model_opsets, plain_domain
@@ -85,34 +84,6 @@ def _checker_context(scope: Scope, ir_version: int) -> checker.C.CheckerContext:
     return known
 
 
-def _node_check(context: Context) -> Iterator[Hit]:
-    """Every node of the main graph against its schema: attributes, number of inputs and outputs."""
-    if not context.scopes:
-        return  # no graph, said elsewhere
-    scope = context.scopes[0]
-    known = _checker_context(scope, context.model.ir_version)
-    unknown = {position for position, finding in context.found if finding.severity == "error"}
-    for index, node in enumerate(scope.nodes):
-        position = scope.at(NODES, index)
-        if (
-            position in unknown
-            or node.domain not in known.opset_imports  # said elsewhere
-            or (node.domain, node.op_type, node.proto.overload) in context.functions
-            or has_subgraph(node.proto)  # checked alone, it would not see the values around it
-        ):
-            continue
-        alias = node.proto
-        if alias.domain != node.domain:
-            alias = onnx.NodeProto()
-            alias.CopyFrom(node.proto)
-            alias.domain = node.domain
-        try:
-            checker.check_node(alias, known)
-        except Exception as error:  # ValidationError, RuntimeError, ...
-            message = f"the node must fit its operator, but onnx.checker says: {one_line(error)}"
-            yield Hit(position, scope.where(index), message)
-
-
 def _tensor_check(context: Context) -> Iterator[Hit]:
     if not context.scopes:
         return
@@ -152,7 +123,6 @@ def _inference(context: Context) -> Iterator[Hit]:
 
 # In this order, after all other rules: each looks at what the ones before it have found.
 RULES = (
-    Rule("onnx.checker", "own", _node_check, _REMEDY),
     Rule("onnx.checker", "own", _tensor_check, _REMEDY),
     Rule("onnx.checker", "own", _model_check, _REMEDY),
     Rule("onnx.shape_inference", "own", _inference, _REMEDY),

@@ -10,7 +10,6 @@ import onnx
 from onnx import checker, shape_inference
 
 from hwflow.onnxspec.clauses.onnx_checks import normalized, one_line
-from hwflow.onnxspec.clauses.operators import find_schema
 from hwflow.onnxspec.graph import (
     ANNOTATIONS,
     INITIALIZERS,
@@ -25,6 +24,7 @@ from hwflow.onnxspec.graph import (
     show,
 )
 from hwflow.onnxspec.rules import Context, Hit, Rule
+from hwflow.onnxspec.schemas import find_schema
 from hwflow.onnxspec.training_graphs import combined
 
 _BINDINGS = ANNOTATIONS + 1  # after everything of the graph whose outputs are bound
