@@ -245,7 +245,8 @@ def test_findings_in_subgraphs_say_where() -> None:
 def test_local_functions() -> None:
     def with_body(*body: onnx.NodeProto) -> onnx.ModelProto:
         function = helper.make_function("org.example", "Twice", ["a"], ["b"], body, [helper.make_opsetid("", 21)])
-        return model([node("Twice", ["x"], ["y"], domain="org.example")], opsets={"": 21, "org.example": 1}, functions=[function])
+        call = node("Twice", ["x"], ["y"], domain="org.example")
+        return model([call], opsets={"": 21, "org.example": 1}, functions=[function])
 
     assert findings(with_body(node("Add", ["a", "a"], ["b"]))) == []
 
