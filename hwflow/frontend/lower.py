@@ -209,6 +209,14 @@ def _foreign(state: Lowering, names: Iterable[str]) -> Iterator[tuple[str, str]]
             yield name, info.dtype
 
 
+def _refuse_foreign(state: Lowering, node: OnnxNode, names: Iterable[str]) -> None:
+    for name, dtype in _foreign(state, names):
+        raise refuse(
+            node, "element-type", f"'{name}' must be of element type {_KNOWN_TYPES}, not {dtype}",
+            "export the model with another element type",
+        )
+
+
 def _lower_node(state: Lowering, node: OnnxNode) -> None:
     result: View = Refused()
     handler = HANDLERS.get(node.op_type) if node.domain == "" else None
@@ -221,13 +229,11 @@ def _lower_node(state: Lowering, node: OnnxNode) -> None:
         state.findings.append(_unsupported_operator(node.where, operator))
     elif not any(isinstance(v, Refused) for v in views):
         try:
-            for name, dtype in _foreign(state, (*node.inputs, *node.outputs)):
-                raise refuse(
-                    node, "element-type", f"'{name}' must be of element type {_KNOWN_TYPES}, not {dtype}",
-                    "export the model with another element type",
-                )
+            _refuse_foreign(state, node, node.inputs[:1])
             result = _result(state, node, handler, views)
+            _refuse_foreign(state, node, (*node.inputs, *node.outputs))  # a handler that has more to say has said it
         except Refusal as refusal:
+            result = Refused()
             state.findings.append(refusal.finding)
     else:
         _look_at(state, node, handler)

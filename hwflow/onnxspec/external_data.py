@@ -42,8 +42,8 @@ def load_external_data(model: onnx.ModelProto, path: str | os.PathLike[str] | No
             findings += [Finding(p.clause, stored.where, p.message, p.remedy) for p in wrong]
         elif not _load(stored, files):
             findings.append(_unloaded(stored, path is not None))
-        elif stored.need is not None:
-            loaded += stored.need.size
+        else:
+            loaded += len(stored.tensor.raw_data)
     if findings:
         raise ModelRefused(findings)
     return loaded
@@ -118,7 +118,7 @@ def read_small(
     reference, files = read_reference(tensor), ExternalFiles(folder, trusted)
     if need.size > most or any(problem.severity == "error" for problem in verify(reference, need, files)):
         return None
-    data = fetch(reference, need, files)
+    data = fetch(reference, need.size, files)
     if data is None:
         return None
     return onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=data)
