@@ -14,7 +14,7 @@ from onnx import helper
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec.evaluator_defects import substitutes
-from hwflow.onnxspec.graph import opset_map, plain_domain, read_nodes, show, subgraphs
+from hwflow.onnxspec.graph import model_opsets, plain_domain, read_nodes, show, subgraphs
 from hwflow.onnxspec.model import Array
 from hwflow.onnxspec.tensors import from_sparse, to_tensor
 from hwflow.onnxspec.training_operators import TRAINING_DOMAIN, optimizers
@@ -35,7 +35,7 @@ class GraphEvaluator:
         initializers = {tensor.name for tensor in graph.initializer}
         initializers.update(sparse.values.name for sparse in graph.sparse_initializer)
         self.defaults = frozenset(initializers.intersection(self.inputs))
-        versions = opset_map(model.opset_import)
+        versions = model_opsets(model)
         try:
             whole = _evaluable(model, graph, state, versions)
         except Exception as error:  # onnx raises many kinds: a malformed tensor, a function that cannot be inlined
@@ -43,7 +43,7 @@ class GraphEvaluator:
         gradients = list(_gradients(whole.graph))
         if gradients:
             raise ModelRefused([_no_gradient(label, where) for label in gradients])
-        operators = substitutes(versions.get("", 1), lambda name: None)
+        operators = substitutes(versions[""], lambda name: None)
         if TRAINING_DOMAIN in versions:
             operators += optimizers(versions[TRAINING_DOMAIN])
         try:
