@@ -16,6 +16,7 @@ from hwflow.compiler import Model, Progress, load
 from hwflow.errors import Finding, Mismatch
 from hwflow.host import Inputs, choose_inputs
 from hwflow.onnxspec import TrainingModel
+from hwflow.onnxspec.external_data import Folders
 from hwflow.value_comparison import Comparer, Drift, Row
 
 BATCH_ELEMENTS = 1 << 21
@@ -76,9 +77,10 @@ def compare(
     seed: int = 0,
     progress: Progress | None = None,
     dimensions: Mapping[str, int] | None = None,
+    trusted: Folders = (),
 ) -> Comparison:
     """Compare ``model`` (as :func:`hwflow.load` takes it, or loaded) on ``inputs``, else on ``inputs.npz`` beside it,
-    else on random frames.
+    else on random frames; ``dimensions`` and ``trusted``: as there.
 
     Raises :class:`ModelRefused` (also where the evaluator cannot compute a value), :class:`UsageError`; a mismatch
     raises nothing (see :func:`require`).
@@ -86,7 +88,7 @@ def compare(
     say = progress or (lambda line: None)
     if not isinstance(model, Model):
         say("reading the model")
-        model = load(model, dimensions)
+        model = load(model, dimensions, trusted=trusted)
     graph = model.quantized
     chosen = choose_inputs(model, model.path, inputs, frames, np.random.default_rng(seed))
     comparer = Comparer(model)

@@ -61,16 +61,16 @@ class Layered(Set[str]):
     def __len__(self) -> int:
         return len(frozenset[str]().union(*self.layers))
 
-    def __rsub__(self, other: Iterable[str]) -> frozenset[str]:
+    def __rsub__(self, other: Iterable[str]) -> Any:  # set of a set, frozenset of all else, as without layers
         rest = frozenset(other)
         for layer in self.layers:
             if not rest:
                 break
             rest = rest.difference(layer) if len(layer) <= len(rest) else frozenset(n for n in rest if n not in layer)
-        return rest
+        return set(rest) if isinstance(other, set) else rest
 
     def __ge__(self, other: Set[Any]) -> bool:
-        return not other - self
+        return not frozenset(other) - self
 
     def isdisjoint(self, other: Iterable[Any]) -> bool:
         """Whether no name of ``other`` is in the set."""
@@ -277,7 +277,8 @@ class Scope:
     @cached_property
     def made(self) -> frozenset[str]:
         """Names of the nodes' outputs."""
-        return frozenset(self.results).difference(("",))
+        names = frozenset(self.results)
+        return names.difference(("",)) if "" in names else names
 
     @cached_property
     def makers(self) -> dict[str, int]:
@@ -333,13 +334,13 @@ class Scope:
     def in_order(self) -> bool:
         """Whether every node reads only what is given or what a node before it makes."""
         there = {"", *self.entered}
-        outer = self.outer
+        has, add = there.issuperset, there.update
         for node in self.nodes:
-            if not there.issuperset(node.inputs) and any(n not in there and n not in outer for n in node.inputs):
+            if not has(node.inputs) and frozenset(node.inputs) - there - self.outer:
                 return False
-            if node.captured and any(n not in there and n not in outer for n in node.captured):
+            if node.captured and frozenset(node.captured) - there - self.outer:
                 return False
-            there.update(node.outputs)
+            add(node.outputs)
         return True
 
     @cached_property

@@ -14,6 +14,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from hwflow.errors import Finding, ModelRefused, UsageError
+from hwflow.onnxspec.external_data import Folders, load_external_data
 from hwflow.onnxspec.graph import show
 from hwflow.onnxspec.model import Array
 from hwflow.onnxspec.reader import read_model
@@ -48,7 +49,8 @@ class TrainingModel:
     variables start at their initializer's value; :meth:`initialize` and :meth:`train_step` change them,
     :meth:`infer` does not.
 
-    ``model``: a model, or the path of its file; it is validated first. Raises :class:`ModelRefused` with all errors,
+    ``model``: a model, or the path of its file; it is validated first (``trusted`` as for
+    :func:`~hwflow.onnxspec.validate`). Raises :class:`ModelRefused` with all errors,
     also for a model without training information and for one that the reference evaluator cannot compute (it has no
     ``Gradient``: the derivatives must be nodes of the algorithm graph).
 
@@ -56,7 +58,7 @@ class TrainingModel:
     and the shape where it says one; what a binding assigns must have the initializer's element type and shape.
     """
 
-    def __init__(self, model: onnx.ModelProto | str | os.PathLike[str]) -> None:
+    def __init__(self, model: onnx.ModelProto | str | os.PathLike[str], *, trusted: Folders = ()) -> None:
         if isinstance(model, onnx.ModelProto):
             self.path: Path | None = None
             proto = onnx.ModelProto()
@@ -64,7 +66,9 @@ class TrainingModel:
         else:
             self.path = Path(model)
             proto = read_model(self.path)
-        _raise_if(f for f in validate(proto, self.path) if f.severity == "error")
+        _raise_if(f for f in validate(proto, self.path, trusted=trusted) if f.severity == "error")
+        if self.path is not None:
+            load_external_data(proto, self.path, trusted)
         _raise_if(_not_trainable(proto))
         self._proto = proto
         self._initial = _initial_state(proto)

@@ -79,7 +79,7 @@ class GraphEvaluator:
 
 
 def _evaluable(
-    model: onnx.ModelProto, graph: onnx.GraphProto, state: frozenset[str], versions: dict[str, int]
+    model: onnx.ModelProto, graph: onnx.GraphProto, state: frozenset[str], versions: Mapping[str, int]
 ) -> onnx.ModelProto:
     """The graph as the evaluator can take it: state variables are inputs, sparse initializers dense, local functions
     inlined, ai.onnx written as ""."""

@@ -220,6 +220,7 @@ def test_layered_names_are_a_set() -> None:
     assert "g" not in names
     assert {"a", "f", "g"} - names == {"g"}
     assert frozenset({"h"}) - names == {"h"}
+    assert [type(kind({"h"}) - names) for kind in (set, frozenset)] == [set, frozenset]
     assert names - {"a", "b", "c"} == {"d", "e", "f"}
     assert {"a", "z"} & names == {"a"}
     assert {"z"} | names == {"a", "b", "c", "d", "e", "f", "z"}

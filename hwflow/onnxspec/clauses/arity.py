@@ -51,7 +51,9 @@ def _wrong_number(signature: _Signature) -> Iterator[Complaint]:
     count = len(given)
     if fewest <= count and (most is None or count <= most):
         return
-    if most is None:
+    if most == 0:
+        expected = f"no {side}s"
+    elif most is None:
         expected = f"at least {_number(fewest, side)}"
     elif fewest == most:
         expected = _number(most, side)
@@ -60,9 +62,12 @@ def _wrong_number(signature: _Signature) -> Iterator[Complaint]:
     else:
         expected = f"{fewest} to {_number(most, side)}"
     names = f" ({', '.join(str(parameter)[:40] for parameter in parameters[:12])})" if parameters else ""
-    few = count < fewest
-    remedy = f"add the missing {side}s" if few else f"remove the {side}s after the first {most}" if most else None
-    yield Complaint(f"{title} must have {expected}{names}, not {count}", remedy or f"remove the {side}s")
+    if count < fewest:
+        remedy = f"add the missing {side}" if fewest - count == 1 else f"add the missing {side}s"
+    else:
+        excess = count - (most or 0)
+        remedy = f"remove the last {side}" if excess == 1 else f"remove the last {excess} {side}s"
+    yield Complaint(f"{title} must have {expected}{names}, not {count}", remedy)
 
 
 def _variadic_minimum(signature: _Signature) -> Iterator[Complaint]:

@@ -12,9 +12,8 @@ from collections.abc import Iterator
 import onnx
 from onnx import checker, helper, shape_inference
 
-from hwflow.onnxspec.clauses.opsets import highest_version
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
-from hwflow.onnxspec.graph import INITIALIZERS, MODEL, NODES, Position, Scope, model_opsets, plain_domain
+from hwflow.onnxspec.graph import MODEL, NODES, Position, Scope, model_opsets, plain_domain
 from hwflow.onnxspec.rules import Context, Hit, Rule
 
 _REMEDY = "correct the model, or export it again"
@@ -75,33 +74,8 @@ def _place(scope: Scope, message: str) -> tuple[Position, str]:
     return (MODEL,), "model"
 
 
-def _checker_context(scope: Scope, ir_version: int) -> checker.C.CheckerContext:
-    """What onnx.checker wants to know; versions out of range (said by other rules) are left out or brought into it."""
-    known = checker.C.CheckerContext()
-    known.ir_version = min(max(ir_version, 1), onnx.IR_VERSION)
-    opsets = {**dict.fromkeys(DIALECT_DOMAINS, 1), **scope.opsets}
-    known.opset_imports = {d: version for d, version in opsets.items() if 1 <= version <= highest_version(d)}
-    return known
-
-
-def _tensor_check(context: Context) -> Iterator[Hit]:
-    if not context.scopes:
-        return
-    scope = context.scopes[0]
-    known = _checker_context(scope, context.model.ir_version)
-    for index, tensor in enumerate(context.model.graph.initializer):
-        try:
-            checker.check_tensor(tensor, known)
-        except Exception as error:
-            yield Hit(
-                scope.at(INITIALIZERS, index),
-                f"initializer '{tensor.name}'",
-                f"the tensor must be well formed, but onnx.checker says: {one_line(error)}",
-            )
-
-
 def _model_check(context: Context) -> Iterator[Hit]:
-    if context.has_errors:
+    if context.has_errors or context.external:  # both would look for the files in the current folder
         return
     try:
         checker.check_model(normalized(context.model))
@@ -111,7 +85,7 @@ def _model_check(context: Context) -> Iterator[Hit]:
 
 
 def _inference(context: Context) -> Iterator[Hit]:
-    if context.has_errors:
+    if context.has_errors or context.external:  # both would look for the files in the current folder
         return
     try:
         shape_inference.infer_shapes(normalized(context.model), check_type=True, strict_mode=True, data_prop=True)
@@ -123,7 +97,6 @@ def _inference(context: Context) -> Iterator[Hit]:
 
 # In this order, after all other rules: each looks at what the ones before it have found.
 RULES = (
-    Rule("onnx.checker", "own", _tensor_check, _REMEDY),
     Rule("onnx.checker", "own", _model_check, _REMEDY),
     Rule("onnx.shape_inference", "own", _inference, _REMEDY),
 )
