@@ -275,6 +275,21 @@ def rules(proto: onnx.ModelProto) -> list[str]:
     return [f.rule for f in validate(proto)]
 
 
+@pytest.mark.parametrize(
+    ("entries", "found"),
+    [
+        ([], ["PRO-02"]),
+        ([("", None)], ["PRO-04"]),
+        ([("", -1)], ["PRO-04"]),
+        ([("", 29)], ["opset-version"]),
+        ([("", 2**40)], ["opset-version"]),
+        ([("", 2**63 - 1)], ["opset-version"]),
+    ],
+)
+def test_nothing_else_is_said_of_impossible_imports(entries: list[tuple[str, int | None]], found: list[str]) -> None:
+    assert rules(imports(entries)) == found
+
+
 def test_the_implicit_version_is_what_operators_are_looked_up_in() -> None:
     # Gelu came with version 20: IR version 9 implies it, IR version 8 does not.
     for ir_version, found in ((9, ["PRO-02", "OPS-04"]), (8, ["PRO-02", "OPS-04", "OPR-01"])):
