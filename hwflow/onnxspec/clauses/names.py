@@ -31,19 +31,18 @@ def _own_name(scope: Scope) -> tuple[str, str]:
 def _identifiers(context: Context) -> Iterator[Hit]:
     for scope, forms in context.node_forms:
         kind, own = _own_name(scope)
-        # In the order of the file, each once; "" is no name.
-        made = chain.from_iterable(node.outputs for node in scope.nodes)
-        named: dict[str, Iterable[str]] = {
+        made = chain.from_iterable([node.outputs for node in scope.nodes])
+        named: dict[str, Iterable[str]] = {  # in the order of the file
             kind: (own,),
-            "node": dict.fromkeys(node.name for node in scope.nodes),
-            "value": dict.fromkeys(chain(scope.inputs, scope.initializers, made)),
-            "attribute": dict.fromkeys(attribute.name for form in forms.forms for attribute in form.attributes),
+            "node": [node.name for node in scope.nodes],
+            "value": chain(scope.inputs, scope.initializers, made),
+            "attribute": [attribute.name for form in forms.forms for attribute in form.attributes],
         }
         bad: dict[str, list[str]] = {}
         for what, every in named.items():
-            names = [name for name in every if name]
+            names = list(filter(None, every))  # "" is no name
             if not _are_identifiers(names):
-                bad[what] = [name for name in names if not (name.isidentifier() and name.isascii())]
+                bad[what] = [name for name in dict.fromkeys(names) if not (name.isidentifier() and name.isascii())]
         if not bad:
             continue
         counts = [f"{len(names)} {what} {'name' if len(names) == 1 else 'names'}" for what, names in bad.items()]

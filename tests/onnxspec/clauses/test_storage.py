@@ -222,7 +222,8 @@ def test_markup(text: str) -> None:
         'File "<eval_with_key>.9", line 5, in forward', "<ipython-input-3>", 'File "<stdin>", line 1, in <module>',
         "<lambda>", "<listcomp>", "<frozen importlib._bootstrap>", "a < b > c", "a<b and b>c", "x <p, q>",
         "std::vector<b>", "List<i>", "<object object at 0x7f>", "<code object f at 0x7f>", "<class 'torch.nn.Linear'>",
-        "# Title\n\n* **bold** `code` [link](https://example.org) <https://example.org>", "> quote", "| a | b |\n|---|---|",
+        "# Title\n\n* **bold** `code` [link](https://example.org) <https://example.org>",
+        "> quote", "| a | b |\n|---|---|",
         "<s>", "</s>", "<mask>", "-> <=", "<batch> x <channels>", "1 <2> 3", "<", "<" * 10_000, "<p " * 10_000,
     ],
 )  # fmt: skip
