@@ -1,6 +1,6 @@
 """Clauses about names: their form, and that each is unique in its namespace.
 
-Values, whose namespace is also about single assignment, are in the file about graphs.
+What values, attributes and functions break is broken for other clauses too, and found in the files about those.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from hwflow.errors import Finding
-from hwflow.onnxspec.clauses.form_hits import Complaint, form_hits
-from hwflow.onnxspec.graph import MODEL, NODES, Kind, Scope, function_name, plain_domain, show
-from hwflow.onnxspec.node_forms import NodeForm
+from hwflow.onnxspec.clauses.attributes import repeated_names
+from hwflow.onnxspec.clauses.functions import repeated_functions
+from hwflow.onnxspec.graph import MODEL, NODES, Scope, show
 from hwflow.onnxspec.rules import Context, Hit, Rule, listed
 
 
@@ -56,19 +56,6 @@ def _identifiers(context: Context) -> Iterator[Hit]:
         )
 
 
-def _attribute_names(scope: Scope, form: NodeForm) -> Iterator[Complaint]:
-    names = [attribute.name for attribute in form.attributes]
-    if len(set(names)) < len(names):
-        repeated = [name for name, count in Counter(names).items() if count > 1 and name]
-        if repeated:
-            verb = "is" if len(repeated) == 1 else "are"
-            yield Complaint(f"attributes of a node must have distinct names, but {listed(repeated)} {verb} repeated")
-
-
-def _distinct_attributes(context: Context) -> Iterator[Hit]:
-    return form_hits(context, _attribute_names)
-
-
 def _node_names(context: Context) -> Iterator[Hit]:
     for scope in context.scopes:
         names = [node.name for node in scope.nodes if node.name]
@@ -98,21 +85,6 @@ def _graph_names(context: Context) -> Iterator[Hit]:
             yield Hit(second.at(MODEL), second.title, message)
 
 
-def _operator_names(context: Context) -> Iterator[Hit]:
-    seen: set[tuple[str, str, str]] = set()
-    for scope in context.scopes:
-        if scope.kind is Kind.FUNCTION and scope.function is not None:
-            function = scope.function
-            key = (plain_domain(function.domain), function.name, function.overload)
-            if key in seen:
-                message = (
-                    f"operator names must be distinct in a domain, but more than one function is called "
-                    f"{show(function_name(function))}"
-                )
-                yield Hit(scope.at(MODEL), scope.title, message)
-            seen.add(key)
-
-
 _PARTS = ("NAM-03", "NAM-04", "NAM-05", "NAM-06", "NAM-07")
 
 
@@ -124,8 +96,9 @@ def _namespaces(context: Context) -> Iterator[Hit]:
     scopes = {scope.position: scope for scope in context.scopes}
     by_scope: dict[Scope, list[Finding]] = {}
     for position, finding in parts:
-        # The last two numbers are the place in the graph, see Scope.at.
-        by_scope.setdefault(scopes.get(position[:-2], context.scopes[0]), []).append(finding)
+        # About the graph itself, or a place in it: the last two numbers, see Scope.at.
+        scope = scopes.get(position) or scopes.get(position[:-2]) or context.scopes[0]
+        by_scope.setdefault(scope, []).append(finding)
     for scope, findings in by_scope.items():
         counts = Counter(finding.rule for finding in findings)
         clauses = ", ".join(f"{rule} ({counts[rule]})" for rule in _PARTS if rule in counts)
@@ -141,9 +114,9 @@ def _namespaces(context: Context) -> Iterator[Hit]:
 # them; names of nodes and graphs, because nothing refers to them. NAM-02 is the last: it gathers.
 RULES = (
     Rule("NAM-01", "MUST", _identifiers, "rename them if another tool asks for it", severity="warning"),
-    Rule("NAM-03", "MUST", _distinct_attributes, "remove all of the name but the one meant", structural=True),
+    Rule("NAM-03", "MUST", repeated_names, "remove all but one of them"),
     Rule("NAM-05", "MUST", _node_names, "rename all but one of them", severity="warning"),
     Rule("NAM-06", "MUST", _graph_names, "rename all but one of them", severity="warning"),
-    Rule("NAM-07", "MUST", _operator_names, "rename one of them, or give it an overload", structural=True),
+    Rule("NAM-07", "MUST", repeated_functions, "rename one of them"),
     Rule("NAM-02", "MUST", _namespaces, "see the findings that it counts"),
 )

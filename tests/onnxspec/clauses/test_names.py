@@ -59,6 +59,13 @@ def functions(*names: tuple[str, str], ir_version: int = 10) -> onnx.ModelProto:
     return chain("n", functions=made, ir_version=ir_version)
 
 
+def parameters(*names: str) -> onnx.ModelProto:
+    """A model with a local function that has attributes of these names."""
+    proto = functions(("A", ""))
+    proto.functions[0].attribute.extend(names)
+    return proto
+
+
 def branches(first: str, second: str) -> onnx.ModelProto:
     """An If whose branches have these names; the graph around is called 'graph'."""
     then = branch()
@@ -118,8 +125,8 @@ TWINS = [
         bad=SAME_ATTRIBUTES,
         good=attributes("alpha"),
         findings=[
-            "error: node 'n' (LeakyRelu): attributes of a node must have distinct names, but 'alpha' is repeated "
-            "[NAM-03]\n  remedy: remove all of the name but the one meant"
+            "error: node 'n' (LeakyRelu): attribute names must be distinct, but 'alpha' is there more than once "
+            "[NAM-03]\n  remedy: remove all but one of them"
         ],
     ),
     Twin(
@@ -169,8 +176,8 @@ TWINS = [
         bad=functions(("A", "x"), ("B", ""), ("A", "x")),
         good=functions(("A", "x"), ("B", ""), ("A", "y")),
         findings=[
-            "error: function 'org.example.A:x': operator names must be distinct in a domain, but more than one "
-            "function is called 'org.example.A:x' [NAM-07]\n  remedy: rename one of them, or give it an overload"
+            "error: function 'org.example.A:x': functions must differ in domain, name or overload, but there is "
+            "'org.example.A:x' twice [NAM-07]\n  remedy: rename one of them"
         ],
     ),
     gathered(
@@ -188,6 +195,12 @@ TWINS = [
         functions(("A", ""), ("A", "")),
         functions(("A", ""), ("B", "")),
         unique("error", "function 'org.example.A'", "NAM-07 (1)"),
+    ),
+    gathered(
+        "a function's attributes",
+        parameters("alpha", "alpha"),
+        parameters("alpha", "beta"),
+        unique("error", "function 'org.example.A'", "NAM-03 (1)"),
     ),
     gathered(
         "values",
