@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -49,6 +50,13 @@ def training(*nodes: onnx.NodeProto) -> onnx.ModelProto:
 
 def call(inputs: list[str], outputs: list[str]) -> onnx.NodeProto:
     return node("Sum2", inputs, outputs, name="call", domain="org.example")
+
+
+def batch_norm(outputs: list[str], opset: int, **mode: int) -> onnx.ModelProto:
+    norm = node("BatchNormalization", ["x", "s", "s", "s", "s"], outputs, name="n", **mode)
+    shape = [1, 4, 2, 2]
+    ones = np.ones(4, np.float32)
+    return model([norm], [value("x", shape)], [value("y", shape)], {"s": ones}, {"": opset})
 
 
 LOOP_BODY = helper.make_graph(
@@ -177,6 +185,23 @@ TWINS = [
             "[NOD-31]\n  remedy: remove the last 2 outputs"
         ],
         name="of-a-function",
+    ),
+    *(
+        Twin(
+            "NOD-31",
+            bad=batch_norm(["y", "mean"], opset, **mode),
+            good=batch_norm(["y", *others], opset, **mode),
+            findings=[
+                f"error: node 'n' (BatchNormalization): BatchNormalization (version {opset}) must have 1 or "
+                f"{1 + len(others)} outputs (Y, {formal}), not 2 [NOD-31]\n"
+                "  remedy: name all outputs, or only the first"
+            ],
+            name=f"one-or-all-{opset}",
+        )
+        for opset, mode, others, formal in (
+            (9, {}, ["mean", "var", "a", "b"], "[mean], [var], [saved_mean], [saved_var]"),
+            (15, {"training_mode": 1}, ["mean", "var"], "[running_mean], [running_var]"),
+        )
     ),
     Twin(
         "VAR-03",
