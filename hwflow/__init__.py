@@ -10,8 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hwflow.checking import check
     from hwflow.comparison import Comparison, compare
-    from hwflow.compiler import Design, Model, check, compile, load
+    from hwflow.compiler import Design, Model, compile, load
     from hwflow.errors import Finding, HwflowError
     from hwflow.simulation import Simulation, simulate
 
@@ -22,7 +23,7 @@ _HOMES = {
     "HwflowError": "hwflow.errors",
     "Model": "hwflow.compiler",
     "Simulation": "hwflow.simulation",
-    "check": "hwflow.compiler",
+    "check": "hwflow.checking",
     "compare": "hwflow.comparison",
     "compile": "hwflow.compiler",
     "load": "hwflow.compiler",

@@ -7,17 +7,17 @@ import io
 import json
 import secrets
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from rich.console import Console
-from rich.table import Table
+from hwflow.errors import Finding, HwflowError, ToolError, UsageError, merged
 
-from hwflow.errors import Finding, HwflowError, ToolError, UsageError
+if TYPE_CHECKING:
+    from rich.table import Table
 
-err = Console(stderr=True, highlight=False)
 WIDE = 1000  # columns of what is no terminal: a row of a table stays a line
 
 
@@ -31,6 +31,9 @@ class _Parser(argparse.ArgumentParser):
 @contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
     """A live status line on a terminal, one line a step elsewhere; on stderr, so that stdout stays data."""
+    from rich.console import Console  # takes longer to import than many models to check
+
+    err = Console(stderr=True, highlight=False)
     if err.is_terminal:
         with err.status("starting") as status:
             yield lambda line: status.update(line)
@@ -38,7 +41,15 @@ def _progress() -> Iterator[Callable[[str], None]]:
         yield lambda line: print(line, file=sys.stderr, flush=True)
 
 
+def _table(*columns: str) -> Table:
+    from rich.table import Table
+
+    return Table(*columns)
+
+
 def _print_table(grid: Table) -> None:
+    from rich.console import Console
+
     terminal = Console().is_terminal
     Console(highlight=False, markup=False, width=None if terminal else WIDE).print(grid)
 
@@ -72,21 +83,24 @@ def _dimensions(options: Sequence[str]) -> dict[str, int]:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from hwflow.compiler import check
+    from hwflow.checking import check
 
-    findings = check(arguments.model, _dimensions(arguments.dim))
-    errors = sum(f.severity == "error" for f in findings)
+    findings = check(arguments.model, _dimensions(arguments.dim), pedantic=arguments.pedantic, trusted=arguments.trust)
+    count = Counter(f.severity for f in findings)
     if arguments.format == "json":
         rows = [
             {"clause": f.rule, "severity": f.severity, "where": f.where, "message": f.message, "remedy": f.remedy}
             for f in findings
         ]
-        _print_json({"findings": rows, "errors": errors, "warnings": len(findings) - errors})
+        _print_json({"findings": rows, "errors": count["error"], "warnings": count["warning"]})
     else:
-        for finding in findings:
+        for finding in merged(findings):
             print(finding)
-        print(f"{arguments.model}: {_count(errors, 'error')}, {_count(len(findings) - errors, 'warning')}")
-    return 1 if errors else 0
+        verdict = [_count(count["error"], "error"), _count(count["warning"], "warning")]
+        if count["unsupported"]:
+            verdict.insert(1, f"{count['unsupported']} unsupported")
+        print(f"{arguments.model}: {', '.join(verdict)}")
+    return 1 if count["error"] or count["unsupported"] else 0
 
 
 def _synth(arguments: argparse.Namespace) -> int:
@@ -98,7 +112,8 @@ def _synth(arguments: argparse.Namespace) -> int:
     check_writable(target.absolute())
     with _progress() as progress:
         design = compile(
-            arguments.model, board, fps=arguments.fps, dimensions=_dimensions(arguments.dim), progress=progress
+            arguments.model, board, fps=arguments.fps, dimensions=_dimensions(arguments.dim), trusted=arguments.trust,
+            progress=progress,
         )
         table = design.write(target, arguments.until, progress)
     _print_report(table, target, arguments.fps)
@@ -112,7 +127,7 @@ def _print_report(table: dict[str, Any], target: Path, fps: float | None) -> Non
     fmax = f"{clock['fmax_mhz']:.1f} MHz" if clock["fmax_mhz"] else "not placed and routed"
     print(f"  clock {clock['target_mhz']:g} MHz (reached: {fmax}), {timing['frames_per_second']:,.0f} frames a second")
     print(f"  {table['multipliers']} multipliers, {100 * (table['multiplier_utilization'] or 0):.1f} % busy")
-    grid = Table("resource", "predicted", "synthesized", "available")
+    grid = _table("resource", "predicted", "synthesized", "available")
     for name, row in table["resources"].items():
         grid.add_row(
             name, *("" if row[k] is None else f"{row[k]:,}" for k in ("predicted", "synthesized", "available"))
@@ -139,7 +154,8 @@ def _sim(arguments: argparse.Namespace) -> int:
     with _progress() as progress:
         simulation = simulate(
             arguments.target, inputs=arguments.input, frames=arguments.frames, simulator=arguments.simulator,
-            stall=arguments.stall, seed=seed, wave=arguments.wave, progress=progress,
+            stall=arguments.stall, seed=seed, wave=arguments.wave, trusted=arguments.trust,
+            progress=progress,
         )
     if arguments.format == "json":
         _print_json(simulation.table())
@@ -151,7 +167,7 @@ def _sim(arguments: argparse.Namespace) -> int:
 
 def _print_simulation(simulation: Any, seed: int, stall: float) -> None:
     result = simulation.result
-    grid = Table("what", "expected", "measured")
+    grid = _table("what", "expected", "measured")
     grid.add_row("frames", str(simulation.result.frames), str(result.frames - result.mismatching_frames) + " right")
     grid.add_row("elements that differ", "0", str(result.mismatches))
     if stall == 0:
@@ -177,7 +193,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     with _progress() as progress:
         comparison = compare(
             arguments.model, inputs=arguments.input, frames=arguments.frames, seed=seed, progress=progress,
-            dimensions=_dimensions(arguments.dim),
+            dimensions=_dimensions(arguments.dim), trusted=arguments.trust,
         )
     if arguments.format == "json":
         _print_json(comparison.table())
@@ -192,7 +208,7 @@ def _compare(arguments: argparse.Namespace) -> int:
 def _boards(arguments: argparse.Namespace) -> int:
     from hwflow.boards import all_boards
 
-    grid = Table("board", "what", "device", "LUT", "FF", "DSP", "BRAM", "clock MHz")
+    grid = _table("board", "what", "device", "LUT", "FF", "DSP", "BRAM", "clock MHz")
     for b in all_boards():
         p = b.part
         grid.add_row(b.name, b.title, p.device, f"{p.lut:,}", f"{p.ff:,}", str(p.dsp), str(p.bram), f"{b.clock_mhz:g}")
@@ -205,7 +221,7 @@ def _ops(arguments: argparse.Namespace) -> int:
     from hwflow.ops.registry import OPERATORS
 
     by_onnx = {spelling: operator for operator in OPERATORS.values() for spelling in operator.onnx}
-    grid = Table("ONNX operator", "becomes", "limits")
+    grid = _table("ONNX operator", "becomes", "limits")
     for name in sorted(HANDLERS):
         operator = by_onnx.get(name)
         grid.add_row(name, operator.name if operator else "no hardware", operator.limits if operator else "")
@@ -249,12 +265,22 @@ def _parser() -> argparse.ArgumentParser:
             "--dim", action="append", default=[], metavar="NAME=VALUE", help="bind a dimension variable"
         )
 
+    def trust(command: argparse.ArgumentParser) -> None:
+        command.add_argument(
+            "--trust", action="append", default=[], metavar="DIR",
+            help="a folder in which external data may lie and to which links may lead, beside the model's own",
+        )
+
     command = add(
         "check", _check, "check a model against the ONNX specification and hwflow's rules; all findings at once"
     )
     command.add_argument("model")
     command.add_argument("--format", choices=("text", "json"), default="text")
+    command.add_argument(
+        "--pedantic", action="store_true", help="also the clauses that nearly every model breaks and nobody misses"
+    )
     dimension(command)
+    trust(command)
 
     command = add("synth", _synth, "compile a model for a board: Verilog, test bench, report, bitstream")
     command.add_argument("model")
@@ -265,6 +291,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--until", choices=("verilog", "netlist", "bitstream"), default="bitstream")
     dimension(command)
+    trust(command)
 
     command = add(
         "sim", _sim, "simulate the hardware and compare it with the golden model, bit for bit and cycle for cycle"
@@ -276,11 +303,13 @@ def _parser() -> argparse.ArgumentParser:
         "--stall", type=float, default=0.0, metavar="P", help="stall both sides with probability P a cycle"
     )
     command.add_argument("--wave", metavar="F", help="write a waveform (.vcd or .fst)")
+    trust(command)
 
     command = add("compare", _compare, "compare the golden model with the ONNX reference evaluator, value by value")
     command.add_argument("model")
     common(command)
     dimension(command)
+    trust(command)
 
     add("boards", _boards, "list the boards")
     add("ops", _ops, "list the operators")
@@ -298,7 +327,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = parsed.action(parsed)
         return code
     except HwflowError as error:
-        for finding in error.findings:
+        for finding in merged(error.findings):
             print(finding, file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:

@@ -7,7 +7,7 @@ A command that refuses its input collects *all* findings before it raises: one :
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 
@@ -23,10 +23,21 @@ class Finding:
     where: str
     message: str
     remedy: str
-    severity: str = "error"  # "error" or "warning"
+    severity: str = "error"  # "error", "warning", or of `check`: "unsupported" (valid ONNX that is not compiled)
 
     def __str__(self) -> str:
         return f"{self.severity}: {self.where}: {self.message} [{self.rule}]\n  remedy: {self.remedy}"
+
+
+def merged(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings with those that differ in their rule alone as one, at the place of the first: for people.
+
+    Clauses overlap: a value that is defined twice breaks three of them.
+    """
+    rules: dict[Finding, dict[str, None]] = {}
+    for finding in findings:
+        rules.setdefault(replace(finding, rule=""), {})[finding.rule] = None
+    return [replace(finding, rule=", ".join(ids)) for finding, ids in rules.items()]
 
 
 class HwflowError(Exception):

@@ -88,10 +88,11 @@ class Builder:
     def build(self) -> onnx.ModelProto:
         """The model; types of its outputs by shape inference."""
         graph = helper.make_graph(
-            self.nodes, "model", self.inputs, [onnx.ValueInfoProto(name=n) for n in self.outputs], self.constants
+            self.nodes, "model", self.inputs, [onnx.ValueInfoProto(name=n) for n in self.outputs], self.constants,
+            doc_string="Made by a test.",
         )
         opsets = [helper.make_opsetid("", self.opset)]
-        model = helper.make_model(graph, opset_imports=opsets, ir_version=self.ir_version)
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=self.ir_version, domain="org.example")
         known = {v.name: v for v in self.inputs}
         known |= {t.name: helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in self.constants}
         inferred = shape_inference.infer_shapes(model).graph.output

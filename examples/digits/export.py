@@ -138,10 +138,12 @@ def export_model(network: DigitsNetwork) -> onnx.ModelProto:
             [helper.make_tensor_value_info("image", TensorProto.FLOAT, ["N", 1, 8, 8])],
             [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["N", 10])],
             initializer=graph.initializers,
+            doc_string="Reads 8x8 grey images of hand-written digits.",
         ),
         opset_imports=[helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
         producer_name="hwflow-examples",
+        domain="org.hwflow.examples",
     )
     onnx.checker.check_model(model, full_check=True)
     return model

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend import linear, qdq, simple
 from hwflow.frontend.context import INTEGER_TYPES, Handler, Lowering, Refusal, refuse
@@ -16,7 +18,10 @@ from hwflow.frontend.views import (
     fractions,
 )
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
+from hwflow.onnxspec import ModelProto
+from hwflow.onnxspec.graph import Scope, main_scopes
 from hwflow.onnxspec.model import OnnxNode, ResolvedModel
+from hwflow.onnxspec.tensors import ELEMENT_TYPES
 
 HANDLERS: dict[str, Handler] = {
     "Add": linear.add,
@@ -37,6 +42,9 @@ HANDLERS: dict[str, Handler] = {
 }
 """ONNX operators (domain ai.onnx) that hardware can be made of: the legality table of the Imported stage."""
 
+MAX_ELEMENTS = 1 << 24
+"""Of one value in one frame: a colour image of 2,300 x 2,300 pixels. Streams beyond are far beyond the devices."""
+
 _RESHAPE = "reshape to (frames, ...)"
 
 QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
@@ -44,6 +52,9 @@ QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
 _QOPERATORS = frozenset(
     {"ConvInteger", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul"}
 )
+
+# Their results are known when the input's shape is.
+_SHAPES = frozenset({"Shape", "Size"})
 
 _QUANTIZE = (
     "quantize the model first, for example with onnxruntime.quantization.quantize_static(..., "
@@ -53,6 +64,7 @@ _QUANTIZE = (
 
 def lower(model: ResolvedModel) -> Graph:
     """The quantized graph of a resolved model. Raises :class:`ModelRefused` with all findings."""
+    _refuse_oversized(model)
     state = Lowering(model)
     state.views.update({name: Constant(array) for name, array in model.constants.items()})
     read = {name for node in model.nodes for name in node.inputs} | {*model.outputs}
@@ -61,14 +73,8 @@ def lower(model: ResolvedModel) -> Graph:
             state.views[name] = _input_view(state, name)
     for node in model.nodes:
         _lower_node(state, node)
-    if not any(_quantizes(n) for n in model.nodes) and not _integer_only(model):
-        state.findings.insert(
-            0,
-            Finding(
-                "quantized-model", f"model '{model.name}'",
-                "the model must hold QuantizeLinear and DequantizeLinear nodes, not only float operators", _QUANTIZE,
-            ),
-        )
+    if not any(_quantizes(n.op_type, n.domain) for n in model.nodes) and not _integer_only(model):
+        state.findings.insert(0, _unquantized(model.name))
     outputs = [] if state.findings else _outputs(state)
     if state.findings:
         raise ModelRefused(state.findings)
@@ -79,9 +85,81 @@ def lower(model: ResolvedModel) -> Graph:
     return graph
 
 
-def _quantizes(node: OnnxNode) -> bool:
-    """Whether the node belongs to any dialect of quantized models."""
-    return node.op_type in QUANTIZERS or node.op_type in _QOPERATORS or node.domain != ""
+def _refuse_oversized(model: ResolvedModel) -> None:
+    """A shape is a few bytes in the file, whatever it claims: nothing is allocated for an absurd one."""
+    makers = {name: node.where for node in model.nodes for name in node.outputs}
+    findings = [
+        Finding(
+            "frame-size",
+            makers.get(name, f"input '{name}'"),
+            f"a frame of '{name}' must hold at most {MAX_ELEMENTS} elements, not {prod(info.shape)} {list(info.shape)}",
+            "correct the shape, or split the model",
+        )
+        for name, info in model.values.items()
+        if name not in model.constants and prod(info.shape) > MAX_ELEMENTS
+    ]
+    if findings:
+        raise ModelRefused(findings)
+
+
+def refuse_unquantized(model: ModelProto) -> None:
+    """Raise :class:`ModelRefused` for a float model, with what :func:`lower` says about its operators.
+
+    Resolving a large float model takes much longer than seeing that it is one.
+    """
+    scopes = list(main_scopes(model))
+    main = scopes[0]
+    if any(_quantizes(node.op_type, node.domain) for scope in scopes for node in scope.nodes):
+        return
+    integer_types = {ELEMENT_TYPES[name] for name in INTEGER_TYPES}
+    initializers = {*main.initializers}
+    inputs = [info.type.tensor_type.elem_type for info in model.graph.input if info.name not in initializers]
+    if all(number in integer_types for number in inputs):
+        return
+    findings = [
+        _unsupported_operator(main.where(index), main.nodes[index].op_type)
+        for index in _on_data_path(main)
+        if main.nodes[index].op_type not in HANDLERS
+    ]
+    raise ModelRefused([_unquantized(model.graph.name), *findings])
+
+
+def _on_data_path(scope: Scope) -> list[int]:
+    """Indices of the nodes between an input and an output; what a shape alone decides is no data."""
+    data = set(scope.inputs).difference(scope.initializers)
+    on_path = []
+    for index, node in enumerate(scope.nodes):
+        if node.op_type not in _SHAPES and not data.isdisjoint(node.reads):
+            data.update(node.outputs)
+            on_path.append(index)
+    data.discard("")
+    live = set(scope.outputs)
+    kept = []
+    for index in reversed(on_path):
+        node = scope.nodes[index]
+        if not live.isdisjoint(node.outputs):
+            live.update(node.reads)
+            kept.append(index)
+    return kept[::-1]
+
+
+def _quantizes(op_type: str, domain: str) -> bool:
+    """Whether an operator belongs to any dialect of quantized models (or is a function, whose body may)."""
+    return op_type in QUANTIZERS or op_type in _QOPERATORS or domain != ""
+
+
+def _unquantized(name: str) -> Finding:
+    return Finding(
+        "quantized-model", f"model '{name}'",
+        "the model must hold QuantizeLinear and DequantizeLinear nodes, not only float operators", _QUANTIZE,
+    )
+
+
+def _unsupported_operator(where: str, operator: str) -> Finding:
+    return Finding(
+        "supported-operator", where, f"operator must be one that hardware can be made of, not {operator}",
+        "see 'hwflow ops' for those there are; replace the node or leave it out",
+    )
 
 
 def _integer_only(model: ResolvedModel) -> bool:
@@ -117,12 +195,7 @@ def _lower_node(state: Lowering, node: OnnxNode) -> None:
     views = [state.view(name) for name in node.inputs if name]
     if handler is None:
         operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-        state.findings.append(
-            Finding(
-                "supported-operator", node.where, f"operator must be one that hardware can be made of, not {operator}",
-                "see 'hwflow ops' for those there are; replace the node or leave it out",
-            )
-        )
+        state.findings.append(_unsupported_operator(node.where, operator))
     elif not any(isinstance(v, Refused) for v in views):
         try:
             result = _result(state, node, handler, views)

@@ -6,15 +6,11 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from hwflow.onnxspec import element_types
 from hwflow.onnxspec.model import Array
 
-_SPECIAL_NAMES = {"FLOAT": "float32", "DOUBLE": "float64"}
-DTYPE_NAMES: dict[int, str] = {
-    number: _SPECIAL_NAMES.get(name, name.lower())
-    for name, number in TensorProto.DataType.items()
-    if name != "UNDEFINED"
-}
-ELEMENT_TYPES: dict[str, int] = {name: number for number, name in DTYPE_NAMES.items()}
+DTYPE_NAMES: dict[int, str] = {element.code: element.name for element in element_types.ALL}
+ELEMENT_TYPES: dict[str, int] = {element.name: element.code for element in element_types.ALL}
 
 _NARROW_INTEGERS = {"int2": np.int8, "int4": np.int8, "uint2": np.uint8, "uint4": np.uint8}
 

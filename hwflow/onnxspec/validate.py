@@ -3,25 +3,43 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import onnx
 
 from hwflow.errors import Finding
 from hwflow.onnxspec.clauses import RULES
-from hwflow.onnxspec.rules import Context, Options, run_rules
+from hwflow.onnxspec.rules import Context, Options, Rule, run_rules
+from hwflow.onnxspec.text import text_findings
 
 
 def validate(
-    model: onnx.ModelProto, path: str | os.PathLike[str] | None = None, options: Options | None = None
+    model: onnx.ModelProto,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    pedantic: bool = False,
+    trusted: Sequence[str | os.PathLike[str]] = (),
 ) -> list[Finding]:
     """All findings about ``model``, in the order of the graph; empty if there is nothing to say.
 
-    ``path`` is the file the model comes from (clauses about files beside the model look there). ``model`` is not
-    changed. Nothing is raised: what onnx's checker and shape inference raise becomes a finding.
+    ``path`` is the file the model comes from (clauses about files beside the model look there); ``pedantic`` and
+    ``trusted`` are those of :class:`hwflow.onnxspec.rules.Options`. ``model`` is not changed. Nothing is raised: what
+    onnx's checker and shape inference raise becomes a finding.
     """
-    return run_rules(RULES, Context(model, path, options))
+    options = Options(pedantic, tuple(Path(folder) for folder in trusted))
+    return _run(RULES, Context(model, path, options))
+
+
+def _run(rules: Iterable[Rule], context: Context) -> list[Finding]:
+    return text_findings(context.model, context.scopes) or run_rules(rules, context)
 
 
 def structural_findings(model: onnx.ModelProto) -> list[Finding]:
     """Findings of the rules without which the graph cannot be walked."""
-    return run_rules((rule for rule in RULES if rule.structural), Context(model))
+    return _run((rule for rule in RULES if rule.structural), Context(model))
+
+
+def is_clause(rule: str) -> bool:
+    """Whether a finding's rule speaks of the model as ONNX (a clause, or onnx's own checks), not of hwflow's needs."""
+    return any(rule == known.id for known in RULES)

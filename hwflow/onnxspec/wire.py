@@ -1,4 +1,4 @@
-"""The protobuf wire format at the top level of a file, only as far as it tells why a file is no model.
+"""The protobuf wire format, only as far as it tells why a file is no model.
 
 Source: the encoding page of the Protocol Buffers documentation (tag = field number << 3 | wire type; base-128 varints).
 """
@@ -6,6 +6,16 @@ Source: the encoding page of the Protocol Buffers documentation (tag = field num
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+import onnx
+
+# Protobuf's parsers refuse messages that nest deeper.
+MAX_DEPTH = 100
+_MAX_FIELDS = 1_000_000
+
+# Wire types: a varint, a length and as many bytes, and those of a fixed size.
+_VARINT, _BYTES = 0, 2
+_FIXED = {1: 8, 5: 4}
 
 # Field numbers of ModelProto (onnx.proto) and their wire types.
 _MODEL_FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 26: 2}
@@ -56,3 +66,39 @@ def find_truncation(data: bytes) -> Truncation | None:
             at += value[0]
         fields += 1
     return None
+
+
+def exceeds_depth(data: bytes, most: int = MAX_DEPTH) -> bool:
+    """Whether messages nest deeper than ``most`` in ``data``, an encoded ModelProto; False if that cannot be told.
+
+    Follows onnx's own message descriptors, without recursion, and looks at no more than a million fields.
+    """
+    # (where, end, message type) of the messages that are open; the innermost is the last.
+    pending = [(0, len(data), onnx.ModelProto.DESCRIPTOR)]
+    for _ in range(_MAX_FIELDS):
+        if not pending:
+            return False
+        at, end, message = pending.pop()
+        if at >= end:
+            continue
+        tag = _varint(data, at)
+        if tag is None:
+            return False
+        number, wire_type = tag[0] >> 3, tag[0] & 7
+        begin = tag[1]
+        after = begin + _FIXED.get(wire_type, 0)
+        if wire_type in (_VARINT, _BYTES):
+            value = _varint(data, begin)
+            if value is None:
+                return False
+            begin = value[1]
+            after = begin + (value[0] if wire_type == _BYTES else 0)
+        elif wire_type not in _FIXED:
+            return False
+        pending.append((after, end, message))
+        field = message.fields_by_number.get(number)
+        if wire_type == _BYTES and field is not None and field.message_type is not None:
+            pending.append((begin, min(after, end), field.message_type))
+            if len(pending) > most + 1:  # the model itself does not count
+                return True
+    return False

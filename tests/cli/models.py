@@ -26,8 +26,9 @@ def save(
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape if out_shape is None else out_shape)],
         [numpy_helper.from_array(a, n) for n, a in constants.items()],
+        doc_string="Made by a test.",
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9, domain="org.example")
     onnx.checker.check_model(model, full_check=True)
     onnx.save(model, path)
     return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 from onnx import numpy_helper
 
 from hwflow.onnxspec import read_model
+from hwflow.onnxspec.wire import exceeds_depth
+from tests.onnxspec import wire
 from tests.onnxspec.build import model, node, refused
 
 AGAIN = "remedy: give the path of an .onnx file (binary protobuf); export the model again if the file is damaged"
@@ -143,15 +146,6 @@ def test_truncated_in_a_tag(tmp_path: Path) -> None:
     ]
 
 
-def test_text_that_is_not_utf8(tmp_path: Path) -> None:
-    data = model([node("Relu", ["x"], ["y"], name="first")]).SerializeToString()
-    path = write(tmp_path / "m.onnx", data.replace(b"first", b"f\xffrst"))
-    assert refused(lambda: read_model(path)) == [
-        f"error: file '{path}': all names and texts must be UTF-8, but graph.node[0].name is not [model-file]\n"
-        "  remedy: export the model again, or copy the file again if it is damaged"
-    ]
-
-
 def save_external(folder: Path, length: int) -> Path:
     """A model whose weights are in w.bin, of which ``length`` bytes are there."""
     tensor = numpy_helper.from_array(np.arange(4, dtype=np.float32), "w")
@@ -184,3 +178,24 @@ def test_external_data_that_cannot_be_had(tmp_path: Path, damage: str) -> None:
     # What follows is onnx's own sentence.
     assert text.startswith(f"error: file '{path}': the model's external data must be readable, but loading it failed: ")
     assert text.endswith("[EXT-02]\n  remedy: put the data files where the model says, relative to the model file")
+
+
+@pytest.mark.parametrize("make", [wire.nested_graphs, wire.nested_types])
+def test_nested_too_deeply(tmp_path: Path, make: Callable[[int], bytes]) -> None:
+    path = write(tmp_path / "m.onnx", make(2000))
+    assert refused(lambda: read_model(path)) == [
+        f"error: file '{path}': messages in the model file must not nest deeper than 100 (protobuf's limit), but they "
+        "do: its graphs or types lie too deep in each other [model-file]\n"
+        "  remedy: export the model with fewer nested branches and loops"
+    ]
+
+
+# A graph is three messages deep (graph, node, attribute), the innermost attribute holds an empty graph; a sequence is
+# two (type, sequence) behind graph and value, around a tensor type.
+@pytest.mark.parametrize(("make", "deepest"), [(wire.nested_graphs, 33), (wire.nested_types, 48)])
+def test_the_deepest_that_protobuf_reads(tmp_path: Path, make: Callable[[int], bytes], deepest: int) -> None:
+    path = write(tmp_path / "m.onnx", make(deepest))
+    assert read_model(path).graph.name == "g"
+    assert not exceeds_depth(make(deepest)) and exceeds_depth(make(deepest + 1))
+    path.write_bytes(make(deepest + 1))
+    assert "must not nest deeper than 100" in refused(lambda: read_model(path))[0]

@@ -43,4 +43,5 @@ RULES: tuple[Rule, ...] = (
     *names.RULES,
     *shapes.RULES,
     *onnx_checks.RULES,
+    *training.LAST_RULES,
 )
