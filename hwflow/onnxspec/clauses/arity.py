@@ -14,6 +14,8 @@ from hwflow.onnxspec.schemas import Parameter
 
 Side = Literal["input", "output"]
 
+_NAME: dict[Side, str] = {"input": "name the value to read", "output": "name the output"}
+
 
 class _Signature(NamedTuple):
     """One side of what a node stands for, operator or function, beside what the node has there."""
@@ -95,16 +97,25 @@ def _absent(signature: _Signature) -> Iterator[Complaint]:
     title, side, parameters, _, most, given, _ = signature
     if all(given):
         return
+    rest: list[int] = []  # positions of the variadic parameter
     for position, named in enumerate(given):
         if named or not parameters or (most is not None and position >= most):
             continue  # NOD-30 and NOD-31 speak of those beyond the last
         parameter = parameters[min(position, len(parameters) - 1)]
-        if parameter.optional:
-            continue
-        why = "belongs to a variadic parameter and" if parameter.variadic else "is not optional and"
+        if parameter.variadic:
+            rest.append(position)
+        elif not parameter.optional:
+            yield Complaint(
+                f"{side} {position} ({parameter.name}) of {title} is not optional and must have a name, but it is the "
+                "empty string",
+                _NAME[side],
+            )
+    if rest:
+        which = f"{side} {rest[0]} is" if len(rest) == 1 else f"{len(rest)} {side}s from {rest[0]} on are"
         yield Complaint(
-            f"{side} {position} ({parameter.name}) of {title} {why} must have a name, but it is the empty string",
-            f"name the {side}" if side == "output" else "name the value to read",
+            f"all {side}s of {title} for its variadic parameter {parameters[-1].name} must have names, but {which} the "
+            "empty string",
+            _NAME[side],
         )
 
 

@@ -258,8 +258,8 @@ TWINS = [
         bad=model([node("Sum", ["x", "", "x"], ["y"], name="n")]),
         good=model([node("Sum", ["x", "x"], ["y"], name="n")]),
         findings=[
-            "error: node 'n' (Sum): input 1 (data_0) of Sum (version 13) belongs to a variadic parameter and must have "
-            "a name, but it is the empty string [OPT-04]\n  remedy: name the value to read"
+            "error: node 'n' (Sum): all inputs of Sum (version 13) for its variadic parameter data_0 must have names, "
+            "but input 1 is the empty string [OPT-04]\n  remedy: name the value to read"
         ],
         name="variadic-input",
     ),
@@ -268,10 +268,20 @@ TWINS = [
         bad=model([node("Split", ["x"], ["s", ""], name="n", axis=1, num_outputs=2), node("Relu", ["x"], ["y"])]),
         good=model([node("Split", ["x"], ["s", "t"], name="n", axis=1, num_outputs=2), node("Relu", ["x"], ["y"])]),
         findings=[
-            "error: node 'n' (Split): output 1 (outputs) of Split (version 18) belongs to a variadic parameter and "
-            "must have a name, but it is the empty string [OPT-04]\n  remedy: name the output"
+            "error: node 'n' (Split): all outputs of Split (version 18) for its variadic parameter outputs must have "
+            "names, but output 1 is the empty string [OPT-04]\n  remedy: name the output"
         ],
         name="variadic-output",
+    ),
+    Twin(
+        "OPT-04",
+        bad=model([node("Sum", ["x", "", "x", ""], ["y"], name="n")]),
+        good=model([node("Sum", ["x", "x"], ["y"], name="n")]),
+        findings=[
+            "error: node 'n' (Sum): all inputs of Sum (version 13) for its variadic parameter data_0 must have names, "
+            "but 2 inputs from 1 on are the empty string [OPT-04]\n  remedy: name the value to read"
+        ],
+        name="several",
     ),
     Twin(
         "OPT-04",

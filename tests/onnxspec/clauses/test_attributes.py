@@ -10,7 +10,6 @@ import pytest
 from onnx import AttributeProto, TensorProto, helper
 
 from hwflow.onnxspec import validate
-from hwflow.onnxspec.rules import Options
 from tests.onnxspec.build import model, node, value
 from tests.onnxspec.clauses.twins import Twin, check
 
@@ -249,7 +248,7 @@ TWINS = [
             "warning: graph 'graph': attributes should have a doc_string, but 'axis' of node 'n' (Softmax) has none "
             "[ATT-07]\n  remedy: add a doc_string"
         ],
-        options=Options(pedantic=True),
+        pedantic=True,
     ),
     Twin(
         "ATT-07",
@@ -261,7 +260,7 @@ TWINS = [
             "[ATT-07]\n  remedy: add a doc_string"
         ],
         name="in-a-definition",
-        options=Options(pedantic=True),
+        pedantic=True,
     ),
     Twin(
         "ATT-08",
