@@ -15,9 +15,9 @@ from hwflow.boards import Board, UnknownBoard, find_board
 from hwflow.codegen.board_top import ClockPlan, plan_clock, shell_allowance
 from hwflow.codegen.report import Seconds
 from hwflow.errors import Finding, ModelRefused, UsageError
-from hwflow.frontend.lower import lower
+from hwflow.frontend.lower import KEPT, lower
 from hwflow.ir.graph import Graph
-from hwflow.onnxspec import ModelProto, ResolvedModel, read_model, resolve, validate
+from hwflow.onnxspec import ModelProto, ResolvedModel, read_model, resolve, resolve_with_graph, validate
 from hwflow.passes import pipeline
 from hwflow.schedule.folding import Budget, FoldingSearch
 from hwflow.schedule.schedule import Schedule, schedule
@@ -34,10 +34,15 @@ UNASKED = {"lut": 20_000, "ff": 20_000}
 
 @dataclass
 class Model:
-    """An ONNX model, read, validated and resolved. ``seconds``: how long that took."""
+    """An ONNX model, read, validated and resolved.
+
+    ``flat`` is the model with functions and branches inlined: every value of ``resolved`` by the same name (``proto``
+    itself where there are none). ``seconds``: how long it all took.
+    """
 
     path: Path
     proto: ModelProto
+    flat: ModelProto
     resolved: ResolvedModel
     dimensions: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
@@ -72,7 +77,7 @@ def dataflow_of(proto: ModelProto, dimensions: Mapping[str, int]) -> Graph:
 
     Raises :class:`ModelRefused` with all reasons.
     """
-    return _dataflow(pipeline.run(lower(resolve(proto, dimensions)), pipeline.QUANTIZED))
+    return _dataflow(pipeline.run(lower(resolve(proto, dimensions, KEPT)), pipeline.QUANTIZED))
 
 
 def load(path: str | os.PathLike[str], dimensions: Mapping[str, int] | None = None) -> Model:
@@ -85,8 +90,8 @@ def load(path: str | os.PathLike[str], dimensions: Mapping[str, int] | None = No
     errors = [f for f in validate(proto, path) if f.severity == "error"]
     if errors:
         raise ModelRefused(errors)
-    resolved = resolve(proto, dimensions or {})
-    return Model(Path(path), proto, resolved, dict(dimensions or {}), time.perf_counter() - begin)
+    resolved, flat = resolve_with_graph(proto, dimensions or {}, KEPT)
+    return Model(Path(path), proto, flat, resolved, dict(dimensions or {}), time.perf_counter() - begin)
 
 
 def board_named(name: str) -> Board:

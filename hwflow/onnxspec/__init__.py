@@ -4,7 +4,7 @@ from onnx import ModelProto
 
 from hwflow.onnxspec.model import Attribute, OnnxNode, ResolvedModel, ValueInfo
 from hwflow.onnxspec.reader import read_model
-from hwflow.onnxspec.resolve import resolve
+from hwflow.onnxspec.resolve import resolve, resolve_with_graph
 from hwflow.onnxspec.validate import is_clause, validate
 
 __all__ = [
@@ -16,5 +16,6 @@ __all__ = [
     "is_clause",
     "read_model",
     "resolve",
+    "resolve_with_graph",
     "validate",
 ]

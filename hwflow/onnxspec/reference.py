@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
-import onnx.inliner
 import onnx.reference
 from onnx import numpy_helper
 
@@ -58,7 +57,7 @@ class Region:
                 chosen.add(id(node))
                 needed.extend(n for n in node.input if n)
         self.nodes = [n for n in graph.node if id(n) in chosen]
-        self._opsets, self._ir_version = list(model.opset_import), model.ir_version
+        self._opsets, self._ir_version, self._functions = list(model.opset_import), model.ir_version, model.functions
         self._evaluator = self._build(self.nodes, sorted(feeds), self.outputs, list(self._constants.values()))
         self.framewise = self._is_framewise()
 
@@ -113,7 +112,9 @@ class Region:
             [c for c in constants if isinstance(c, onnx.TensorProto)],
             sparse_initializer=[c for c in constants if isinstance(c, onnx.SparseTensorProto)],
         )
-        model = onnx.helper.make_model(graph, opset_imports=self._opsets, ir_version=self._ir_version)
+        model = onnx.helper.make_model(
+            graph, opset_imports=self._opsets, ir_version=self._ir_version, functions=self._functions
+        )
         return onnx.reference.ReferenceEvaluator(model, new_ops=substitutes(self.version, self.defects.add))
 
     def _is_framewise(self) -> bool:
@@ -165,14 +166,15 @@ class Region:
 
 
 class RegionEvaluator:
-    """Evaluates any region of ``model`` between values: feeds cut it off from what lies before.
+    """Evaluates any region of ``model`` between values: feeds cut it off from what lies before. Values in functions
+    are none of the model's (:func:`hwflow.onnxspec.resolve_with_graph` gives a model in which they are).
 
     The model keeps its operator set: what the evaluator lacks or does wrong there is replaced, see
     :mod:`hwflow.onnxspec.evaluator_defects`.
     """
 
     def __init__(self, model: onnx.ModelProto) -> None:
-        self._model = onnx.inliner.inline_local_functions(model) if model.functions else model
+        self._model = model
         self._regions: dict[tuple[tuple[str, ...], frozenset[str]], Region] = {}
 
     def region(self, outputs: Sequence[str], known: frozenset[str]) -> Region:
