@@ -10,6 +10,7 @@ from onnx import helper
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec.attributes import has_subgraph, python_attributes
+from hwflow.onnxspec.clauses.functions import MAX_INLINED
 from hwflow.onnxspec.clauses.operators import find_schema
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
 from hwflow.onnxspec.dimensions import Binding, bind_dimensions, option
@@ -30,9 +31,6 @@ from hwflow.onnxspec.parameters import count_parameters
 from hwflow.onnxspec.shapes import Inference, InferenceFailure, attribute_bytes, infer_dialect, type_proto
 from hwflow.onnxspec.tensors import from_sparse, to_array
 from hwflow.onnxspec.validate import structural_findings
-
-MAX_INLINED = 100_000
-"""Nodes that functions and branches may put into a model; calls of calls grow without bound."""
 
 _FUNCTIONS_FROM = 8  # IR version
 _UNKNOWN_SHAPE_REMEDY = "give the value a shape in the graph's value_info"
@@ -269,7 +267,7 @@ class _Resolver:
                             item.where,
                             f"functions and branches must put at most {MAX_INLINED} nodes into the model, but there "
                             "are more",
-                            "write large functions as nodes with fewer calls",
+                            "write the model with fewer calls",
                         )
                     )
                 pending.append(iter(replacement))

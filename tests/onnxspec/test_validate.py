@@ -344,7 +344,10 @@ def test_local_functions() -> None:
     assert findings(with_body(node("Add", ["a", "a"], ["b"]))) == []
     assert findings(with_body(node("Add", ["a", "lost"], ["b"], name="n"))) == [
         "error: node 'n' (Add) in function 'local.Twice': input 'lost' must be a graph input, an initializer or "
-        "the output of a node, but nothing makes it [NOD-05]\n  remedy: add what makes 'lost', or read another value"
+        "the output of a node, but nothing makes it [NOD-05]\n  remedy: add what makes 'lost', or read another value",
+        "error: node 'n' (Add) in function 'local.Twice': input 'lost' must be an input of the function or the output "
+        "of a node in it, but it is neither [FUN-09]\n"
+        "  remedy: make 'lost' an input of the function, or add what makes it",
     ]
 
 
