@@ -11,11 +11,10 @@ from onnx import helper
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec.attributes import has_subgraph, python_attributes
 from hwflow.onnxspec.clauses.functions import MAX_INLINED
-from hwflow.onnxspec.clauses.operators import find_schema
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
 from hwflow.onnxspec.dimensions import Binding, bind_dimensions, option
 from hwflow.onnxspec.folding import cast_of, constant_value, fold, is_foldable, shape_value
-from hwflow.onnxspec.graph import main_scopes, plain_domain, topological_order
+from hwflow.onnxspec.graph import main_scopes, model_opsets, plain_domain, topological_order
 from hwflow.onnxspec.inline import (
     Imports,
     Inliner,
@@ -28,11 +27,11 @@ from hwflow.onnxspec.inline import (
 )
 from hwflow.onnxspec.model import Array, Attribute, OnnxNode, ResolvedModel, ValueInfo
 from hwflow.onnxspec.parameters import count_parameters
+from hwflow.onnxspec.schemas import find_schema
 from hwflow.onnxspec.shapes import Inference, InferenceFailure, attribute_bytes, infer_dialect, type_proto
 from hwflow.onnxspec.tensors import from_sparse, to_array
 from hwflow.onnxspec.validate import structural_findings
 
-_FUNCTIONS_FROM = 8  # IR version
 _UNKNOWN_SHAPE_REMEDY = "give the value a shape in the graph's value_info"
 Operator = tuple[str, str]  # domain, op_type
 
@@ -93,9 +92,7 @@ class _Resolver:
         self.scopes = main_scopes(model)
         self.scope = self.scopes[0]
         self.functions = function_table(model)
-        versions = dict(self.scope.opsets)
-        if not versions:
-            versions[""] = 1  # what IR versions 1 and 2 mean
+        versions = dict(model_opsets(model))
         for scanned in self.scope.nodes:
             versions.setdefault(scanned.domain, 1)  # a dialect that is used but not imported
         self.imports = Imports(versions)
@@ -408,12 +405,6 @@ class _Resolver:
     def _called(self, item: Item, function: onnx.FunctionProto) -> list[Item] | None:
         """The body of a function in the place of its call."""
         call = item.proto
-        if self.model.ir_version < _FUNCTIONS_FROM:  # readers of that version do not look at functions
-            found = self.model.ir_version
-            message = f"functions must be in a model of IR version {_FUNCTIONS_FROM} or higher, not {found}"
-            self.flat.append(item)
-            self._refuse(item, "MOD-13", message, f"export the model with IR version {_FUNCTIONS_FROM} or higher")
-            return None
         for names, formal, rule, kind in (
             (call.input, function.input, "NOD-30", "inputs"),
             (call.output, function.output, "NOD-31", "outputs"),

@@ -7,7 +7,7 @@ thousand nodes a rule costs a millisecond or two.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,8 +16,11 @@ from typing import Literal
 import onnx
 
 from hwflow.errors import Finding
+from hwflow.onnxspec.external_files import ExternalFiles, Problem
 from hwflow.onnxspec.graph import Kind, Position, Scope, scopes, show
+from hwflow.onnxspec.node_forms import FormReader, NodeForms
 from hwflow.onnxspec.sites import TensorSite, TypeSite, tensor_sites, type_sites
+from hwflow.onnxspec.stored import StoredTensor, stored_tensors
 
 Severity = Literal["error", "warning"]
 Level = Literal["MUST", "SHOULD", "MAY", "definition", "own"]  # "own": a rule of hwflow's, or of onnx's checker
@@ -63,8 +66,11 @@ class Context:
 
     @cached_property
     def functions(self) -> dict[FunctionKey, Scope]:
-        """The bodies of the functions local to the model; the first where a key is there twice."""
+        """The bodies of the functions local to the model; the first where a key is there twice. Empty below IR version
+        8, where no node can call them (MOD-13)."""
         table: dict[FunctionKey, Scope] = {}
+        if 1 <= self.ir_version < 8:
+            return table
         for scope in self.scopes:
             if scope.kind is Kind.FUNCTION and scope.function is not None:
                 f = scope.function
@@ -72,10 +78,38 @@ class Context:
         return table
 
     @cached_property
+    def form_reader(self) -> FormReader:
+        """What reads the forms of attributes."""
+        return FormReader()
+
+    @cached_property
+    def node_forms(self) -> tuple[tuple[Scope, NodeForms], ...]:
+        """The scopes with the distinct forms of their nodes."""
+        # Only names of functions have overloads.
+        overload = (lambda node: str(node.proto.overload)) if self.functions else None
+        return tuple((scope, self.form_reader.nodes(scope.nodes, overload)) for scope in self.scopes)
+
+    @cached_property
     def tensors(self) -> tuple[TensorSite, ...]:
         """Every tensor of the model: initializers, parts of sparse tensors, attribute values; functions and training
         graphs included."""
         return tuple(tensor_sites(self.scopes))
+
+    @cached_property
+    def stored(self) -> tuple[StoredTensor, ...]:
+        """The tensors that need a closer look than their length of raw data."""
+        return tuple(stored_tensors(self.tensors))
+
+    @cached_property
+    def files(self) -> ExternalFiles:
+        """The files that external data may lie in."""
+        return ExternalFiles(None if self.path is None else self.path.parent, self.options.trusted)
+
+    @cached_property
+    def external(self) -> tuple[tuple[StoredTensor, Sequence[Problem]], ...]:
+        """The tensors with external data, and what is wrong with it."""
+        tensors = [stored for stored in self.stored if stored.reference is not None]
+        return tuple((stored, stored.external_problems(self.files)) for stored in tensors)
 
     @cached_property
     def types(self) -> tuple[TypeSite, ...]:

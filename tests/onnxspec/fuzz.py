@@ -1,4 +1,4 @@
-"""Damaged models: checked one after the other in a process of its own, within 2 seconds and 1 GiB each.
+"""Damaged models: checked one after the other in a process of its own, within the limits of limits.py.
 
 ``python -m tests.onnxspec.fuzz FOLDER FIRST COUNT`` checks the cases FIRST, FIRST + 1, ... and prints how they ended;
 it dies, with the case's number in FOLDER/case and the model in FOLDER/model.onnx, at the first one that gives a
@@ -8,8 +8,6 @@ traceback, hangs or wants too much memory. A case is made from its number alone.
 from __future__ import annotations
 
 import random
-import resource
-import signal
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -20,9 +18,7 @@ import onnx
 from google.protobuf.descriptor import FieldDescriptor
 
 from tests.onnxspec.fuzz_seeds import seeds
-
-SECONDS = 2
-BYTES = 1 << 30
+from tests.onnxspec.limits import guarded_check, limit_memory, worst
 
 _INTEGERS = [0, 1, 2, -1, -2, 3, 5, 7, 15, 16, 127, 255, 4096, 2**31 - 1, 2**31, -(2**31), 2**60, 2**63 - 1, -(2**63)]
 _TEXTS = [
@@ -30,10 +26,6 @@ _TEXTS = [
     "then_branch",
 ]  # fmt: skip
 _FLOATS = [0.0, -1.0, 1e38, float("inf"), float("nan"), 1e-45]
-
-
-class Limit(BaseException):
-    """The case took too long: no ``except Exception`` may hide it."""
 
 
 def truncated(rng: random.Random, model: onnx.ModelProto) -> bytes:
@@ -64,7 +56,7 @@ def noise(rng: random.Random, model: onnx.ModelProto) -> bytes:
     return rng.randbytes(rng.choice([1, 2, 10, 100, 1000]))
 
 
-def _messages(root: Any) -> list[Any]:
+def messages(root: Any) -> list[Any]:
     """The message and all messages inside."""
     found, pending = [], [root]
     while pending:
@@ -99,7 +91,7 @@ def mutated(rng: random.Random, model: onnx.ModelProto) -> bytes:
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     for _ in range(rng.choice([1, 1, 1, 2, 4])):
-        message = rng.choice(_messages(copy))
+        message = rng.choice(messages(copy))
         field = rng.choice(message.DESCRIPTOR.fields)
         is_message = field.type == FieldDescriptor.TYPE_MESSAGE
         value = getattr(message, field.name)
@@ -110,7 +102,7 @@ def mutated(rng: random.Random, model: onnx.ModelProto) -> bytes:
             else:
                 message.ClearField(field.name)
         elif is_message:
-            others = [m for m in _messages(copy) if m.DESCRIPTOR is field.message_type]
+            others = [m for m in messages(copy) if m.DESCRIPTOR is field.message_type]
             other = type(others[0])() if others else None
             if other is None:
                 continue
@@ -146,34 +138,17 @@ def case(number: int, models: list[onnx.ModelProto]) -> bytes:
     return MUTATORS[number % len(MUTATORS)](rng, rng.choice(models))
 
 
-def _too_slow(*_: object) -> None:
-    raise Limit(f"the case took more than {SECONDS} seconds")
-
-
 def run(folder: Path, first: int, count: int) -> Counter[str]:
     """How the cases ended: by the severity of the worst finding. Raises what a case raises."""
-    from hwflow.checking import check
-
     models = seeds(folder)
     path = folder / "model.onnx"
     outcomes: Counter[str] = Counter()
-    signal.signal(signal.SIGPROF, _too_slow)
     path.write_bytes(models[0].SerializeToString())
-    check(path)  # what is imported late, is imported now
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + BYTES, used + BYTES))
+    limit_memory(path)
     for number in range(first, first + count):
         path.write_bytes(case(number, models))
         (folder / "case").write_text(str(number))
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of processor time: other processes do not count
-        findings = check(path)
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        for finding in findings:
-            assert finding.where and finding.message and finding.remedy and finding.rule
-            assert finding.severity in ("error", "unsupported", "warning")
-        severities = {finding.severity for finding in findings}
-        worst = next((s for s in ("error", "unsupported", "warning") if s in severities), "none")
-        outcomes[worst] += 1
+        outcomes[worst(guarded_check(path))] += 1
     return outcomes
 
 

@@ -293,13 +293,6 @@ def test_calls_with_too_much() -> None:
     ]
 
 
-def test_functions_before_their_version() -> None:
-    proto = calling([call("F", ["x"], ["y"], name="f")], function([node("Neg", ["a"], ["b"])]), ir_version=7)
-    assert "error: node 'f' (F): functions must be in a model of IR version 8 or higher, not 7 [MOD-13]\n" in (
-        refused(lambda: resolve(proto, {}))[-1]
-    )
-
-
 def test_calls_that_multiply() -> None:
     # 2^60 nodes if they were all written out
     def twice(name: str) -> list[onnx.NodeProto]:

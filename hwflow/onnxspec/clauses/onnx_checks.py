@@ -12,10 +12,8 @@ from collections.abc import Iterator
 import onnx
 from onnx import checker, helper, shape_inference
 
-from hwflow.onnxspec.attributes import has_subgraph
-from hwflow.onnxspec.clauses.opsets import highest_version
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
-from hwflow.onnxspec.graph import INITIALIZERS, MODEL, NODES, Position, Scope, opset_map, plain_domain
+from hwflow.onnxspec.graph import MODEL, NODES, Position, Scope, model_opsets, plain_domain
 from hwflow.onnxspec.rules import Context, Hit, Rule
 
 _REMEDY = "correct the model, or export it again"
@@ -35,19 +33,33 @@ def one_line(error: Exception) -> str:
 
 
 def normalized(model: onnx.ModelProto) -> onnx.ModelProto:
-    """``model``, or a copy in which ai.onnx is written as "" and every dialect domain in use is imported."""
+    """``model``, or a copy in which what onnx's checker refuses although it is legal, or no more than a warning, is
+    written as it wants it: one import a domain (the highest version), of the default domain too, and of every dialect
+    in use; ai.onnx written as ""; no imports below IR version 3; metadata keys distinct."""
     used = {node.domain for node in model.graph.node}
-    imported = {opset.domain for opset in model.opset_import}
-    missing = sorted((used & DIALECT_DOMAINS) - imported)
-    if not missing and "ai.onnx" not in used | imported:
+    imports = [opset.domain for opset in model.opset_import]
+    missing = used & DIALECT_DOMAINS - set(imports)
+    keys = [entry.key for entry in model.metadata_props]
+    if (
+        not missing
+        and "ai.onnx" not in used
+        and "ai.onnx" not in imports
+        and "" in imports
+        and len(imports) == len(set(imports))
+        and len(keys) == len(set(keys))
+        and model.ir_version >= 3
+    ):
         return model
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     for node in copy.graph.node:
         node.domain = plain_domain(node.domain)
     del copy.opset_import[:]
-    for domain, version in {**opset_map(model.opset_import), **dict.fromkeys(missing, 1)}.items():
+    for domain, version in {**model_opsets(model), **dict.fromkeys(sorted(missing), 1)}.items():
         copy.opset_import.append(helper.make_opsetid(domain, version))
+    copy.ir_version = max(model.ir_version, 3)  # the first with imports; nothing else distinguishes it from 1 and 2
+    if len(keys) != len(set(keys)):
+        del copy.metadata_props[:]
     return copy
 
 
@@ -62,57 +74,8 @@ def _place(scope: Scope, message: str) -> tuple[Position, str]:
     return (MODEL,), "model"
 
 
-def _checker_context(scope: Scope, ir_version: int) -> checker.C.CheckerContext:
-    """What onnx.checker wants to know; versions out of range (said by other rules) are left out or brought into it."""
-    known = checker.C.CheckerContext()
-    known.ir_version = min(max(ir_version, 1), onnx.IR_VERSION)
-    opsets = {**dict.fromkeys(DIALECT_DOMAINS, 1), **(scope.opsets or {"": 1})}
-    known.opset_imports = {d: version for d, version in opsets.items() if 1 <= version <= highest_version(d)}
-    return known
-
-
-def _node_check(context: Context) -> Iterator[Hit]:
-    """Every node of the main graph against its schema: attributes, number of inputs and outputs."""
-    scope = context.scopes[0]
-    known = _checker_context(scope, context.model.ir_version)
-    unknown = {position for position, finding in context.found if finding.severity == "error"}
-    for index, node in enumerate(scope.nodes):
-        position = scope.at(NODES, index)
-        if (
-            position in unknown
-            or node.domain not in known.opset_imports  # said elsewhere
-            or (node.domain, node.op_type, node.proto.overload) in context.functions
-            or has_subgraph(node.proto)  # checked alone, it would not see the values around it
-        ):
-            continue
-        alias = node.proto
-        if alias.domain != node.domain:
-            alias = onnx.NodeProto()
-            alias.CopyFrom(node.proto)
-            alias.domain = node.domain
-        try:
-            checker.check_node(alias, known)
-        except Exception as error:  # ValidationError, RuntimeError, ...
-            message = f"the node must fit its operator, but onnx.checker says: {one_line(error)}"
-            yield Hit(position, scope.where(index), message)
-
-
-def _tensor_check(context: Context) -> Iterator[Hit]:
-    scope = context.scopes[0]
-    known = _checker_context(scope, context.model.ir_version)
-    for index, tensor in enumerate(context.model.graph.initializer):
-        try:
-            checker.check_tensor(tensor, known)
-        except Exception as error:
-            yield Hit(
-                scope.at(INITIALIZERS, index),
-                f"initializer '{tensor.name}'",
-                f"the tensor must be well formed, but onnx.checker says: {one_line(error)}",
-            )
-
-
 def _model_check(context: Context) -> Iterator[Hit]:
-    if context.has_errors:
+    if context.has_errors or context.external:  # both would look for the files in the current folder
         return
     try:
         checker.check_model(normalized(context.model))
@@ -122,7 +85,7 @@ def _model_check(context: Context) -> Iterator[Hit]:
 
 
 def _inference(context: Context) -> Iterator[Hit]:
-    if context.has_errors:
+    if context.has_errors or context.external:  # both would look for the files in the current folder
         return
     try:
         shape_inference.infer_shapes(normalized(context.model), check_type=True, strict_mode=True, data_prop=True)
@@ -134,8 +97,6 @@ def _inference(context: Context) -> Iterator[Hit]:
 
 # In this order, after all other rules: each looks at what the ones before it have found.
 RULES = (
-    Rule("onnx.checker", "own", _node_check, _REMEDY),
-    Rule("onnx.checker", "own", _tensor_check, _REMEDY),
     Rule("onnx.checker", "own", _model_check, _REMEDY),
     Rule("onnx.shape_inference", "own", _inference, _REMEDY),
 )
