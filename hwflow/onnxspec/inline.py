@@ -22,6 +22,9 @@ from hwflow.onnxspec.graph import (
     topological_order,
 )
 
+VERSIONS_DOMAIN = "hwflow.versions"
+"""Of functions that stand for one node of another version than the model's: only a function has its own imports."""
+
 _LONGEST_PREFIX = 200  # characters; calls may nest deeply
 
 
@@ -258,3 +261,30 @@ def standard_body(
 def function_table(model: onnx.ModelProto) -> dict[tuple[str, str, str], onnx.FunctionProto]:
     """The model's functions by domain (ai.onnx as ""), name and overload."""
     return {(plain_domain(f.domain), f.name, f.overload): f for f in model.functions}
+
+
+def versioned_call(item: Item, number: int) -> tuple[onnx.NodeProto, onnx.FunctionProto]:
+    """A function that holds nothing but the node of ``item`` and its imports, and the call of it that is the node."""
+    node = onnx.NodeProto()
+    node.CopyFrom(item.proto)
+    inputs = list(dict.fromkeys(name for name in node.input if name))
+    outputs = [name for name in node.output if name]
+    formal = {name: f"value_{index}" for index, name in enumerate([*inputs, *outputs])}
+    node.input[:] = [formal.get(name, "") for name in node.input]
+    node.output[:] = [formal.get(name, "") for name in node.output]
+    name = f"{node.op_type}_{number}"
+    function = helper.make_function(
+        VERSIONS_DOMAIN,
+        name,
+        [formal[value] for value in inputs],
+        [formal[value] for value in outputs],
+        [node],
+        item.imports.protos,
+    )
+    return helper.make_node(name, inputs, outputs, item.name, domain=VERSIONS_DOMAIN), function
+
+
+def called_node(call: onnx.NodeProto, function: onnx.FunctionProto) -> onnx.NodeProto:
+    """The node that :func:`versioned_call` has put into a function."""
+    names = dict(zip([*function.input, *function.output], [*call.input, *call.output], strict=True))
+    return instantiate(function.node[0], names, None)

@@ -24,6 +24,7 @@ from hwflow.onnxspec.inline import (
     inner_reads,
     standard_body,
     value_names,
+    versioned_call,
 )
 from hwflow.onnxspec.model import Array, Attribute, OnnxNode, ResolvedModel, ValueInfo
 from hwflow.onnxspec.parameters import count_parameters
@@ -153,35 +154,15 @@ class _Resolver:
         del flat.graph.node[:], flat.functions[:], flat.opset_import[:]
         versions = dict(self.imports.versions)
         for item in self.flat:
-            own = dict(item.imports.versions)
             domain = plain_domain(item.proto.domain)
             versions.setdefault(domain, item.imports[domain])
             if item.imports is self.imports or not self._means_another(item, domain, versions[domain]):
                 flat.graph.node.append(item.proto)
                 continue
-            # The node means another version of its operator: only a function has imports of its own.
-            node = onnx.NodeProto()
-            node.CopyFrom(item.proto)
-            formal = {name: f"value_{i}" for i, name in enumerate([*node.input, *node.output]) if name}
-            node.input[:] = [formal.get(name, "") for name in node.input]
-            node.output[:] = [formal.get(name, "") for name in node.output]
-            function = helper.make_function(
-                "hwflow.versions",
-                f"{node.op_type}_{len(flat.functions)}",
-                [formal[name] for name in dict.fromkeys(item.proto.input) if name],
-                [formal[name] for name in item.proto.output if name],
-                [node],
-                [helper.make_opsetid(name, version) for name, version in own.items()],
-            )
-            flat.functions.append(function)
+            # The node means another version of its operator than the model does.
+            call, function = versioned_call(item, len(flat.functions))
             versions[function.domain] = 1
-            call = helper.make_node(
-                function.name,
-                [name for name in dict.fromkeys(item.proto.input) if name],
-                [name for name in item.proto.output if name],
-                item.name,
-                domain=function.domain,
-            )
+            flat.functions.append(function)
             flat.graph.node.append(call)
         flat.opset_import.extend(helper.make_opsetid(domain, version) for domain, version in versions.items())
         for tensor in self.tensors:
