@@ -26,6 +26,7 @@ from hwflow.onnxspec.inline import (
     value_names,
     versioned_call,
 )
+from hwflow.onnxspec.loops import fold_loop
 from hwflow.onnxspec.model import Array, Attribute, OnnxNode, ResolvedModel, ValueInfo
 from hwflow.onnxspec.parameters import count_parameters
 from hwflow.onnxspec.schemas import find_schema
@@ -33,6 +34,7 @@ from hwflow.onnxspec.shapes import Inference, InferenceFailure, attribute_bytes,
 from hwflow.onnxspec.tensors import from_sparse, to_array
 from hwflow.onnxspec.validate import structural_findings
 
+_SCAN_WITHOUT_BATCH = 9  # version; Loop has not changed in meaning since 1
 _UNKNOWN_SHAPE_REMEDY = "give the value a shape in the graph's value_info"
 Operator = tuple[str, str]  # domain, op_type
 
@@ -44,9 +46,9 @@ def resolve(
 
     ``dimensions`` binds dimension variables; the variable in an input's leading place is the number of frames and is 1
     without being given. A graph input that has an initializer is a constant. Functions local to the model are inlined,
-    and so is the branch taken of an If whose condition is constant. ``keep`` names the operators (by domain and type)
-    that the caller takes: another one that the standard defines by a function is replaced by the function's body,
-    where nothing is left of that but operators to keep; None: no operator is replaced.
+    and so is the branch taken of an If whose condition is constant; a Loop or Scan over constants is computed. ``keep``
+    names the operators (by domain and type) that the caller takes: another one that the standard defines by a function
+    is replaced by the function's body, where nothing is left of that but operators to keep; None: none is replaced.
 
     Raises ModelRefused, with everything that was found: a graph that cannot be walked (cycles, values that nothing
     makes, unknown operators, ...), open dimensions, dimension variables with two sizes, other nodes that carry graphs,
@@ -268,6 +270,12 @@ class _Resolver:
             return self._taken(item)
         self.flat.append(item)
         if has_subgraph(node):
+            if node.domain == "" and item.imports[""] >= _SCAN_WITHOUT_BATCH:
+                folded = fold_loop(node, self.values, self.constants, item.imports.protos, self.model.ir_version)
+                if folded is not None:
+                    for name, constant in folded.items():
+                        self._define(name, *constant)
+                    return None
             self._refuse(
                 item,
                 "subgraphs",
