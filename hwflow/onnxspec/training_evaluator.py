@@ -14,7 +14,7 @@ from onnx import helper
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec.evaluator_defects import substitutes
-from hwflow.onnxspec.graph import opset_map, plain_domain, read_nodes, show, subgraphs
+from hwflow.onnxspec.graph import model_opsets, plain_domain, read_nodes, show, subgraphs
 from hwflow.onnxspec.model import Array
 from hwflow.onnxspec.tensors import from_sparse, to_tensor
 from hwflow.onnxspec.training_operators import TRAINING_DOMAIN, optimizers
@@ -35,7 +35,7 @@ class GraphEvaluator:
         initializers = {tensor.name for tensor in graph.initializer}
         initializers.update(sparse.values.name for sparse in graph.sparse_initializer)
         self.defaults = frozenset(initializers.intersection(self.inputs))
-        versions = opset_map(model.opset_import)
+        versions = model_opsets(model)
         try:
             whole = _evaluable(model, graph, state, versions)
         except Exception as error:  # onnx raises many kinds: a malformed tensor, a function that cannot be inlined
@@ -79,7 +79,7 @@ class GraphEvaluator:
 
 
 def _evaluable(
-    model: onnx.ModelProto, graph: onnx.GraphProto, state: frozenset[str], versions: dict[str, int]
+    model: onnx.ModelProto, graph: onnx.GraphProto, state: frozenset[str], versions: Mapping[str, int]
 ) -> onnx.ModelProto:
     """The graph as the evaluator can take it: state variables are inputs, sparse initializers dense, local functions
     inlined, ai.onnx written as ""."""

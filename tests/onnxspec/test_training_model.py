@@ -498,6 +498,14 @@ def test_functions_subgraphs_defaults_and_other_spellings() -> None:
     assert trained.inference_model().functions[0].name == "Squared"
 
 
+@pytest.mark.parametrize("opsets", [{"ai.onnx": 21}, {PREVIEW: 1}, {"": 13}], ids=str)
+def test_operator_sets_of_all_spellings(opsets: dict[str, int]) -> None:
+    """Under its other name, implicit, and the one of the first training models' time."""
+    trained = TrainingModel(sgd(opsets=opsets, ir_version=8))
+    close(trained.train_step(DATA)["loss"], mean_square(WEIGHTS))
+    close(trained.state["w"], WEIGHTS - RATE * slope(WEIGHTS))
+
+
 def test_importing_the_specification_does_not_import_the_evaluator() -> None:
     script = "import sys, hwflow.onnxspec.training; print('onnx.reference' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -210,7 +210,7 @@ def test_all_at_once_in_the_order_of_the_graph() -> None:
 
 
 def branch(name: str, *nodes: onnx.NodeProto, output: str) -> onnx.GraphProto:
-    return helper.make_graph(nodes, name, [], [value(output, [1, 4])])
+    return helper.make_graph(nodes, name, [], [value(output, [1, 4])], doc_string="Made by a test.")
 
 
 def conditional(**branches: Any) -> onnx.ModelProto:
@@ -244,8 +244,9 @@ def test_findings_in_subgraphs_say_where() -> None:
 
 def test_local_functions() -> None:
     def with_body(*body: onnx.NodeProto) -> onnx.ModelProto:
-        function = helper.make_function("local", "Twice", ["a"], ["b"], body, [helper.make_opsetid("", 21)])
-        return model([node("Twice", ["x"], ["y"], domain="local")], opsets={"": 21, "local": 1}, functions=[function])
+        function = helper.make_function("org.example", "Twice", ["a"], ["b"], body, [helper.make_opsetid("", 21)])
+        call = node("Twice", ["x"], ["y"], domain="org.example")
+        return model([call], opsets={"": 21, "org.example": 1}, functions=[function])
 
     assert findings(with_body(node("Add", ["a", "a"], ["b"]))) == []
 

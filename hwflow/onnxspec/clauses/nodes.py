@@ -82,10 +82,10 @@ def _input_and_initializer(context: Context) -> Iterator[Hit]:
     for scope in _subgraphs(context):
         if scope.held.isdisjoint(scope.inputs):
             continue
-        for name in dict.fromkeys(scope.inputs):
+        for index, name in enumerate(scope.inputs):
             if name and name in scope.held:
                 yield Hit(
-                    scope.at(INPUTS, scope.inputs.index(name)),
+                    scope.at(INPUTS, index),
                     f"input {show(name)}{scope.label}",
                     f"a name must not be both input and initializer of a subgraph, but {show(name)} is",
                 )
@@ -168,7 +168,7 @@ def _shadowed(scope: Scope, name: str) -> str | None:
     while inner.parent is not None:
         outer = inner.parent
         if name in outer.entered:
-            return f"an {'input' if name in outer.inputs else 'initializer'} of {outer.title}"
+            return f"an {'initializer' if name in outer.held else 'input'} of {outer.title}"
         maker = outer.makers.get(name)
         if maker is not None and maker < inner.caller:
             return f"an output of {outer.where(maker)}"
