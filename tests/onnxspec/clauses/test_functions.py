@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import AttributeProto, helper
 
+from hwflow.onnxspec import validate
 from tests.onnxspec.build import model, node, value
 from tests.onnxspec.clauses.twins import Twin, check
 
@@ -456,3 +457,9 @@ def test_own_rules(twin: Twin, tmp_path: Path) -> None:
 @pytest.mark.parametrize("twin", TWINS, ids=str)
 def test_twins(twin: Twin, tmp_path: Path) -> None:
     check(twin, tmp_path)
+
+
+def test_functions_without_a_graph() -> None:
+    proto = onnx.ModelProto.FromString(SLOPED.SerializeToString())
+    proto.ClearField("graph")
+    assert [finding.rule for finding in validate(proto)] == ["PRO-28"]
