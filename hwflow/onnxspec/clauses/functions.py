@@ -162,7 +162,7 @@ def _binding(op_type: str, version: int, domain: str) -> int | None:
 
 
 def _same_schemas(context: Context) -> Iterator[Hit]:
-    if not context.model.functions:
+    if not context.model.functions or not context.scopes:  # no scopes: there is no graph
         return
     model = context.scopes[0].opsets
     for scope, function in _with_function(context):
