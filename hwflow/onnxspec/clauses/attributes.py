@@ -60,13 +60,12 @@ def _repeated(names: Iterable[str]) -> list[str]:
     return list(repeated)
 
 
-def _repeated_names(context: Context) -> Iterator[Hit]:
+def repeated_names(context: Context) -> Iterator[Hit]:
     """Attribute names that a node, or a function's definition, has more than once."""
 
     def check(scope: Scope, form: NodeForm) -> Iterator[Complaint]:
         repeated = _repeated(attribute.name for attribute in form.attributes)
         if repeated:
-            # NAM-03 says it in the same words.
             verb = "is" if len(repeated) == 1 else "are"
             message = f"attributes of a node must have distinct names, but {listed(repeated)} {verb} repeated"
             yield Complaint(message)
@@ -122,7 +121,7 @@ def _named_like_value(position: tuple[int, ...], where: str, name: str) -> Hit:
 
 
 def _unique_names(context: Context) -> Iterator[Hit]:
-    yield from _repeated_names(context)
+    yield from repeated_names(context)
     yield from _named_like_values(context)
 
 
