@@ -50,6 +50,9 @@ _KNOWN_TYPES = ", ".join((*sorted(REAL_TYPES), *INTEGER_TYPES))
 
 _RESHAPE = "reshape to (frames, ...)"
 
+KEPT = frozenset(("", op_type) for op_type in HANDLERS)
+"""The operators to keep when a model is resolved (domain, type): others may be replaced by their definition."""
+
 QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
 
 _QOPERATORS = frozenset(
