@@ -125,8 +125,8 @@ TWINS = [
         bad=SAME_ATTRIBUTES,
         good=attributes("alpha"),
         findings=[
-            "error: node 'n' (LeakyRelu): attribute names must be distinct, but 'alpha' is there more than once "
-            "[NAM-03]\n  remedy: remove all but one of them"
+            "error: node 'n' (LeakyRelu): attributes of a node must have distinct names, but 'alpha' is repeated "
+            "[NAM-03]\n  remedy: remove all of the name but the one meant"
         ],
     ),
     Twin(
