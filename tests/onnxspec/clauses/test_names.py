@@ -125,7 +125,7 @@ TWINS = [
         bad=SAME_ATTRIBUTES,
         good=attributes("alpha"),
         findings=[
-            "error: node 'n' (LeakyRelu): attributes of a node must have distinct names, but 'alpha' is repeated "
+            "error: node 'n' (LeakyRelu): attribute names must be distinct, but 'alpha' is there more than once "
             "[NAM-03]\n  remedy: remove all of the name but the one meant"
         ],
     ),
