@@ -114,7 +114,7 @@ def _namespaces(context: Context) -> Iterator[Hit]:
 # them; names of nodes and graphs, because nothing refers to them. NAM-02 is the last: it gathers.
 RULES = (
     Rule("NAM-01", "MUST", _identifiers, "rename them if another tool asks for it", severity="warning"),
-    Rule("NAM-03", "MUST", repeated_names, "remove all of the name but the one meant"),
+    Rule("NAM-03", "MUST", repeated_names, "remove all but one of them"),
     Rule("NAM-05", "MUST", _node_names, "rename all but one of them", severity="warning"),
     Rule("NAM-06", "MUST", _graph_names, "rename all but one of them", severity="warning"),
     Rule("NAM-07", "MUST", repeated_functions, "rename one of them"),

@@ -126,7 +126,7 @@ TWINS = [
         good=attributes("alpha"),
         findings=[
             "error: node 'n' (LeakyRelu): attribute names must be distinct, but 'alpha' is there more than once "
-            "[NAM-03]\n  remedy: remove all of the name but the one meant"
+            "[NAM-03]\n  remedy: remove all but one of them"
         ],
     ),
     Twin(
