@@ -61,24 +61,23 @@ def _repeated(names: Iterable[str]) -> list[str]:
 
 
 def repeated_names(context: Context) -> Iterator[Hit]:
-    """Attribute names that a node, or a function's definition, has more than once."""
+    """Attribute names that a node, or a function's definition, has more than once; NAM-03 says it too."""
+
+    def complaint(repeated: list[str]) -> Complaint:
+        verb = "is" if len(repeated) == 1 else "are"
+        return Complaint(f"attribute names must be distinct, but {listed(repeated)} {verb} there more than once")
 
     def check(scope: Scope, form: NodeForm) -> Iterator[Complaint]:
         repeated = _repeated(attribute.name for attribute in form.attributes)
         if repeated:
-            # NAM-03 says it in the same words.
-            verb = "is" if len(repeated) == 1 else "are"
-            message = f"attributes of a node must have distinct names, but {listed(repeated)} {verb} repeated"
-            yield Complaint(message)
+            yield complaint(repeated)
 
     yield from form_hits(context, check)
     for scope in context.scopes:
         if scope.function is not None:
             repeated = _repeated([*scope.function.attribute, *(a.name for a in scope.function.attribute_proto)])
             if repeated:
-                verb = "is" if len(repeated) == 1 else "are"
-                message = f"attributes of a function must have distinct names, but {listed(repeated)} {verb} repeated"
-                yield Hit(scope.position, scope.title, message)
+                yield Hit(scope.position, scope.title, *complaint(repeated))
 
 
 def _named_like_values(context: Context) -> Iterator[Hit]:
@@ -219,7 +218,7 @@ def _one_value(context: Context) -> Iterator[Hit]:
 
 
 RULES = (
-    Rule("ATT-02", "MUST", _unique_names, "remove all of the name but the one meant"),
+    Rule("ATT-02", "MUST", _unique_names, "remove all but one of them"),
     Rule("ATT-03", "definition", _type_tells_field, "correct the type, or the value", since_ir=2),
     Rule("ATT-04", "definition", _utf8, "write the text as UTF-8, or keep the bytes in a tensor"),
     Rule("ATT-05", "MUST", _names, "give it the name that its operator says"),

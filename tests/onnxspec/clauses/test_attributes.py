@@ -85,8 +85,8 @@ TWINS = [
         bad=softmax(AXIS, AXIS),
         good=softmax(AXIS),
         findings=[
-            "error: node 'n' (Softmax): attributes of a node must have distinct names, but 'axis' is repeated "
-            "[ATT-02]\n  remedy: remove all of the name but the one meant"
+            "error: node 'n' (Softmax): attribute names must be distinct, but 'axis' is there more than once "
+            "[ATT-02]\n  remedy: remove all but one of them"
         ],
         name="twice",
     ),
@@ -105,8 +105,8 @@ TWINS = [
         bad=definition(attribute("a", type=INT, i=1), attribute("a", type=INT, i=2)),
         good=definition(attribute("a", type=INT, i=1), attribute("b", type=INT, i=2)),
         findings=[
-            "error: function 'org.example.F': attributes of a function must have distinct names, but 'a' is repeated "
-            "[ATT-02]\n  remedy: remove all of the name but the one meant"
+            "error: function 'org.example.F': attribute names must be distinct, but 'a' is there more than once "
+            "[ATT-02]\n  remedy: remove all but one of them"
         ],
         name="twice-in-a-definition",
     ),
