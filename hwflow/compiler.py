@@ -120,7 +120,6 @@ def load(
     """
     begin = time.perf_counter()
     trained = isinstance(source, TrainingModel)
-    external = 0
     if isinstance(source, TrainingModel):
         path, proto = source.path, source.inference_model()
     else:
@@ -128,8 +127,7 @@ def load(
     errors = [f for f in validate(proto, path, trusted=trusted) if f.severity == "error"]
     if errors:
         raise ModelRefused(errors)
-    if path is not None:
-        external = load_external_data(proto, path, trusted)
+    external = load_external_data(proto, path, trusted)
     resolved, flat = resolve_with_graph(proto, dimensions or {}, KEPT)
     return Model(path, proto, flat, resolved, dict(dimensions or {}), time.perf_counter() - begin, trained, external)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import chain
 
-from hwflow.onnxspec.clauses.form_hits import Complaint
+from hwflow.onnxspec.clauses.form_hits import Complaint, form_hits
 from hwflow.onnxspec.clauses.operators import calls_function, kind_name, kind_of
 from hwflow.onnxspec.graph import NODES, Scope, show
 from hwflow.onnxspec.node_forms import VALUE_FIELDS, AttributeForm, NodeForm, NodeForms
-from hwflow.onnxspec.rules import Context, Hit, Rule
+from hwflow.onnxspec.rules import Context, Hit, Rule, listed
 from hwflow.onnxspec.schemas import known_domains
 
 _EXPORT = "export the model again"
@@ -60,24 +60,25 @@ def _repeated(names: Iterable[str]) -> list[str]:
     return list(repeated)
 
 
-def repeated_names(context: Context) -> Iterator[Hit]:
+def _repeated_names(context: Context) -> Iterator[Hit]:
     """Attribute names that a node, or a function's definition, has more than once."""
-    for scope, forms in context.node_forms:
+
+    def check(scope: Scope, form: NodeForm) -> Iterator[Complaint]:
+        repeated = _repeated(attribute.name for attribute in form.attributes)
+        if repeated:
+            # NAM-03 says it in the same words.
+            verb = "is" if len(repeated) == 1 else "are"
+            message = f"attributes of a node must have distinct names, but {listed(repeated)} {verb} repeated"
+            yield Complaint(message)
+
+    yield from form_hits(context, check)
+    for scope in context.scopes:
         if scope.function is not None:
-            names = [*scope.function.attribute, *(a.name for a in scope.function.attribute_proto)]
-            for name in _repeated(names):
-                message = f"attribute names must be distinct, but {show(name)} is there more than once"
+            repeated = _repeated([*scope.function.attribute, *(a.name for a in scope.function.attribute_proto)])
+            if repeated:
+                verb = "is" if len(repeated) == 1 else "are"
+                message = f"attributes of a function must have distinct names, but {listed(repeated)} {verb} repeated"
                 yield Hit(scope.position, scope.title, message)
-        wrong = {
-            key: repeated
-            for key, form in forms.by_key.items()
-            if (repeated := _repeated(attribute.name for attribute in form.attributes))
-        }
-        if wrong:
-            for index, key in enumerate(forms.keys):
-                for name in wrong.get(key, ()):
-                    message = f"attribute names must be distinct, but {show(name)} is there more than once"
-                    yield Hit(scope.at(NODES, index), scope.where(index), message)
 
 
 def _named_like_values(context: Context) -> Iterator[Hit]:
@@ -121,7 +122,7 @@ def _named_like_value(position: tuple[int, ...], where: str, name: str) -> Hit:
 
 
 def _unique_names(context: Context) -> Iterator[Hit]:
-    yield from repeated_names(context)
+    yield from _repeated_names(context)
     yield from _named_like_values(context)
 
 
@@ -218,7 +219,7 @@ def _one_value(context: Context) -> Iterator[Hit]:
 
 
 RULES = (
-    Rule("ATT-02", "MUST", _unique_names, "remove all but one of them"),
+    Rule("ATT-02", "MUST", _unique_names, "remove all of the name but the one meant"),
     Rule("ATT-03", "definition", _type_tells_field, "correct the type, or the value", since_ir=2),
     Rule("ATT-04", "definition", _utf8, "write the text as UTF-8, or keep the bytes in a tensor"),
     Rule("ATT-05", "MUST", _names, "give it the name that its operator says"),

@@ -68,7 +68,8 @@ def _with_function(context: Context) -> Iterator[tuple[Scope, Scope | None]]:
         yield scope, inside[id(scope)]
 
 
-def _distinct(context: Context) -> Iterator[Hit]:
+def repeated_functions(context: Context) -> Iterator[Hit]:
+    """Functions that an earlier one of the model has the same name and overload as."""
     seen: set[FunctionKey] = set()
     for scope, function in _bodies(context):
         domain, name, overload = _key(function)
@@ -445,7 +446,7 @@ def _size(context: Context) -> Iterator[Hit]:
 _DECLARE = "declare each attribute once"
 
 RULES = (
-    Rule("FUN-01", "MUST", _distinct, _RENAME, since_ir=8, structural=True),
+    Rule("FUN-01", "MUST", repeated_functions, _RENAME, since_ir=8, structural=True),
     Rule(
         "FUN-02", "MUST", _no_recursion, "write the function without recursion, for example with Loop",
         since_ir=8, structural=True,

@@ -306,8 +306,8 @@ def _is_inferable(scope: Scope) -> bool:
 
 
 def _training_inference(context: Context) -> Iterator[Hit]:
-    if not context.model.training_info or context.has_errors:
-        return
+    if not context.model.training_info or context.has_errors or context.external:
+        return  # of external data onnx would look for the files in the current folder
     inferable = all(map(_is_inferable, context.scopes))
     roots = (scope for scope in context.scopes if scope.kind in (Kind.INITIALIZATION, Kind.ALGORITHM))
     for scope in islice(roots, _MOST_GRAPHS):
