@@ -60,7 +60,7 @@ def _repeated(names: Iterable[str]) -> list[str]:
     return list(repeated)
 
 
-def _repeated_names(context: Context) -> Iterator[Hit]:
+def repeated_names(context: Context) -> Iterator[Hit]:
     """Attribute names that a node, or a function's definition, has more than once."""
 
     def check(scope: Scope, form: NodeForm) -> Iterator[Complaint]:
@@ -122,7 +122,7 @@ def _named_like_value(position: tuple[int, ...], where: str, name: str) -> Hit:
 
 
 def _unique_names(context: Context) -> Iterator[Hit]:
-    yield from _repeated_names(context)
+    yield from repeated_names(context)
     yield from _named_like_values(context)
 
 
