@@ -39,7 +39,11 @@ Operator = tuple[str, str]  # domain, op_type
 
 
 def resolve(
-    model: onnx.ModelProto, dimensions: Mapping[str, int], keep: Collection[Operator] | None = None
+    model: onnx.ModelProto,
+    dimensions: Mapping[str, int],
+    keep: Collection[Operator] | None = None,
+    *,
+    validated: bool = False,
 ) -> ResolvedModel:
     """``model`` with all shapes known for one frame, constants folded, dead nodes dropped. ``model`` is not changed.
 
@@ -49,19 +53,26 @@ def resolve(
     names the operators (by domain and type) that the caller takes: another one that the standard defines by a function
     is replaced by the function's body, where nothing is left of that but operators to keep; None: none is replaced.
 
+    ``validated``: :func:`hwflow.onnxspec.validate` has found no error, so that this need not look for any again.
+
     Raises ModelRefused, with everything that was found: a graph that cannot be walked (cycles, values that nothing
     makes, unknown operators, ...), open dimensions, dimension variables with two sizes, other nodes that carry graphs,
     nodes whose inputs do not fit, values whose shape cannot be known.
     """
-    return resolve_with_graph(model, dimensions, keep)[0]
+    return resolve_with_graph(model, dimensions, keep, validated=validated)[0]
 
 
 def resolve_with_graph(
-    model: onnx.ModelProto, dimensions: Mapping[str, int], keep: Collection[Operator] | None = None
+    model: onnx.ModelProto,
+    dimensions: Mapping[str, int],
+    keep: Collection[Operator] | None = None,
+    *,
+    validated: bool = False,
 ) -> tuple[ResolvedModel, onnx.ModelProto]:
     """As :func:`resolve`, and the model with the same inlining but nothing folded: it has every value of the resolved
     model by the same name, for any number of frames. It is ``model`` itself if there was nothing to inline."""
-    _raise_if(structural_findings(model))
+    if not validated:
+        _raise_if(structural_findings(model))
     resolver = _Resolver(model, dimensions, keep)
     return resolver.run(), resolver.flat_model()
 
