@@ -101,7 +101,7 @@ def dataflow_of(proto: ModelProto, dimensions: Mapping[str, int]) -> Graph:
 
     Raises :class:`ModelRefused` with all reasons.
     """
-    return _dataflow(pipeline.run(lower(resolve(proto, dimensions, KEPT)), pipeline.QUANTIZED))
+    return _dataflow(pipeline.run(lower(resolve(proto, dimensions, KEPT, validated=True)), pipeline.QUANTIZED))
 
 
 def load(
@@ -128,7 +128,7 @@ def load(
     if errors:
         raise ModelRefused(errors)
     external = load_external_data(proto, path, trusted)
-    resolved, flat = resolve_with_graph(proto, dimensions or {}, KEPT)
+    resolved, flat = resolve_with_graph(proto, dimensions or {}, KEPT, validated=True)
     return Model(path, proto, flat, resolved, dict(dimensions or {}), time.perf_counter() - begin, trained, external)
 
 

@@ -14,6 +14,8 @@ from onnx import AttributeProto, helper
 from hwflow.onnxspec.graph import (
     Scope,
     function_name,
+    main_scopes,
+    model_opsets,
     node_names,
     opset_map,
     plain_domain,
@@ -21,6 +23,7 @@ from hwflow.onnxspec.graph import (
     show,
     topological_order,
 )
+from hwflow.onnxspec.schemas import find_schema
 
 VERSIONS_DOMAIN = "hwflow.versions"
 """Of functions that stand for one node of another version than the model's: only a function has its own imports."""
@@ -272,7 +275,7 @@ def versioned_call(item: Item, number: int) -> tuple[onnx.NodeProto, onnx.Functi
     formal = {name: f"value_{index}" for index, name in enumerate([*inputs, *outputs])}
     node.input[:] = [formal.get(name, "") for name in node.input]
     node.output[:] = [formal.get(name, "") for name in node.output]
-    name = f"{node.op_type}_{number}"
+    name = f"node_{number}_{node.op_type}"  # the evaluator takes OPERATOR_NUMBER for a version of an operator
     function = helper.make_function(
         VERSIONS_DOMAIN,
         name,
@@ -288,3 +291,66 @@ def called_node(call: onnx.NodeProto, function: onnx.FunctionProto) -> onnx.Node
     """The node that :func:`versioned_call` has put into a function."""
     names = dict(zip([*function.input, *function.output], [*call.input, *call.output], strict=True))
     return instantiate(function.node[0], names, None)
+
+
+class FlatNodes:
+    """Collects nodes into the graph of ``model``; one that means another version of its operator than the model's
+    import comes as a call of a function (:func:`versioned_call`). Domains that only functions import become imports."""
+
+    def __init__(self, model: onnx.ModelProto, versions: dict[str, int]) -> None:
+        self._model, self._versions = model, versions
+
+    def add(self, nodes: list[onnx.NodeProto], item: Item) -> None:
+        """Appends the node of ``item`` to ``nodes``."""
+        domain, op_type = plain_domain(item.proto.domain), item.proto.op_type
+        own = item.imports[domain]
+        there = self._versions.setdefault(domain, own)
+        if own != there:
+            schema, other = find_schema(op_type, own, domain), find_schema(op_type, there, domain)
+            if schema is not None and (other is None or schema.since_version != other.since_version):
+                call, function = versioned_call(item, len(self._model.functions))
+                self._versions[function.domain] = 1
+                self._model.functions.append(function)
+                nodes.append(call)
+                return
+        nodes.append(item.proto)
+
+    def finish(self) -> None:
+        """Writes the imports."""
+        del self._model.opset_import[:]
+        self._model.opset_import.extend(helper.make_opsetid(*entry) for entry in self._versions.items())
+
+
+def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of ``model`` with functions in the place of their calls, in subgraphs too (not in training graphs).
+
+    The rules about functions must hold (:func:`hwflow.onnxspec.validate.structural_findings`).
+    """
+    functions = function_table(model)
+    scopes = main_scopes(model)
+    inliner = Inliner(value_names(scopes), {name for scope in scopes for name in scope.names})
+    flat = onnx.ModelProto()
+    flat.CopyFrom(model)
+    del flat.functions[:]
+    versions = model_opsets(model)
+    imports = inliner.imports(versions)
+    into = FlatNodes(flat, versions)
+    graphs = [flat.graph]
+    while graphs:
+        graph = graphs.pop()
+        scanned = read_nodes(graph.node)
+        pending = [Item(n.proto, name, imports) for n, name in zip(scanned, node_names(scanned), strict=True)][::-1]
+        nodes: list[onnx.NodeProto] = []
+        while pending:
+            item = pending.pop()
+            node = item.proto
+            function = functions.get((plain_domain(node.domain), node.op_type, node.overload))
+            if function is None:
+                into.add(nodes, item)
+            else:
+                pending.extend(inliner.function(item, function, call_bindings(node, function))[::-1])
+        del graph.node[:]
+        graph.node.extend(nodes)
+        graphs.extend(inner for node in graph.node for attribute in node.attribute for inner in graphs_of(attribute))
+    into.finish()
+    return flat

@@ -6,7 +6,6 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 
 import onnx
-from onnx import helper
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec.attributes import has_subgraph, python_attributes
@@ -14,8 +13,9 @@ from hwflow.onnxspec.clauses.functions import MAX_INLINED
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
 from hwflow.onnxspec.dimensions import Binding, bind_dimensions, option
 from hwflow.onnxspec.folding import cast_of, constant_value, fold, is_foldable, shape_value
-from hwflow.onnxspec.graph import main_scopes, model_opsets, plain_domain, topological_order
+from hwflow.onnxspec.graph import main_scopes, model_opsets, topological_order
 from hwflow.onnxspec.inline import (
+    FlatNodes,
     Imports,
     Inliner,
     Item,
@@ -24,7 +24,6 @@ from hwflow.onnxspec.inline import (
     inner_reads,
     standard_body,
     value_names,
-    versioned_call,
 )
 from hwflow.onnxspec.loops import fold_loop
 from hwflow.onnxspec.model import Array, Attribute, OnnxNode, ResolvedModel, ValueInfo
@@ -40,7 +39,11 @@ Operator = tuple[str, str]  # domain, op_type
 
 
 def resolve(
-    model: onnx.ModelProto, dimensions: Mapping[str, int], keep: Collection[Operator] | None = None
+    model: onnx.ModelProto,
+    dimensions: Mapping[str, int],
+    keep: Collection[Operator] | None = None,
+    *,
+    validated: bool = False,
 ) -> ResolvedModel:
     """``model`` with all shapes known for one frame, constants folded, dead nodes dropped. ``model`` is not changed.
 
@@ -50,19 +53,26 @@ def resolve(
     names the operators (by domain and type) that the caller takes: another one that the standard defines by a function
     is replaced by the function's body, where nothing is left of that but operators to keep; None: none is replaced.
 
+    ``validated``: :func:`hwflow.onnxspec.validate` has found no error, so that this need not look for any again.
+
     Raises ModelRefused, with everything that was found: a graph that cannot be walked (cycles, values that nothing
     makes, unknown operators, ...), open dimensions, dimension variables with two sizes, other nodes that carry graphs,
     nodes whose inputs do not fit, values whose shape cannot be known.
     """
-    return resolve_with_graph(model, dimensions, keep)[0]
+    return resolve_with_graph(model, dimensions, keep, validated=validated)[0]
 
 
 def resolve_with_graph(
-    model: onnx.ModelProto, dimensions: Mapping[str, int], keep: Collection[Operator] | None = None
+    model: onnx.ModelProto,
+    dimensions: Mapping[str, int],
+    keep: Collection[Operator] | None = None,
+    *,
+    validated: bool = False,
 ) -> tuple[ResolvedModel, onnx.ModelProto]:
     """As :func:`resolve`, and the model with the same inlining but nothing folded: it has every value of the resolved
     model by the same name, for any number of frames. It is ``model`` itself if there was nothing to inline."""
-    _raise_if(structural_findings(model))
+    if not validated:
+        _raise_if(structural_findings(model))
     resolver = _Resolver(model, dimensions, keep)
     return resolver.run(), resolver.flat_model()
 
@@ -149,35 +159,23 @@ class _Resolver:
 
     def flat_model(self) -> onnx.ModelProto:
         """The model with everything inlined, see :func:`resolve_with_graph`."""
-        if not self.inlined:
+        if not self.inlined and not self.functions:
             return self.model
         flat = onnx.ModelProto()
         flat.CopyFrom(self.model)
-        del flat.graph.node[:], flat.functions[:], flat.opset_import[:]
-        versions = dict(self.imports.versions)
+        del flat.graph.node[:], flat.functions[:]
+        into = FlatNodes(flat, dict(self.imports.versions))
+        nodes: list[onnx.NodeProto] = []
         for item in self.flat:
-            domain = plain_domain(item.proto.domain)
-            versions.setdefault(domain, item.imports[domain])
-            if item.imports is self.imports or not self._means_another(item, domain, versions[domain]):
-                flat.graph.node.append(item.proto)
-                continue
-            # The node means another version of its operator than the model does.
-            call, function = versioned_call(item, len(flat.functions))
-            versions[function.domain] = 1
-            flat.functions.append(function)
-            flat.graph.node.append(call)
-        flat.opset_import.extend(helper.make_opsetid(domain, version) for domain, version in versions.items())
+            into.add(nodes, item)
+        flat.graph.node.extend(nodes)
+        into.finish()
         for tensor in self.tensors:
             if isinstance(tensor, onnx.TensorProto):
                 flat.graph.initializer.append(tensor)
             else:
                 flat.graph.sparse_initializer.append(tensor)
         return flat
-
-    def _means_another(self, item: Item, domain: str, version: int) -> bool:
-        own = self._schema(item.proto.op_type, item.imports[domain], domain)
-        model = self._schema(item.proto.op_type, version, domain)
-        return own is not None and (model is None or own.since_version != model.since_version)
 
     def _schema(self, op_type: str, version: int, domain: str) -> onnx.defs.OpSchema | None:
         key = (op_type, version, domain)

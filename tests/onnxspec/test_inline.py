@@ -16,6 +16,7 @@ from onnx import AttributeProto, TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from hwflow.onnxspec import ResolvedModel, resolve, resolve_with_graph
+from hwflow.onnxspec.inline import inline_functions
 from hwflow.onnxspec.tensors import ELEMENT_TYPES, native, to_tensor
 from tests.onnxspec.build import FLOAT, model, node, refused, value
 
@@ -293,6 +294,15 @@ def test_calls_with_too_much() -> None:
     ]
 
 
+def test_functions_that_nothing_calls() -> None:
+    odd = function([node("Unknown", ["a"], ["b"], domain=LOCAL)])
+    call_of_it = call("F", ["x"], ["dead"])
+    proto = calling([node("Relu", ["x"], ["y"]), call_of_it], odd, function([node("Neg", ["a"], ["b"])], "Unknown"))
+    resolved, flat = resolve_with_graph(proto, {})
+    assert [n.op_type for n in resolved.nodes] == [n.op_type for n in flat.graph.node] == ["Relu"]
+    assert not flat.functions
+
+
 def test_calls_that_multiply() -> None:
     # 2^60 nodes if they were all written out
     def twice(name: str) -> list[onnx.NodeProto]:
@@ -314,6 +324,27 @@ def test_calls_that_add_up() -> None:
         "error: model: calls of functions must stand for at most 100000 nodes, not 101000 [inlined-size]\n"
         "  remedy: write the model with fewer calls"
     ]
+
+
+def test_functions_alone() -> None:
+    """Without resolving: every call everywhere, and nothing else."""
+    body = function([node("LeakyRelu", ["a"], ["t"]), call("Inner", ["t"], ["b"], name="i")], attributes=["slope"])
+    body.node[0].attribute.append(AttributeProto(name="alpha", ref_attr_name="slope", type=AttributeProto.FLOAT))
+    body.attribute.remove("slope")
+    body.attribute_proto.append(helper.make_attribute("slope", 0.5))
+    inner = function([node("Unsqueeze", ["a"], ["b"], axes=[0])], "Inner", version=11)
+    branch = graph([node("Neg", ["x"], ["h"], name="i"), call("F", ["h"], ["t"], name="f")])
+    choice = node("If", ["c"], ["y"], name="choose", then_branch=branch, else_branch=branch)
+    proto = calling([truth("c", True), choice], body, inner, outputs=[value("y", [1, 1, 4])])
+    proto.graph.node[1].attribute[1].g.node[0].output[0] = "h2"
+    proto.graph.node[1].attribute[1].g.node[1].input[0] = "h2"
+    flat = inline_functions(proto)
+    onnx.checker.check_model(flat, skip_opset_compatibility_check=True)
+    for attribute in flat.graph.node[1].attribute:
+        ops = [(n.op_type, n.domain) for n in attribute.g.node]
+        assert [op for op, _ in ops[:2]] == ["Neg", "LeakyRelu"] and ops[2][1] == "hwflow.versions"
+    (y,) = outputs_of(flat, {"x": np.array([[-4, -1, 1, 4]], np.float32)})
+    assert y.tolist() == [[[4, 1, -0.5, -2]]]
 
 
 # Branches
