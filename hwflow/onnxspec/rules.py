@@ -16,8 +16,11 @@ from typing import Literal
 import onnx
 
 from hwflow.errors import Finding
-from hwflow.onnxspec.graph import Kind, Position, Scope, scopes, show
+from hwflow.onnxspec.agreement import Agreement, agree
+from hwflow.onnxspec.graph import NODES, Kind, Position, Scope, scopes, show
+from hwflow.onnxspec.inference import Inference, infer
 from hwflow.onnxspec.sites import TensorSite, TypeSite, tensor_sites, type_sites
+from hwflow.onnxspec.typeforms import TypeForm, TypeReader
 
 Severity = Literal["error", "warning"]
 Level = Literal["MUST", "SHOULD", "MAY", "definition", "own"]  # "own": a rule of hwflow's, or of onnx's checker
@@ -81,6 +84,35 @@ class Context:
     def types(self) -> tuple[TypeSite, ...]:
         """Every type that the model states: inputs, outputs, value_info, type attributes."""
         return tuple(type_sites(self.scopes))
+
+    @cached_property
+    def type_reader(self) -> TypeReader:
+        """Reads the model's types."""
+        return TypeReader()
+
+    @cached_property
+    def forms(self) -> tuple[TypeForm, ...]:
+        """``types`` as plain Python; equal ones are one object."""
+        read = self.type_reader.read
+        return tuple([read(site.type) for site in self.types])
+
+    @cached_property
+    def inference(self) -> Inference:
+        """What follows from the nodes about the types of the values; see :mod:`hwflow.onnxspec.inference`."""
+        declared = zip(self.types, self.forms, strict=True)
+        return infer(self.model, self.scopes, declared, self.type_reader, self._refused_nodes)
+
+    @cached_property
+    def agreement(self) -> Agreement:
+        """The stated types against the inferred ones; see :mod:`hwflow.onnxspec.agreement`."""
+        return agree(zip(self.types, self.forms, strict=True), self.scopes, self.inference)
+
+    def _refused_nodes(self) -> frozenset[tuple[int, int]]:
+        """Nodes about which an error has been found, as (number of the scope, index)."""
+        places = {scope.at(NODES, index): (number, index)
+                  for number, scope in enumerate(self.scopes) for index in range(len(scope.nodes))}
+        errors = {position for position, finding in self.found if finding.severity == "error"}
+        return frozenset(places[position] for position in errors if position in places)
 
     @property
     def has_errors(self) -> bool:

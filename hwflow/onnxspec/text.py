@@ -1,12 +1,21 @@
-"""Strings that are not UTF-8. Protobuf's parser lets them through, as bytes where text is expected."""
+"""Texts: strings that are not UTF-8 (protobuf's parser lets them through, as bytes), and what onnx's exceptions say."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 # FieldDescriptor.TYPE_STRING and TYPE_MESSAGE
 _STRING, _MESSAGE = 9, 11
+
+
+def one_line(error: Exception) -> str:
+    """What an exception of onnx's says, on one line, without its markers."""
+    text = " ".join(str(error).split())
+    text = re.sub(r"\[(Type|Shape)InferenceError\] ?", "", text)
+    text = text.removeprefix("Inference error(s): ")
+    return text or type(error).__name__
 
 
 def bad_text(message: Any, path: str = "") -> Iterator[str]:

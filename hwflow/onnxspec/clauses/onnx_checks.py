@@ -10,45 +10,23 @@ import re
 from collections.abc import Iterator
 
 import onnx
-from onnx import checker, helper, shape_inference
+from onnx import checker
 
 from hwflow.onnxspec.attributes import has_subgraph
 from hwflow.onnxspec.clauses.opsets import highest_version
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
-from hwflow.onnxspec.graph import INITIALIZERS, MODEL, NODES, Position, Scope, opset_map, plain_domain
+from hwflow.onnxspec.graph import INITIALIZERS, MODEL, NODES, Position, Scope
 from hwflow.onnxspec.rules import Context, Hit, Rule
+from hwflow.onnxspec.skeleton import skeleton
+from hwflow.onnxspec.text import one_line
 
 _REMEDY = "correct the model, or export it again"
+_TOO_MUCH = "look for absurd attributes, ranks or sizes, or export the model again"
 _NODE_NAMES = (
     re.compile(r"\(op_type:[^,)]*, node name: (?P<name>[^)]*)\)"),
     re.compile(r"Bad node spec for node\. Name: (?P<name>.*?) OpType:"),
     re.compile(r"for node name (?P<name>.*?)\. "),
 )
-
-
-def one_line(error: Exception) -> str:
-    """What the exception says, on one line, without onnx's markers."""
-    text = " ".join(str(error).split())
-    text = re.sub(r"\[(Type|Shape)InferenceError\] ?", "", text)
-    text = text.removeprefix("Inference error(s): ")
-    return text or type(error).__name__
-
-
-def normalized(model: onnx.ModelProto) -> onnx.ModelProto:
-    """``model``, or a copy in which ai.onnx is written as "" and every dialect domain in use is imported."""
-    used = {node.domain for node in model.graph.node}
-    imported = {opset.domain for opset in model.opset_import}
-    missing = sorted((used & DIALECT_DOMAINS) - imported)
-    if not missing and "ai.onnx" not in used | imported:
-        return model
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    for node in copy.graph.node:
-        node.domain = plain_domain(node.domain)
-    del copy.opset_import[:]
-    for domain, version in {**opset_map(model.opset_import), **dict.fromkeys(missing, 1)}.items():
-        copy.opset_import.append(helper.make_opsetid(domain, version))
-    return copy
 
 
 def _place(scope: Scope, message: str) -> tuple[Position, str]:
@@ -112,24 +90,39 @@ def _tensor_check(context: Context) -> Iterator[Hit]:
 
 
 def _model_check(context: Context) -> Iterator[Hit]:
-    if context.has_errors:
+    if context.has_errors or not context.scopes or any(t.gave_up for t in context.inference.troubles):
         return
+    main, below = context.scopes[0], []
+    for scope in context.scopes[1:]:
+        if scope.parent is None:
+            break
+        below.append(scope)
+    small = skeleton(context.model, main, below, context.type_reader, {}, declared=True)
+    for info in small.proto.graph.output:
+        if not info.type.WhichOneof("value"):
+            return  # the checker wants a type there, and has no way to take none
     try:
-        checker.check_model(normalized(context.model))
+        checker.check_model(small.proto)
     except Exception as error:
         position, where = _place(context.scopes[0], str(error))
         yield Hit(position, where, f"the model must be valid, but onnx.checker says: {one_line(error)}")
 
 
 def _inference(context: Context) -> Iterator[Hit]:
-    if context.has_errors:
-        return
-    try:
-        shape_inference.infer_shapes(normalized(context.model), check_type=True, strict_mode=True, data_prop=True)
-    except Exception as error:
-        position, where = _place(context.scopes[0], str(error))
-        message = f"types and shapes must fit together, but onnx.shape_inference says: {one_line(error)}"
-        yield Hit(position, where, message)
+    """What inference objects to beyond types (NOD-32) and sizes that the model states (SHP-10, SHP-16)."""
+    for failure in context.inference.failures:
+        if failure.kind == "shape":
+            scope = context.scopes[failure.scope]
+            yield Hit(scope.at(NODES, failure.node), scope.where(failure.node), failure.message)
+    for trouble in context.inference.troubles:
+        root = trouble.root
+        if trouble.gave_up:
+            message = f"types and shapes must be inferable, but onnx.shape_inference comes to no end: {trouble.message}"
+            yield Hit(root.position or (MODEL,), root.title, message, _TOO_MUCH)
+        elif not context.has_errors:
+            position, where = _place(root, trouble.message)
+            message = f"types and shapes must fit together, but onnx.shape_inference says: {trouble.message}"
+            yield Hit(position, where, message)
 
 
 # In this order, after all other rules: each looks at what the ones before it have found.

@@ -1,0 +1,338 @@
+"""A model as onnx's checker and inference get it: small, in their spelling, without what is judged elsewhere.
+
+Large tensors become graph inputs of the same type (so nothing large is copied), external ones too; ai.onnx is written
+as "", an absent opset_import is written out, domains in use are imported. What the model says of its own values is left
+out or cleaned, so that inference says what follows from the nodes alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import onnx
+from onnx import AttributeProto, TensorProto, helper
+
+from hwflow.onnxspec import element_types
+from hwflow.onnxspec.graph import Scope, plain_domain
+from hwflow.onnxspec.typeforms import Dim, Level, TypeForm, TypeReader, write_type
+
+# Shapes, axes, pads and scales are small; nothing that inference reads is larger than this many elements.
+MOST_ELEMENTS: Final = 1024
+# Domains of which onnx has operators; to ask it takes long.
+ONNX_DOMAINS: Final = frozenset({"", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview", "ai.onnx.preview.training"})
+# Operators defined by a function on whose body onnx 1.23.2 fails where their attributes' defaults are not written out.
+_UNWRITTEN: Final = frozenset({"MeanVarianceNormalization"})
+_HIDDEN = 2**16  # a Constant with more elements than that is hidden from inference
+
+
+def _clean_dim(dim: Dim) -> Dim:
+    if isinstance(dim, int):
+        return dim if dim >= 0 else None
+    return None if dim in ("", "*") else dim
+
+
+def clean_form(form: TypeForm) -> TypeForm:
+    """``form`` without what has no meaning (negative sizes, variables "" and "*"); empty if its element type has none."""
+    if not form:
+        return form
+    last = form[-1]
+    if last.kind in ("sequence", "map", "optional", "opaque") or last.code not in element_types.BY_CODE:
+        return ()
+    if last.dims is None:
+        return form
+    dims = tuple(map(_clean_dim, last.dims))
+    return form if dims == last.dims else (*form[:-1], Level(last.kind, last.code, dims))
+
+
+def is_large(tensor: TensorProto) -> bool:
+    """Whether a tensor is not to be copied: large, not in the model at all, or without a meaning."""
+    dims = tensor.dims
+    return (
+        (len(dims) > 0 and (math.prod(dims) > MOST_ELEMENTS or min(dims) < 0))
+        or tensor.data_location == TensorProto.EXTERNAL
+        or tensor.data_type not in element_types.BY_CODE
+    )
+
+
+def tensor_form(tensor: TensorProto) -> TypeForm:
+    """The type of a tensor."""
+    return clean_form((Level("tensor", tensor.data_type, tuple(tensor.dims)),))
+
+
+def sparse_form(sparse: onnx.SparseTensorProto) -> TypeForm:
+    """The type of a sparse tensor's value."""
+    return clean_form((Level("sparse tensor", sparse.values.data_type, tuple(sparse.dims)),))
+
+
+def _imports(root: Scope, domains: Iterable[str], ir_version: int) -> list[onnx.OperatorSetIdProto]:
+    from hwflow.onnxspec.clauses.opsets import highest_version, implicit_version
+
+    versions = dict(root.opsets)
+    versions.setdefault("", implicit_version(ir_version))
+    for domain in domains:
+        versions.setdefault(domain, 1)
+    return [
+        helper.make_opsetid(domain, min(max(version, 1), highest_version(domain)))
+        for domain, version in versions.items()
+    ]
+
+
+class Skeleton:
+    """What :func:`skeleton` returns. ``variables``: the dimension variables that are in it."""
+
+    def __init__(self, proto: onnx.ModelProto) -> None:
+        self.proto = proto
+        self.variables: set[str] = set()
+
+    def note(self, form: TypeForm) -> None:
+        """Takes note of the variables of a type in it."""
+        if form and form[-1].dims:
+            self.variables.update(dim for dim in form[-1].dims if isinstance(dim, str))
+
+
+def _copy_graph(
+    graph: onnx.GraphProto, copy: onnx.GraphProto, large: Collection[int], hidden: Mapping[int, onnx.NodeProto]
+) -> None:
+    """Copies all but the initializers ``large``, with other nodes in the place of ``hidden``."""
+    if not large and not hidden:
+        copy.CopyFrom(graph)
+        return
+    copy.name = graph.name
+    copy.input.extend(graph.input)
+    copy.output.extend(graph.output)
+    if hidden:
+        copy.node.extend(hidden.get(index, node) for index, node in enumerate(graph.node))
+    else:
+        copy.node.extend(graph.node)
+    copy.initializer.extend(t for index, t in enumerate(graph.initializer) if index not in large)
+    copy.sparse_initializer.extend(graph.sparse_initializer)
+    copy.value_info.extend(graph.value_info)
+
+
+def _hidden_constants(scope: Scope, version: int) -> dict[int, onnx.NodeProto]:
+    """Constant nodes that hold large tensors, each with one that says the same of its value but holds nothing."""
+    hidden: dict[int, onnx.NodeProto] = {}
+    if version < 11:  # no sparse_value
+        return hidden
+    for index, node in enumerate(scope.nodes):
+        if node.op_type != "Constant" or node.domain or len(node.attributes) != 1:
+            continue
+        attribute = node.attributes[0]
+        if attribute.type != AttributeProto.TENSOR or attribute.name != "value":
+            continue
+        tensor = attribute.t
+        if len(tensor.dims) > 0 and math.prod(tensor.dims) > _HIDDEN and tensor.data_type in element_types.BY_CODE:
+            sparse = onnx.SparseTensorProto(dims=tensor.dims)
+            sparse.values.name, sparse.values.data_type = "values", tensor.data_type
+            sparse.values.dims.append(0)
+            sparse.indices.data_type = TensorProto.INT64
+            sparse.indices.dims.append(0)
+            proto = onnx.NodeProto(op_type="Constant", name=node.name, output=node.outputs)
+            proto.attribute.append(helper.make_attribute("sparse_value", sparse))
+            hidden[index] = proto
+    return hidden
+
+
+def _protos_below(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """Graphs nested in ``graph``, at any depth."""
+    pending = [graph]
+    while pending:
+        for node in pending.pop().node:
+            for attribute in node.attribute:
+                below = [attribute.g] if attribute.type == AttributeProto.GRAPH else list(attribute.graphs)
+                if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+                    yield from below
+                    pending.extend(below)
+
+
+def skeleton(
+    model: onnx.ModelProto,
+    root: Scope,
+    below: Sequence[Scope],
+    reader: TypeReader,
+    around: Mapping[str, TypeForm],
+    declared: bool,
+) -> Skeleton:
+    """``root`` (the main graph or a training graph) as a model of its own.
+
+    ``below`` are the scopes nested in it. ``around``: types of the values that it reads from outside. With ``declared``
+    the types that the model states for its values are left in (cleaned); else only those of the inputs and of what is
+    made by operators of unknown domains.
+    """
+    graph = root.graph
+    assert graph is not None  # a root is a graph
+    large = {index: tensor for index, tensor in enumerate(graph.initializer) if is_large(tensor)}
+    hidden = _hidden_constants(root, root.opsets.get("", 0))
+    proto = onnx.ModelProto(ir_version=min(max(model.ir_version, 3), onnx.IR_VERSION))
+    copy = proto.graph
+    _copy_graph(graph, copy, large, hidden)
+    copy.ClearField("doc_string")
+    copy.ClearField("metadata_props")
+    copy.ClearField("quantization_annotation")
+    result = Skeleton(proto)
+
+    domains = {node.domain for scope in (root, *below) for node in scope.nodes}
+    if any(node.proto.domain != node.domain for scope in (root, *below) for node in scope.nodes):
+        _plain_domains(copy)
+    proto.opset_import.extend(_imports(root, sorted(domains), model.ir_version))
+    if any(node.op_type in _UNWRITTEN for scope in (root, *below) for node in scope.nodes):
+        _write_defaults(copy, proto.opset_import)
+    for function in model.functions:
+        added = proto.functions.add()
+        added.CopyFrom(function)
+        _plain_function(added)
+        if all(opset.domain != added.domain for opset in proto.opset_import):
+            proto.opset_import.append(helper.make_opsetid(added.domain, 1))
+
+    known = set(root.inputs)
+    for info in copy.input:
+        _set_type(info, clean_form(reader.read(info.type)), result)
+    for tensor in large.values():
+        if tensor.name not in known:
+            known.add(tensor.name)
+            _set_type(copy.input.add(name=tensor.name), tensor_form(tensor), result)
+    for name, form in around.items():
+        if name not in known:
+            known.add(name)
+            _set_type(copy.input.add(name=name), form, result)
+    for scope, nested in nested_graphs(root, below, copy):
+        if scope is not root:
+            _hoist(nested, copy, known, result)
+            for info in nested.input:
+                _set_type(info, clean_form(reader.read(info.type)) if declared else (), result)
+        _strip(nested, scope, reader, result, declared)
+    return result
+
+
+def write_defaults(node: onnx.NodeProto, version: int) -> None:
+    """Gives the node the attributes that it leaves at their default."""
+    try:
+        schema = onnx.defs.get_schema(node.op_type, version, node.domain)
+    except onnx.defs.SchemaError:
+        return
+    given = {attribute.name for attribute in node.attribute}
+    node.attribute.extend(
+        declared.default_value
+        for name, declared in schema.attributes.items()
+        if name not in given and declared.default_value.type
+    )
+
+
+def _write_defaults(graph: onnx.GraphProto, opsets: Iterable[onnx.OperatorSetIdProto]) -> None:
+    versions = {opset.domain: opset.version for opset in opsets}
+    for holder in (graph, *_protos_below(graph)):
+        for node in holder.node:
+            if node.op_type in _UNWRITTEN:
+                write_defaults(node, versions.get(node.domain, 0))
+
+
+def _plain_domains(graph: onnx.GraphProto) -> None:
+    for holder in (graph, *_protos_below(graph)):
+        for node in holder.node:
+            if node.domain == "ai.onnx":
+                node.domain = ""
+
+
+def _plain_function(function: onnx.FunctionProto) -> None:
+    """ai.onnx as "", and without value_info: its dimension variables are the body's own."""
+    del function.value_info[:]
+    function.domain = plain_domain(function.domain)
+    for node in function.node:
+        node.domain = plain_domain(node.domain)
+        for _, nested in graphs_of(node):
+            _plain_domains(nested)
+    for opset in function.opset_import:
+        opset.domain = plain_domain(opset.domain)
+
+
+def graphs_of(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
+    """As :func:`hwflow.onnxspec.graph.subgraphs`, for a node as protobuf has it."""
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            yield attribute.name, attribute.g
+        elif attribute.type == AttributeProto.GRAPHS:
+            for graph in attribute.graphs:
+                yield attribute.name, graph
+
+
+def _set_type(info: onnx.ValueInfoProto, form: TypeForm, result: Skeleton) -> None:
+    result.note(form)
+    info.ClearField("type")
+    info.type.CopyFrom(write_type(form))
+
+
+def _strip(graph: onnx.GraphProto, scope: Scope, reader: TypeReader, result: Skeleton, declared: bool) -> None:
+    """What the graph says of the types of its values and outputs: cleaned with ``declared``, else left out."""
+    seeds: Collection[str] = ()
+    if not declared:
+        seeds = _unknown_makers(scope)
+        if not seeds:
+            del graph.value_info[:]
+            for info in graph.output:
+                info.ClearField("type")
+            return
+    given = set(scope.inputs).union(scope.initializers)
+    kept = []
+    for info in graph.value_info:
+        if info.name not in given and (declared or info.name in seeds):
+            kept.append((info.name, clean_form(reader.read(info.type))))
+    del graph.value_info[:]
+    outputs = set(scope.outputs)
+    for name, form in dict(kept).items():
+        if form and name not in outputs:
+            _set_type(graph.value_info.add(name=name), form, result)
+    for info in graph.output:
+        form = clean_form(reader.read(info.type))
+        info.ClearField("type")
+        if form and (declared or info.name in seeds):
+            _set_type(info, form, result)
+
+
+def _unknown_makers(scope: Scope) -> set[str]:
+    """Values made by operators that onnx knows nothing of: what the model says of them is all there is to know."""
+    return {name for node in scope.nodes if node.domain not in ONNX_DOMAINS for name in node.outputs if name}
+
+
+def nested_graphs(
+    root: Scope, below: Sequence[Scope], graph: onnx.GraphProto
+) -> Iterator[tuple[Scope, onnx.GraphProto]]:
+    """``root`` and the scopes ``below`` it, each with its graph in ``graph``, which is a copy of the root's own; each
+    before those nested in it."""
+    yield root, graph
+    if not below:
+        return
+    children: dict[int, list[Scope]] = {}
+    for scope in below:
+        children.setdefault(id(scope.parent), []).append(scope)
+    pending = [(root, graph)]
+    while pending:
+        outer, holder = pending.pop()
+        place = 0
+        inside = children.get(id(outer), ())
+        while place < len(inside):
+            for _, nested in graphs_of(holder.node[inside[place].caller]):
+                yield inside[place], nested
+                pending.append((inside[place], nested))
+                place += 1
+
+
+def _hoist(graph: onnx.GraphProto, main: onnx.GraphProto, known: set[str], result: Skeleton) -> None:
+    """Large initializers of a subgraph become inputs of the main graph: a subgraph cannot have inputs of its own."""
+    large = [tensor for tensor in graph.initializer if is_large(tensor)]
+    if not large:
+        return
+    gone = set()
+    own = {info.name for info in graph.input}
+    for tensor in large:
+        if tensor.name and tensor.name not in known and tensor.name not in own:
+            known.add(tensor.name)
+            gone.add(tensor.name)
+            _set_type(main.input.add(name=tensor.name), tensor_form(tensor), result)
+    kept = [tensor for tensor in graph.initializer if tensor.name not in gone]
+    rest = onnx.GraphProto()
+    rest.initializer.extend(kept)
+    del graph.initializer[:]
+    graph.initializer.extend(rest.initializer)
+
