@@ -137,4 +137,3 @@ class _Comparison:
         if maker is not None:
             return f"{scope.where(maker)} gives it"
         return "the node that carries the graph gives it" if scope.parent is not None else "follows from the graph"
-

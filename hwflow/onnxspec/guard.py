@@ -54,7 +54,7 @@ def guarded(work: Callable[[], T], seconds: float) -> T:
         raise GaveUp(f"it crashes ({signal.Signals(stopped).name})")
     if os.WEXITSTATUS(status) != 0 or not data:
         raise GaveUp(f"it takes more than {MEMORY >> 20} MiB of memory")
-    result: T = pickle.loads(data)  # noqa: S301: written by our own fork
+    result: T = pickle.loads(data)  # written by our own fork
     return result
 
 

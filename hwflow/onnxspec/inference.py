@@ -1,4 +1,4 @@
-"""What follows from a model's nodes about the types and shapes of its values: onnx.shape_inference over the whole model.
+"""What follows from a model's nodes about the types and shapes of its values: onnx.shape_inference over the model.
 
 One strict run decides a valid model. Only where it objects does each node run by itself, so that every offending node
 is found and not the first alone.
@@ -35,17 +35,21 @@ from hwflow.onnxspec.typeforms import TypeForm, TypeReader
 T = TypeVar("T")
 
 # Operators that cannot make inference allocate or run without bound: their outputs have the rank of an input, or less.
-_TAME = frozenset(
-    """
-    Abs Acos Acosh Add And Asin Asinh Atan Atanh AveragePool BatchNormalization BitShift BitwiseAnd BitwiseNot BitwiseOr
-    BitwiseXor Cast CastLike Ceil Celu Clip Constant Conv ConvInteger ConvTranspose Cos Cosh DepthToSpace
-    DequantizeLinear Div Dropout DynamicQuantizeLinear Elu Equal Erf Exp Flatten Floor Gelu Gemm GlobalAveragePool
-    GlobalMaxPool Greater GreaterOrEqual HardSigmoid HardSwish Hardmax Identity InstanceNormalization IsInf IsNaN LRN
-    LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax LpNormalization MatMul MatMulInteger Max MaxPool Mean
-    Min Mish Mod Mul Neg Not Or PRelu Pow QLinearConv QLinearMatMul QuantizeLinear Reciprocal Relu Round Selu Sigmoid
-    Sign Sin Sinh Softmax Softplus Softsign SpaceToDepth Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu Transpose Where Xor
-    """.split()
-)
+# fmt: off: a list in the order of the alphabet
+_TAME = frozenset((
+    "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "AveragePool", "BatchNormalization",
+    "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu", "Clip",
+    "Constant", "Conv", "ConvInteger", "ConvTranspose", "Cos", "Cosh", "DepthToSpace", "DequantizeLinear", "Div",
+    "Dropout", "DynamicQuantizeLinear", "Elu", "Equal", "Erf", "Exp", "Flatten", "Floor", "Gelu", "Gemm",
+    "GlobalAveragePool", "GlobalMaxPool", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "Hardmax",
+    "Identity", "InstanceNormalization", "IsInf", "IsNaN", "LRN", "LayerNormalization", "LeakyRelu", "Less",
+    "LessOrEqual", "Log", "LogSoftmax", "LpNormalization", "MatMul", "MatMulInteger", "Max", "MaxPool", "Mean",
+    "Min", "Mish", "Mod", "Mul", "Neg", "Not", "Or", "PRelu", "Pow", "QLinearConv", "QLinearMatMul",
+    "QuantizeLinear", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax",
+    "Softplus", "Softsign", "SpaceToDepth", "Sqrt", "Sub", "Sum", "Swish", "Tan", "Tanh", "ThresholdedRelu",
+    "Transpose", "Where", "Xor",
+))
+# fmt: on
 _TAME_RANK = 16
 _MOST_RANK = 1024  # dimensions, of types that inference is run on at all
 _MOST_GROWTH, _MOST_GROWN = 8, 32 << 20  # times and bytes that the inferred model may be larger

@@ -68,7 +68,7 @@ def _plain(text: str) -> str:
 
 
 def type_violation(schema: onnx.defs.OpSchema, node: Node, form_of: Mapping[str, TypeForm]) -> str | None:
-    """What is wrong with the types of the node's inputs: "input 1 ('b') must be float32 as input 0 ('a') is, not int64".
+    """What is wrong with the types of what the node reads, "input 1 ('b') must be float32 as input 0 is, not int64".
 
     ``form_of``: types by value name; those missing are unknown.
     """
@@ -95,7 +95,20 @@ def type_violation(schema: onnx.defs.OpSchema, node: Node, form_of: Mapping[str,
         if first != text:
             other = f"input {place} ({show(node.inputs[place])})"
             return f"{what} must be {_plain(first)} as {other} is, not {type_text(form)}"
-    return None
+    return _element_violation(node, form_of)
+
+
+def _element_violation(node: Node, form_of: Mapping[str, TypeForm]) -> str | None:
+    """Of SequenceInsert, whose schema does not say that the tensor has the elements' type."""
+    if node.op_type != "SequenceInsert" or node.domain or len(node.inputs) < 2:
+        return None
+    sequence, tensor = (form_of.get(name, ()) for name in node.inputs[:2])
+    if len(sequence) != 2 or not tensor or sequence[1].code == tensor[0].code:
+        return None
+    return (
+        f"input 1 ({show(node.inputs[1])}) must be {type_text(sequence[1:])} as the elements of input 0 "
+        f"({show(node.inputs[0])}) are, not {type_text(tensor)}"
+    )
 
 
 def _constant(node: Node) -> TensorProto | None:

@@ -11,7 +11,7 @@ from onnx import AttributeProto, TensorProto, numpy_helper
 from hwflow.onnxspec.graph import Node, Scope
 from hwflow.onnxspec.inference import Inference
 from hwflow.onnxspec.skeleton import is_large
-from hwflow.onnxspec.typeforms import Dim, TypeForm
+from hwflow.onnxspec.typeforms import Dim, Level, TypeForm
 from hwflow.onnxspec.unify import Unifier
 
 # The dims of a tensor, or None if its rank is unknown.
@@ -104,17 +104,21 @@ def _pieces(scope: Scope, node: Node, source: TypeForm) -> list[TypeForm]:
     if len(node.inputs) < 2 or not node.inputs[1]:
         sizes = [1]
         if not keep:
-            return [(type(source[0])(source[0].kind, source[0].code, dims[:axis] + dims[axis + 1 :]),)]
+            return [_piece(source, dims[:axis] + dims[axis + 1 :])]
     else:
         split = _constant(scope, node.inputs[1])
         size = dims[axis]
         if split is None or not split:
             sizes = [None]
         elif len(split) > 1:
-            sizes = sorted(set(split))[:_MOST]
+            sizes = [*sorted(set(split))[:_MOST]]
         elif isinstance(size, int) and split[0] > 0:
             rest = size % split[0]
-            sizes = [split[0]] * (size >= split[0]) + [rest] * (rest > 0)
+            sizes = [*[split[0]] * (size >= split[0]), *[rest] * (rest > 0)]
         else:
             sizes = [None]
-    return [(type(source[0])(source[0].kind, source[0].code, (*dims[:axis], s, *dims[axis + 1 :])),) for s in sizes]
+    return [_piece(source, (*dims[:axis], size, *dims[axis + 1 :])) for size in sizes]
+
+
+def _piece(source: TypeForm, dims: tuple[Dim, ...]) -> TypeForm:
+    return (Level("tensor", source[0].code, dims),)

@@ -34,7 +34,7 @@ def _clean_dim(dim: Dim) -> Dim:
 
 
 def clean_form(form: TypeForm) -> TypeForm:
-    """``form`` without what has no meaning (negative sizes, variables "" and "*"); empty if its element type has none."""
+    """``form`` without what has no meaning (negative sizes, variables "" and "*"); () if its element type has none."""
     if not form:
         return form
     last = form[-1]
@@ -179,7 +179,7 @@ def skeleton(
     proto.opset_import.extend(_imports(root, sorted(domains), model.ir_version))
     if any(node.op_type in _UNWRITTEN for scope in (root, *below) for node in scope.nodes):
         _write_defaults(copy, proto.opset_import)
-    for function in model.functions:
+    for function in () if is_recursive(model) else model.functions:
         added = proto.functions.add()
         added.CopyFrom(function)
         _plain_function(added)
@@ -255,6 +255,25 @@ def graphs_of(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
         elif attribute.type == AttributeProto.GRAPHS:
             for graph in attribute.graphs:
                 yield attribute.name, graph
+
+
+def is_recursive(model: onnx.ModelProto) -> bool:
+    """Whether a function local to the model calls itself, through others or not. Overloads are taken as one."""
+    calls: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for function in model.functions:
+        called = calls.setdefault((plain_domain(function.domain), function.name), set())
+        for node in function.node:
+            called.add((plain_domain(node.domain), node.op_type))
+            for _, graph in graphs_of(node):
+                for holder in (graph, *_protos_below(graph)):
+                    called.update((plain_domain(inner.domain), inner.op_type) for inner in holder.node)
+    while calls:  # drop those that call no function that is left
+        leaves = [key for key, called in calls.items() if called.isdisjoint(calls)]
+        if not leaves:
+            return True
+        for key in leaves:
+            del calls[key]
+    return False
 
 
 def _set_type(info: onnx.ValueInfoProto, form: TypeForm, result: Skeleton) -> None:

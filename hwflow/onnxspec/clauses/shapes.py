@@ -8,7 +8,7 @@ from typing import Literal
 
 from hwflow.onnxspec.graph import Scope, show
 from hwflow.onnxspec.rules import Context, Hit, Rule, listed
-from hwflow.onnxspec.sequences import Shape, sequence_contents
+from hwflow.onnxspec.sequences import sequence_contents
 from hwflow.onnxspec.typeforms import Dim, TypeForm, dims_text
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -59,15 +59,15 @@ def _identifiers(context: Context) -> Iterator[Hit]:
     if not bad:
         return
     seen: dict[int, dict[str, None]] = {}
-    first = {}
+    first: dict[int, Scope] = {}
     for site, form in zip(context.types, context.forms, strict=True):
         if id(form) in bad:
             first.setdefault(id(site.scope), site.scope)
             seen.setdefault(id(site.scope), {}).update(dict.fromkeys(bad[id(form)]))
-    for key, names in seen.items():
-        scope: Scope = first[key]
-        verb = "is not" if len(names) == 1 else "are not"
-        message = f"dimension variables must be C identifiers, but {listed(names)} {verb}"
+    for key, variables in seen.items():
+        scope = first[key]
+        verb = "is not" if len(variables) == 1 else "are not"
+        message = f"dimension variables must be C identifiers, but {listed(variables)} {verb}"
         yield Hit(scope.position, scope.title, message)
 
 
@@ -111,12 +111,15 @@ def _sequences(context: Context) -> Iterator[tuple[Hit, bool]]:
     for site, form in zip(context.types, context.forms, strict=True):
         if id(form) not in forms or site.role == "attribute" or len(form) != 2:
             continue
-        shapes = sequence_contents(context.scopes, context.inference, context.agreement.unifier, site.scope, site.name)
-        shapes = [shape for shape in shapes if shape is not None]
+        every = sequence_contents(context.scopes, context.inference, context.agreement.unifier, site.scope, site.name)
+        shapes = [shape for shape in every if shape is not None]
         stated = form[1].dims or ()
         if len({len(shape) for shape in shapes}) > 1:
-            found = _shown(shapes)
-            message = f"the type must state no shape, for the tensors in the sequence have {found}, not {dims_text(stated)}"
+            ranks = sorted({len(shape) for shape in shapes})
+            message = (
+                f"the type must not state a shape, for the tensors in the sequence have "
+                f"{', '.join(map(str, ranks[:-1]))} and {ranks[-1]} dimensions, but it states {dims_text(stated)}"
+            )
             yield Hit(site.position, site.where, message), True
             continue
         for axis, dim in enumerate(stated):
@@ -128,11 +131,6 @@ def _sequences(context: Context) -> Iterator[tuple[Hit, bool]]:
                     f"{', '.join(map(str, sizes[:5]))}, but it states {text}"
                 )
                 yield Hit(site.position, site.where, message), False
-
-
-def _shown(shapes: list[Shape]) -> str:
-    ranks = sorted({len(shape) for shape in shapes if shape is not None})
-    return f"{', '.join(map(str, ranks[:-1]))} and {ranks[-1]} dimensions"
 
 
 def _sequence_sizes(context: Context) -> Iterator[Hit]:
