@@ -11,33 +11,42 @@ from dataclasses import replace
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec import ModelProto, is_clause, read_model, validate
+from hwflow.onnxspec.external_data import Folders, load_external_data
 
 
 def check(
-    path: str | os.PathLike[str], dimensions: Mapping[str, int] | None = None, *, pedantic: bool = False
+    path: str | os.PathLike[str],
+    dimensions: Mapping[str, int] | None = None,
+    *,
+    pedantic: bool = False,
+    trusted: Folders = (),
 ) -> list[Finding]:
     """Every finding about a model file: the ONNX specification and hwflow's own rules. Never raises for a bad model.
 
     A finding's ``severity`` is "error" (the file is no valid ONNX model, or an argument is wrong), "unsupported"
     (valid ONNX that hwflow makes no hardware of) or "warning". hwflow's own rules are tried only on a model without
-    errors. ``pedantic`` adds clauses that nearly every model breaks and nobody misses.
+    errors. ``pedantic`` adds clauses that nearly every model breaks and nobody misses; ``trusted`` are folders beside
+    the model's own in which its external data may lie, and to which links may lead.
     """
     try:
         proto = read_model(path)
     except ModelRefused as refused:
         return list(refused.findings)
-    findings = validate(proto, path, pedantic=pedantic)
+    findings = validate(proto, path, pedantic=pedantic, trusted=trusted)
     if any(f.severity == "error" for f in findings):
         return findings
-    return findings + [_own(f) for f in _unsupported(proto, dimensions or {})]
+    return findings + [_own(f) for f in _unsupported(proto, path, dimensions or {}, trusted)]
 
 
-def _unsupported(proto: ModelProto, dimensions: Mapping[str, int]) -> tuple[Finding, ...]:
+def _unsupported(
+    proto: ModelProto, path: str | os.PathLike[str], dimensions: Mapping[str, int], trusted: Folders
+) -> tuple[Finding, ...]:
     """Why a valid model cannot be compiled; empty if it can."""
     from hwflow.frontend.lower import refuse_unquantized
 
     try:
         refuse_unquantized(proto)
+        load_external_data(proto, path, trusted)
         # Only what survives this is worth the time that importing the rest takes.
         from hwflow.compiler import dataflow_of
 

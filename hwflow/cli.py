@@ -85,7 +85,7 @@ def _dimensions(options: Sequence[str]) -> dict[str, int]:
 def _check(arguments: argparse.Namespace) -> int:
     from hwflow.checking import check
 
-    findings = check(arguments.model, _dimensions(arguments.dim), pedantic=arguments.pedantic)
+    findings = check(arguments.model, _dimensions(arguments.dim), pedantic=arguments.pedantic, trusted=arguments.trust)
     count = Counter(f.severity for f in findings)
     if arguments.format == "json":
         rows = [
@@ -112,7 +112,8 @@ def _synth(arguments: argparse.Namespace) -> int:
     check_writable(target.absolute())
     with _progress() as progress:
         design = compile(
-            arguments.model, board, fps=arguments.fps, dimensions=_dimensions(arguments.dim), progress=progress
+            arguments.model, board, fps=arguments.fps, dimensions=_dimensions(arguments.dim), trusted=arguments.trust,
+            progress=progress,
         )
         table = design.write(target, arguments.until, progress)
     _print_report(table, target, arguments.fps)
@@ -153,7 +154,8 @@ def _sim(arguments: argparse.Namespace) -> int:
     with _progress() as progress:
         simulation = simulate(
             arguments.target, inputs=arguments.input, frames=arguments.frames, simulator=arguments.simulator,
-            stall=arguments.stall, seed=seed, wave=arguments.wave, progress=progress,
+            stall=arguments.stall, seed=seed, wave=arguments.wave, trusted=arguments.trust,
+            progress=progress,
         )
     if arguments.format == "json":
         _print_json(simulation.table())
@@ -191,7 +193,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     with _progress() as progress:
         comparison = compare(
             arguments.model, inputs=arguments.input, frames=arguments.frames, seed=seed, progress=progress,
-            dimensions=_dimensions(arguments.dim),
+            dimensions=_dimensions(arguments.dim), trusted=arguments.trust,
         )
     if arguments.format == "json":
         _print_json(comparison.table())
@@ -263,6 +265,12 @@ def _parser() -> argparse.ArgumentParser:
             "--dim", action="append", default=[], metavar="NAME=VALUE", help="bind a dimension variable"
         )
 
+    def trust(command: argparse.ArgumentParser) -> None:
+        command.add_argument(
+            "--trust", action="append", default=[], metavar="DIR",
+            help="a folder in which external data may lie and to which links may lead, beside the model's own",
+        )
+
     command = add(
         "check", _check, "check a model against the ONNX specification and hwflow's rules; all findings at once"
     )
@@ -272,6 +280,7 @@ def _parser() -> argparse.ArgumentParser:
         "--pedantic", action="store_true", help="also the clauses that nearly every model breaks and nobody misses"
     )
     dimension(command)
+    trust(command)
 
     command = add("synth", _synth, "compile a model for a board: Verilog, test bench, report, bitstream")
     command.add_argument("model")
@@ -282,6 +291,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--until", choices=("verilog", "netlist", "bitstream"), default="bitstream")
     dimension(command)
+    trust(command)
 
     command = add(
         "sim", _sim, "simulate the hardware and compare it with the golden model, bit for bit and cycle for cycle"
@@ -293,11 +303,13 @@ def _parser() -> argparse.ArgumentParser:
         "--stall", type=float, default=0.0, metavar="P", help="stall both sides with probability P a cycle"
     )
     command.add_argument("--wave", metavar="F", help="write a waveform (.vcd or .fst)")
+    trust(command)
 
     command = add("compare", _compare, "compare the golden model with the ONNX reference evaluator, value by value")
     command.add_argument("model")
     common(command)
     dimension(command)
+    trust(command)
 
     add("boards", _boards, "list the boards")
     add("ops", _ops, "list the operators")

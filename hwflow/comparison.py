@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,8 @@ import numpy as np
 from hwflow.compiler import Model, Progress, load
 from hwflow.errors import Finding, Mismatch
 from hwflow.host import Inputs, choose_inputs
+from hwflow.onnxspec import TrainingModel
+from hwflow.onnxspec.external_data import Folders
 from hwflow.value_comparison import Comparer, Drift, Row
 
 BATCH_ELEMENTS = 1 << 21
@@ -69,15 +70,17 @@ class Comparison:
 
 
 def compare(
-    model: Model | str | os.PathLike[str],
+    model: Model | TrainingModel | str | os.PathLike[str],
     *,
     inputs: str | os.PathLike[str] | None = None,
     frames: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
     dimensions: Mapping[str, int] | None = None,
+    trusted: Folders = (),
 ) -> Comparison:
-    """Compare ``model`` (a path, or loaded) on ``inputs``, else on ``inputs.npz`` beside it, else on random frames.
+    """Compare ``model`` (as :func:`hwflow.load` takes it, or loaded) on ``inputs``, else on ``inputs.npz`` beside it,
+    else on random frames; ``dimensions`` and ``trusted``: as there.
 
     Raises :class:`ModelRefused` (also where the evaluator cannot compute a value), :class:`UsageError`; a mismatch
     raises nothing (see :func:`require`).
@@ -85,9 +88,9 @@ def compare(
     say = progress or (lambda line: None)
     if not isinstance(model, Model):
         say("reading the model")
-        model = load(model, dimensions)
+        model = load(model, dimensions, trusted=trusted)
     graph = model.quantized
-    chosen = choose_inputs(model, Path(model.path), inputs, frames, np.random.default_rng(seed))
+    chosen = choose_inputs(model, model.path, inputs, frames, np.random.default_rng(seed))
     comparer = Comparer(model)
     per_frame = sum(int(np.prod(value.typed.shape, dtype=np.int64)) for value in graph.values())
     batch = max(1, BATCH_ELEMENTS // max(1, per_frame))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,8 @@ from hwflow.codegen.report import Seconds
 from hwflow.errors import Finding, ModelRefused, UsageError
 from hwflow.frontend.lower import lower
 from hwflow.ir.graph import Graph
-from hwflow.onnxspec import ModelProto, ResolvedModel, read_model, resolve, validate
+from hwflow.onnxspec import ModelProto, ResolvedModel, TrainingModel, read_model, resolve, validate, write_model
+from hwflow.onnxspec.external_data import Folders, load_external_data, write_complete
 from hwflow.passes import pipeline
 from hwflow.schedule.folding import Budget, FoldingSearch
 from hwflow.schedule.schedule import Schedule, schedule
@@ -34,13 +36,29 @@ UNASKED = {"lut": 20_000, "ff": 20_000}
 
 @dataclass
 class Model:
-    """An ONNX model, read, validated and resolved. ``seconds``: how long that took."""
+    """An ONNX model, read, validated and resolved. ``seconds``: how long that took.
 
-    path: Path
+    ``path``: the file that it is from, None if there is none; ``trained``: it is the present state of a
+    :class:`~hwflow.onnxspec.TrainingModel` from there, and so not what the file holds. ``external``: bytes of tensors
+    that were in files beside it; in ``proto`` they are inside.
+    """
+
+    path: Path | None
     proto: ModelProto
     resolved: ResolvedModel
     dimensions: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    trained: bool = False
+    external: int = 0
+
+    def write(self, path: Path) -> None:
+        """Write the model as it was compiled to the file ``path``, with nothing left in files elsewhere."""
+        if self.path is not None and self.external and not self.trained:
+            write_complete(self.proto, self.path, path)
+        elif self.path is None or self.trained:
+            write_model(self.proto, path)
+        else:
+            shutil.copyfile(self.path, path)
 
     @cached_property
     def quantized(self) -> Graph:
@@ -75,18 +93,34 @@ def dataflow_of(proto: ModelProto, dimensions: Mapping[str, int]) -> Graph:
     return _dataflow(pipeline.run(lower(resolve(proto, dimensions)), pipeline.QUANTIZED))
 
 
-def load(path: str | os.PathLike[str], dimensions: Mapping[str, int] | None = None) -> Model:
-    """Read, validate and resolve a model; ``dimensions`` binds dimension variables.
+def load(
+    source: str | os.PathLike[str] | TrainingModel,
+    dimensions: Mapping[str, int] | None = None,
+    *,
+    trusted: Folders = (),
+) -> Model:
+    """Read, validate and resolve a model; ``dimensions`` binds dimension variables; ``trusted`` are folders beside the
+    model's own in which its external data may lie, and to which links may lead.
+
+    Of a file with training information that is the inference graph with its initializers as they are there; of a
+    :class:`~hwflow.onnxspec.TrainingModel` the inference graph with the present state.
 
     Raises :class:`ModelRefused` with all findings.
     """
     begin = time.perf_counter()
-    proto = read_model(path)
-    errors = [f for f in validate(proto, path) if f.severity == "error"]
+    trained = isinstance(source, TrainingModel)
+    external = 0
+    if isinstance(source, TrainingModel):
+        path, proto = source.path, source.inference_model()
+    else:
+        path, proto = Path(source), read_model(source)
+    errors = [f for f in validate(proto, path, trusted=trusted) if f.severity == "error"]
     if errors:
         raise ModelRefused(errors)
+    if path is not None:
+        external = load_external_data(proto, path, trusted)
     resolved = resolve(proto, dimensions or {})
-    return Model(Path(path), proto, resolved, dict(dimensions or {}), time.perf_counter() - begin)
+    return Model(path, proto, resolved, dict(dimensions or {}), time.perf_counter() - begin, trained, external)
 
 
 def board_named(name: str) -> Board:
@@ -103,14 +137,17 @@ def board_named(name: str) -> Board:
 
 
 def compile(  # the verb of the command line's design; shadows the builtin inside this module only
-    model: Model | str | os.PathLike[str],
+    model: Model | TrainingModel | str | os.PathLike[str],
     board: Board | str,
     *,
     fps: float | None = None,
     dimensions: Mapping[str, int] | None = None,
+    trusted: Folders = (),
     progress: Progress | None = None,
 ) -> Design:
     """Compile for a board: at least ``fps`` frames a second at the board's clock, else the fastest that fits.
+
+    ``model``: as :func:`load` takes it, or loaded; ``dimensions`` and ``trusted``: as there.
 
     Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (unknown board).
     """
@@ -118,7 +155,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     board = board_named(board) if isinstance(board, str) else board
     if not isinstance(model, Model):
         say("reading the model")
-        model = load(model, dimensions)
+        model = load(model, dimensions, trusted=trusted)
     if fps is not None and not fps > 0:
         message = f"frames a second must be greater than 0, not {fps:g}"
         raise UsageError(Finding("positive-fps", "option --fps", message, "give a rate"))

@@ -37,11 +37,13 @@ class Inputs:
 
 
 def choose_inputs(
-    model: Model, beside: Path, given: str | os.PathLike[str] | None, frames: int | None, rng: np.random.Generator
+    model: Model, beside: Path | None, given: str | os.PathLike[str] | None, frames: int | None,
+    rng: np.random.Generator,
 ) -> Inputs:
     """The inputs a command works on: ``given``, else ``inputs.npz`` beside the model, else random ones.
 
-    Of a file all frames unless ``frames`` says how many. Raises :class:`UsageError` for a file that does not fit.
+    ``beside``: the model's file, if there is one. Of a file all frames unless ``frames`` says how many. Raises
+    :class:`UsageError` for a file that does not fit.
     """
     if frames is not None and frames < 1:
         raise UsageError(
@@ -49,9 +51,10 @@ def choose_inputs(
                 "positive-frames", "option --frames", f"must be at least 1, not {frames}", "give a number of frames"
             )
         )
-    path = Path(given) if given is not None else beside.parent / "inputs.npz"
-    if given is not None or path.is_file():
-        return _from_file(model, path, frames)
+    if given is not None:
+        return _from_file(model, Path(given), frames)
+    if beside is not None and (beside.parent / "inputs.npz").is_file():
+        return _from_file(model, beside.parent / "inputs.npz", frames)
     count = RANDOM_FRAMES if frames is None else frames
     return Inputs({name: _random(model, name, count, rng) for name in model.resolved.inputs}, "random")
 

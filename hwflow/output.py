@@ -127,9 +127,9 @@ def _write_verilog(design: Design, folder: Path) -> dict[str, Any]:
     table = manifest(top, design.schedule, name, board.name)
     table["dimensions"] = dict(design.model.dimensions)
     write_json(folder / "manifest.json", table, indent=None)
-    shutil.copyfile(design.model.path, folder / "model.onnx")
-    beside = design.model.path.parent / "inputs.npz"
-    if beside.is_file():
+    design.model.write(folder / "model.onnx")
+    beside = None if design.model.path is None else design.model.path.parent / "inputs.npz"
+    if beside is not None and beside.is_file():
         shutil.copyfile(beside, folder / "inputs.npz")
     design.seconds.steps["verilog"] = time.perf_counter() - begin
     chosen = choose_inputs(design.model, folder / "model.onnx", None, TESTBENCH_FRAMES, np.random.default_rng(0))

@@ -15,6 +15,7 @@ from hwflow.compiler import Design, Model, Progress, load
 from hwflow.compiler import compile as compile_model
 from hwflow.errors import Finding, Mismatch, ToolError, UsageError
 from hwflow.host import Inputs, choose_inputs, port_inputs
+from hwflow.onnxspec.external_data import Folders
 from hwflow.sim.errors import ManifestError, SimulatorFailed, VectorError
 from hwflow.sim.icarus_run import run_icarus
 from hwflow.sim.manifest import load_design
@@ -64,6 +65,7 @@ def simulate(
     stall: float = 0.0,
     seed: int = 0,
     wave: str | os.PathLike[str] | None = None,
+    trusted: Folders = (),
     progress: Progress | None = None,
 ) -> Simulation:
     """Simulate an output folder of ``synth``, or a model (which is compiled to a temporary folder first).
@@ -101,7 +103,7 @@ def simulate(
         model = _compiled_model(path)
         chosen = choose_inputs(model, path / "model.onnx", inputs, frames, np.random.default_rng(seed))
         return _run(model, path, chosen, frames, simulator, stall, seed, wave, say)
-    design: Design = compile_model(path, DEFAULT_BOARD, progress=progress)
+    design: Design = compile_model(path, DEFAULT_BOARD, trusted=trusted, progress=progress)
     chosen = choose_inputs(design.model, path, inputs, frames, np.random.default_rng(seed))
     with tempfile.TemporaryDirectory(prefix="hwflow-") as folder:
         out = Path(folder) / "out"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend import linear, qdq, simple
 from hwflow.frontend.context import INTEGER_TYPES, Handler, Lowering, Refusal, refuse
@@ -17,7 +19,7 @@ from hwflow.frontend.views import (
 )
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
 from hwflow.onnxspec import ModelProto
-from hwflow.onnxspec.graph import main_scopes
+from hwflow.onnxspec.graph import Scope, main_scopes
 from hwflow.onnxspec.model import OnnxNode, ResolvedModel
 from hwflow.onnxspec.tensors import ELEMENT_TYPES
 
@@ -40,6 +42,9 @@ HANDLERS: dict[str, Handler] = {
 }
 """ONNX operators (domain ai.onnx) that hardware can be made of: the legality table of the Imported stage."""
 
+MAX_ELEMENTS = 1 << 24
+"""Of one value in one frame: a colour image of 2,300 x 2,300 pixels. Streams beyond are far beyond the devices."""
+
 _RESHAPE = "reshape to (frames, ...)"
 
 QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
@@ -47,6 +52,9 @@ QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
 _QOPERATORS = frozenset(
     {"ConvInteger", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul"}
 )
+
+# Their results are known when the input's shape is.
+_SHAPES = frozenset({"Shape", "Size"})
 
 _QUANTIZE = (
     "quantize the model first, for example with onnxruntime.quantization.quantize_static(..., "
@@ -56,6 +64,7 @@ _QUANTIZE = (
 
 def lower(model: ResolvedModel) -> Graph:
     """The quantized graph of a resolved model. Raises :class:`ModelRefused` with all findings."""
+    _refuse_oversized(model)
     state = Lowering(model)
     state.views.update({name: Constant(array) for name, array in model.constants.items()})
     read = {name for node in model.nodes for name in node.inputs} | {*model.outputs}
@@ -76,6 +85,23 @@ def lower(model: ResolvedModel) -> Graph:
     return graph
 
 
+def _refuse_oversized(model: ResolvedModel) -> None:
+    """A shape is a few bytes in the file, whatever it claims: nothing is allocated for an absurd one."""
+    makers = {name: node.where for node in model.nodes for name in node.outputs}
+    findings = [
+        Finding(
+            "frame-size",
+            makers.get(name, f"input '{name}'"),
+            f"a frame of '{name}' must hold at most {MAX_ELEMENTS} elements, not {prod(info.shape)} {list(info.shape)}",
+            "correct the shape, or split the model",
+        )
+        for name, info in model.values.items()
+        if name not in model.constants and prod(info.shape) > MAX_ELEMENTS
+    ]
+    if findings:
+        raise ModelRefused(findings)
+
+
 def refuse_unquantized(model: ModelProto) -> None:
     """Raise :class:`ModelRefused` for a float model, with what :func:`lower` says about its operators.
 
@@ -91,11 +117,30 @@ def refuse_unquantized(model: ModelProto) -> None:
     if all(number in integer_types for number in inputs):
         return
     findings = [
-        _unsupported_operator(main.where(index), node.op_type)
-        for index, node in enumerate(main.nodes)
-        if node.op_type not in HANDLERS and node.op_type != "Constant"
+        _unsupported_operator(main.where(index), main.nodes[index].op_type)
+        for index in _on_data_path(main)
+        if main.nodes[index].op_type not in HANDLERS
     ]
     raise ModelRefused([_unquantized(model.graph.name), *findings])
+
+
+def _on_data_path(scope: Scope) -> list[int]:
+    """Indices of the nodes between an input and an output; what a shape alone decides is no data."""
+    data = set(scope.inputs).difference(scope.initializers)
+    on_path = []
+    for index, node in enumerate(scope.nodes):
+        if node.op_type not in _SHAPES and not data.isdisjoint(node.reads):
+            data.update(node.outputs)
+            on_path.append(index)
+    data.discard("")
+    live = set(scope.outputs)
+    kept = []
+    for index in reversed(on_path):
+        node = scope.nodes[index]
+        if not live.isdisjoint(node.outputs):
+            live.update(node.reads)
+            kept.append(index)
+    return kept[::-1]
 
 
 def _quantizes(op_type: str, domain: str) -> bool:

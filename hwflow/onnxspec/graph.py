@@ -7,24 +7,91 @@ once. Nothing here recurses: nesting may be as deep as a hostile file makes it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import chain
+from typing import Any
 
 import onnx
 from onnx import AttributeProto
 
-# Where in the model something is, for ordering findings: (section, index, section in a subgraph, index, ...).
+# Where in the model something is, for ordering findings: (section, index, number of the node's subgraph, section, ...).
 Position = tuple[int, ...]
 MODEL, INPUTS, INITIALIZERS, VALUE_INFO, NODES, OUTPUTS, ANNOTATIONS, TRAINING, FUNCTIONS = range(9)
 
 _LONGEST = 120  # characters of a name that a finding shows
+_DEEPEST = 8  # graphs around a place that a finding shows
+_LAYERS = 64  # sets that a Layered keeps apart; protobuf reads no file with half as many graphs in one another
 
 
 def show(name: str) -> str:
     """``name`` in quotes, for a message; cut where it is absurdly long."""
     return f"'{name}'" if len(name) <= _LONGEST else f"'{name[:_LONGEST]}...' ({len(name)} characters)"
+
+
+def cut(text: str) -> str:
+    """``text`` as it is, cut where it is absurdly long."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+class Layered(Set[str]):
+    """Names of a graph and of those around it as one set, without copying the outer ones for each inner graph: a graph
+    of ten thousand values may hold ten thousand subgraphs. Lookup and ``other - layered`` are fast; length and
+    iteration are not."""
+
+    __slots__ = ("layers",)
+
+    def __init__(self, layers: tuple[frozenset[str], ...]) -> None:
+        self.layers = layers
+
+    def __contains__(self, name: object) -> bool:
+        for layer in self.layers:  # noqa: SIM110 - a generator takes three times as long
+            if name in layer:
+                return True
+        return False
+
+    def __bool__(self) -> bool:
+        return any(self.layers)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(frozenset[str]().union(*self.layers))
+
+    def __len__(self) -> int:
+        return len(frozenset[str]().union(*self.layers))
+
+    def __rsub__(self, other: Iterable[str]) -> Any:  # set of a set, frozenset of all else, as without layers
+        rest = frozenset(other)
+        for layer in self.layers:
+            if not rest:
+                break
+            rest = rest.difference(layer) if len(layer) <= len(rest) else frozenset(n for n in rest if n not in layer)
+        return set(rest) if isinstance(other, set) else rest
+
+    def __ge__(self, other: Set[Any]) -> bool:
+        return not frozenset(other) - self
+
+    def isdisjoint(self, other: Iterable[Any]) -> bool:
+        """Whether no name of ``other`` is in the set."""
+        names = frozenset(other)
+        return all(names.isdisjoint(layer) for layer in self.layers)
+
+    @classmethod
+    def _from_iterable(cls, it: Iterable[Any]) -> frozenset[Any]:  # what &, | and ^ give
+        return frozenset(it)
+
+
+def _extended(outer: Set[str], own: frozenset[str]) -> Set[str]:
+    """``outer`` and ``own`` as one set."""
+    if not outer:
+        return own
+    if not own:
+        return outer
+    layers = (*(outer.layers if isinstance(outer, Layered) else (frozenset(outer),)), own)
+    if len(layers) > _LAYERS:
+        layers = (frozenset[str]().union(*layers),)
+    return Layered(layers)
 
 
 def plain_domain(domain: str) -> str:
@@ -38,6 +105,24 @@ def opset_map(opsets: Sequence[onnx.OperatorSetIdProto]) -> dict[str, int]:
     for opset in opsets:
         domain = plain_domain(opset.domain)
         versions[domain] = max(versions.get(domain, 0), opset.version)
+    return versions
+
+
+@cache
+def implicit_version(ir_version: int) -> int:
+    """The version of ai.onnx that a model means which does not import it: the newest set of the onnx releases with the
+    model's IR version (onnx.helper.VERSION_TABLE); 1 before IR version 3, when there were no imports; the newest of all
+    where ``ir_version`` is no IR version. Source: clause OPS-04."""
+    if 1 <= ir_version < 3:
+        return 1
+    rows = onnx.helper.VERSION_TABLE
+    return max([row[2] for row in rows if row[1] <= ir_version], default=max(row[2] for row in rows))
+
+
+def model_opsets(model: onnx.ModelProto) -> dict[str, int]:
+    """:func:`opset_map` of the model's imports, with the version of ai.onnx that holds where it is not imported."""
+    versions = opset_map(model.opset_import)
+    versions.setdefault("", implicit_version(model.ir_version))
     return versions
 
 
@@ -75,9 +160,9 @@ def read_nodes(protos: Iterable[onnx.NodeProto]) -> list[Node]:
                 proto.op_type,
                 plain_domain(proto.domain),
                 proto.name,
-                list(proto.input),
-                list(proto.output),
-                list(attributes) if attributes else _NO_ATTRIBUTES,
+                proto.input[:],
+                proto.output[:],
+                attributes[:] if attributes else _NO_ATTRIBUTES,
             )
         )
     return nodes
@@ -129,11 +214,11 @@ class Scope:
     inputs: tuple[str, ...]
     initializers: tuple[str, ...]  # dense, then sparse
     outputs: tuple[str, ...]
-    outer: frozenset[str]  # value names visible from outside
-    opsets: Mapping[str, int]  # imported version by domain, ai.onnx as ""
+    outer: Set[str]  # value names visible from outside
+    opsets: Mapping[str, int]  # version by domain, ai.onnx as "": imported, or in a model's graphs implicit
     parent: Scope | None = None
     caller: int = 0  # index of the node in ``parent`` that carries a subgraph
-    attribute: str = ""  # name of the attribute that holds a subgraph
+    attribute: str = ""  # name of the attribute that holds a subgraph, with [k] in a list
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -146,7 +231,7 @@ class Scope:
         if self.function is not None:
             return f"function {show(function_name(self.function))}"
         assert self.graph is not None  # a scope is a graph or a function
-        return f"graph {show(self.graph.name)}{self.label}"
+        return f"graph {show(self.graph.name)}{self.label}" if self.graph.name else f"graph{self.label}"
 
     @property
     def in_function(self) -> bool:
@@ -162,27 +247,106 @@ class Scope:
 
     def where(self, index: int) -> str:
         """Node ``index`` as the ``where`` of a finding."""
-        return f"node {show(self.names[index])} ({self.nodes[index].op_type}){self.label}"
+        return f"{self._node(index)}{self.label}"
+
+    def label_of(self, attribute: str, index: int, root: Scope) -> str:
+        """The label of the subgraph in that attribute of node ``index``; ``root`` is the outermost graph around it."""
+        depth = (len(self.position) - len(root.position)) // 3 + 1
+        if depth <= _DEEPEST:
+            return f" in {show(attribute)} of {self.where(index)}"
+        return f" in {show(attribute)} of {self._node(index)}, {depth} graphs deep{root.label}"
+
+    def _node(self, index: int) -> str:
+        return f"node {show(self.names[index])} ({cut(self.nodes[index].op_type)})"
+
+    @cached_property
+    def results(self) -> tuple[str, ...]:
+        """The outputs of all nodes, one after another, those that are left out ("") included."""
+        return tuple(chain.from_iterable([node.outputs for node in self.nodes]))
+
+    @cached_property
+    def references(self) -> list[tuple[int, AttributeProto]]:
+        """The attributes of the nodes that refer to one of the function around them, with the nodes' indices."""
+        return [
+            (index, attribute)
+            for index, node in enumerate(self.nodes)
+            for attribute in node.attributes
+            if attribute.ref_attr_name
+        ]
 
     @cached_property
     def made(self) -> frozenset[str]:
         """Names of the nodes' outputs."""
-        return frozenset(name for node in self.nodes for name in node.outputs if name)
+        names = frozenset(self.results)
+        return names.difference(("",)) if "" in names else names
 
     @cached_property
-    def given(self) -> frozenset[str]:
+    def makers(self) -> dict[str, int]:
+        """Index of the first node that makes each value."""
+        makers: dict[str, int] = {}
+        for index, node in enumerate(self.nodes):
+            for name in node.outputs:
+                if name:
+                    makers.setdefault(name, index)
+        return makers
+
+    @cached_property
+    def held(self) -> frozenset[str]:
+        """Names of the initializers."""
+        return frozenset(self.initializers)
+
+    @cached_property
+    def entered(self) -> frozenset[str]:
+        """Names of inputs and initializers."""
+        return self.held.union(self.inputs)
+
+    @cached_property
+    def described(self) -> tuple[str, ...]:
+        """Names of the entries of value_info."""
+        source = self.function if self.graph is None else self.graph
+        return () if source is None else tuple([info.name for info in source.value_info])
+
+    @cached_property
+    def given(self) -> Set[str]:
         """Value names that are there before any node of this graph."""
-        return self.outer.union(self.inputs, self.initializers)
+        return _extended(self.outer, self.entered)
 
     @cached_property
     def defined(self) -> frozenset[str]:
         """All value names this graph itself defines."""
-        return self.made.union(self.inputs, self.initializers)
+        return self.made | self.entered
 
     @cached_property
-    def visible(self) -> frozenset[str]:
+    def visible(self) -> Set[str]:
         """All value names that this graph's nodes may read and its subgraphs see."""
-        return self.outer | self.defined
+        return _extended(self.outer, self.defined)
+
+    @cached_property
+    def defined_once(self) -> bool:
+        """Whether no value has two definitions in this graph, input and initializer of one name taken as one."""
+        return (
+            len(self.made) + self.results.count("") == len(self.results)
+            and self.made.isdisjoint(self.entered)
+            and len(set(self.inputs)) == len(self.inputs)
+        )
+
+    @cached_property
+    def in_order(self) -> bool:
+        """Whether every node reads only what is given or what a node before it makes."""
+        there = {"", *self.entered}
+        has, add = there.issuperset, there.update
+        for node in self.nodes:
+            if not has(node.inputs) and frozenset(node.inputs) - there - self.outer:
+                return False
+            if node.captured and frozenset(node.captured) - there - self.outer:
+                return False
+            add(node.outputs)
+        return True
+
+    @cached_property
+    def topology(self) -> tuple[list[int], list[int]]:
+        """See :func:`topological_order`."""
+        return topological_order(self.nodes, self.given)
 
 
 def function_name(function: onnx.FunctionProto) -> str:
@@ -196,7 +360,7 @@ def _graph_scope(
     graph: onnx.GraphProto,
     label: str,
     position: Position,
-    outer: frozenset[str],
+    outer: Set[str],
     opsets: Mapping[str, int],
 ) -> Scope:
     initializers = [t.name for t in graph.initializer]
@@ -218,13 +382,13 @@ def _graph_scope(
 
 
 def subgraphs(node: Node) -> Iterator[tuple[str, onnx.GraphProto]]:
-    """Graphs that the node carries, with the name of their attribute."""
+    """Graphs that the node carries, with the name of their attribute; with [k] in a list."""
     for attribute in node.attributes:
         if attribute.type == AttributeProto.GRAPH:
             yield attribute.name, attribute.g
         elif attribute.type == AttributeProto.GRAPHS:
-            for graph in attribute.graphs:
-                yield attribute.name, graph
+            for k, graph in enumerate(attribute.graphs):
+                yield f"{attribute.name}[{k}]", graph
 
 
 def _nested(root: Scope) -> list[Scope]:
@@ -238,11 +402,10 @@ def _nested(root: Scope) -> list[Scope]:
         for index, node in enumerate(scope.nodes):
             if not node.attributes:
                 continue
-            for name, graph in subgraphs(node):
-                label = f" in {show(name)} of {scope.where(index)}"
-                child = _graph_scope(
-                    Kind.SUBGRAPH, graph, label, scope.at(NODES, index), scope.visible, scope.opsets
-                )
+            for ordinal, (name, graph) in enumerate(subgraphs(node)):
+                label = scope.label_of(name, index, root)
+                position = (*scope.at(NODES, index), ordinal)
+                child = _graph_scope(Kind.SUBGRAPH, graph, label, position, scope.visible, scope.opsets)
                 child.parent, child.caller, child.attribute = scope, index, name
                 children.append(child)
         pending.extend(reversed(children))
@@ -259,12 +422,13 @@ def _nested(root: Scope) -> list[Scope]:
 
 def _training_scopes(model: onnx.ModelProto, main: Scope) -> Iterator[Scope]:
     for index, training in enumerate(model.training_info):
-        for kind, present, graph, outer in (
+        for kind, graph, outer in (
             # The initialization graph stands alone; the algorithm graph continues the main graph (onnx.proto).
-            (Kind.INITIALIZATION, training.HasField("initialization"), training.initialization, frozenset[str]()),
-            (Kind.ALGORITHM, training.HasField("algorithm"), training.algorithm, main.visible),
+            # One that is there without anything in it is the default, a graph that does nothing.
+            (Kind.INITIALIZATION, training.initialization, frozenset[str]()),
+            (Kind.ALGORITHM, training.algorithm, main.visible),
         ):
-            if present:
+            if graph.ByteSize():
                 label = f" in {kind.value} of training_info[{index}]"
                 position = (TRAINING, 2 * index + (kind is Kind.ALGORITHM))
                 yield _graph_scope(kind, graph, label, position, outer, main.opsets)
@@ -298,7 +462,7 @@ def scopes(model: onnx.ModelProto) -> Iterator[Scope]:
 
 def main_scopes(model: onnx.ModelProto) -> list[Scope]:
     """The main graph and its subgraphs."""
-    return _nested(_graph_scope(Kind.MAIN, model.graph, "", (), frozenset(), opset_map(model.opset_import)))
+    return _nested(_graph_scope(Kind.MAIN, model.graph, "", (), frozenset(), model_opsets(model)))
 
 
 def main_scope(model: onnx.ModelProto) -> Scope:
@@ -344,18 +508,65 @@ def topological_order(nodes: Sequence[Node], given: Collection[str] = frozenset(
     return order, [index for index, count in enumerate(missing) if count > 0]
 
 
-def find_cycle(nodes: Sequence[Node], left: Sequence[int], given: Collection[str] = frozenset()) -> list[int]:
-    """One cycle among the nodes ``left`` over by :func:`topological_order`, in the direction of the data."""
+def _components(edges: Mapping[int, Sequence[int]]) -> Iterator[list[int]]:
+    """Strongly connected components. Source: R. Tarjan, Depth-first search and linear graph algorithms, 1972."""
+    number: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    stacked: set[int] = set()
+    for root in edges:
+        path: list[tuple[int, Iterator[int]]] = [] if root in number else [(root, iter(edges[root]))]
+        while path:
+            vertex, rest = path[-1]
+            if vertex not in number:
+                number[vertex] = low[vertex] = len(number)
+                stack.append(vertex)
+                stacked.add(vertex)
+            for target in rest:
+                if target not in number:
+                    path.append((target, iter(edges[target])))
+                    break
+                if target in stacked:
+                    low[vertex] = min(low[vertex], number[target])
+            else:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[vertex])
+                if low[vertex] == number[vertex]:
+                    component = [stack.pop()]
+                    while component[-1] != vertex:
+                        component.append(stack.pop())
+                    stacked.difference_update(component)
+                    yield component
+
+
+def find_cycles(nodes: Sequence[Node], left: Sequence[int], given: Collection[str] = frozenset()) -> list[list[int]]:
+    """Cycles among the nodes ``left`` over by :func:`topological_order`, one where several hang together, in the
+    direction of the data; each from its lowest index, and in the order of these."""
     producers = _producers(nodes, given)
     inside = set(left)
-    # Going against the data, every node left over has a producer left over: the walk must come back to itself.
-    path: list[int] = []
-    place: dict[int, int] = {}
-    index = left[0]
-    while index not in place:
-        place[index] = len(path)
-        path.append(index)
-        index = next(producers[n] for n in nodes[index].reads if n in producers and producers[n] in inside)
-    cycle = path[place[index] :][::-1]
-    first = cycle.index(min(cycle))
-    return cycle[first:] + cycle[:first]
+    sources = {
+        index: [producers[name] for name in nodes[index].reads if producers.get(name, -1) in inside] for index in left
+    }
+    cycles = []
+    for component in _components(sources):
+        index = component[0]
+        if len(component) == 1 and index not in sources[index]:
+            continue  # behind or between cycles
+        # Going against the data, every node of the component has a producer in it: the walk must come back to itself.
+        members = set(component)
+        path: list[int] = []
+        place: dict[int, int] = {}
+        while index not in place:
+            place[index] = len(path)
+            path.append(index)
+            index = next(source for source in sources[index] if source in members)
+        cycle = path[place[index] :][::-1]
+        first = cycle.index(min(cycle))
+        cycles.append(cycle[first:] + cycle[:first])
+    return sorted(cycles)
+
+
+def find_cycle(nodes: Sequence[Node], left: Sequence[int], given: Collection[str] = frozenset()) -> list[int]:
+    """The first of :func:`find_cycles`."""
+    return find_cycles(nodes, left, given)[0]

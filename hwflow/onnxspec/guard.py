@@ -17,6 +17,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 MEMORY = 512 << 20  # bytes beyond what this process has
+_LEAST = 0.01  # seconds that it is worth to begin for
 _STATM = "/proc/self/statm"  # Linux: sizes in pages, the first is the virtual size
 
 
@@ -24,13 +25,26 @@ class GaveUp(Exception):
     """The work came to no end; the text says why ("it takes more than 1 s", ...). Never leaves this package."""
 
 
-def guarded(work: Callable[[], T], seconds: float) -> T:
-    """``work()`` in a process of its own that may take ``seconds`` of processor time; its result must pickle.
+class Budget:
+    """Processor time, in seconds, for all the work that is done with it."""
 
-    Raises GaveUp if it takes more time or more than :data:`MEMORY`, or if it crashes. ``work`` itself must not raise.
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.left = seconds
+
+
+def guarded(work: Callable[[], T], budget: Budget) -> T:
+    """``work()`` in a process of its own that may take what is left of ``budget``; its result must pickle.
+
+    Raises GaveUp if it takes more time or more than :data:`MEMORY`, or if it crashes; nothing of the budget is left
+    then.
     """
     if sys.platform == "win32":  # pragma: no cover
         return work()
+    left, budget.left = budget.left, 0.0
+    too_long = GaveUp(f"it takes more than {budget.seconds:.1f} s")
+    if left < _LEAST:
+        raise too_long
     read, write = os.pipe()
     try:
         child = os.fork()
@@ -40,20 +54,21 @@ def guarded(work: Callable[[], T], seconds: float) -> T:
         raise GaveUp("the system has no process left for it") from None
     if child == 0:
         os.close(read)
-        _run(work, write, seconds)
+        _run(work, write, left)
     os.close(write)
     with open(read, "rb") as pipe:
         data = pipe.read()
-    _, status = os.waitpid(child, 0)
+    _, status, usage = os.wait4(child, 0)
     if os.WIFSIGNALED(status):
         stopped = os.WTERMSIG(status)
         if stopped == signal.SIGPROF:
-            raise GaveUp(f"it takes more than {seconds:.1f} s")
+            raise too_long
         if stopped == signal.SIGKILL:
             raise GaveUp("the system has stopped it")
         raise GaveUp(f"it crashes ({signal.Signals(stopped).name})")
     if os.WEXITSTATUS(status) != 0 or not data:
         raise GaveUp(f"it takes more than {MEMORY >> 20} MiB of memory")
+    budget.left = left - usage.ru_utime - usage.ru_stime
     result: T = pickle.loads(data)  # written by our own fork
     return result
 

@@ -17,11 +17,11 @@ import onnx.onnx_cpp2py_export.shape_inference as onnx_inference
 from onnx import TensorProto
 
 from hwflow.onnxspec.graph import Kind, Scope
-from hwflow.onnxspec.guard import GaveUp, guarded
+from hwflow.onnxspec.guard import Budget, GaveUp, guarded
 from hwflow.onnxspec.node_inference import Failure, NodeRun, misfit
+from hwflow.onnxspec.schemas import known_domains
 from hwflow.onnxspec.sites import TypeSite
 from hwflow.onnxspec.skeleton import (
-    ONNX_DOMAINS,
     Skeleton,
     clean_form,
     nested_graphs,
@@ -159,11 +159,12 @@ def _highest_rank(scopes: Sequence[Scope], forms: Sequence[TypeForm]) -> int:
 
 def _tame(scopes: Sequence[Scope]) -> bool:
     """Whether inference over these graphs can be run right here, see :data:`_TAME`."""
+    domains = known_domains()
     for domain, op_type in {(node.domain, node.op_type) for scope in scopes for node in scope.nodes}:
         if domain == "" and op_type == "Reshape":
             if not _tame_reshapes(scopes):
                 return False
-        elif domain in ONNX_DOMAINS and not (domain == "" and op_type in _TAME):
+        elif domain in domains and not (domain == "" and op_type in _TAME):
             return False
     return True
 
@@ -230,15 +231,19 @@ class _Root:
         scopes: Sequence[tuple[int, Scope]],
         declared: Mapping[int, Mapping[str, TypeForm]],
         around: Mapping[str, TypeForm],
+        stored: Mapping[tuple[int, str], TensorProto],
         skip: Callable[[], frozenset[tuple[int, int]]],
         reader: TypeReader,
+        budget: Budget,
     ) -> None:
+        self.budget = budget
         self.model = model
         self.scopes = scopes
         self.numbers = {id(scope): number for number, scope in scopes}
         self.root = scopes[0][1]
         self.declared = declared
         self.around = around
+        self.stored = stored
         self.skip = skip
         self.reader = reader
         self.runs: list[Run] = []
@@ -253,7 +258,6 @@ class _Root:
             forms += declared.get(number, {}).values()
         self.rank = _highest_rank(every, forms)
         self.tame = self.rank <= _TAME_RANK and not model.functions and _tame(every)
-        self.seconds = _SECONDS + _SECONDS_NODE * sum(len(scope.nodes) for scope in every)
 
     def run(self) -> None:
         """Fills ``runs``, ``failures`` and ``trouble``."""
@@ -312,7 +316,7 @@ class _Root:
             self.failures.append(Failure(number, index, "shape", misfit(reason)))
 
     def _guarded(self, work: Callable[[], T]) -> T:
-        return work() if self.tame else guarded(work, self.seconds)
+        return work() if self.tame else guarded(work, self.budget)
 
     def _cleaned(self) -> dict[int, dict[str, TypeForm]]:
         return {
@@ -321,7 +325,7 @@ class _Root:
         }
 
     def _skeleton(self, declared: bool) -> Skeleton:
-        return skeleton(self.model, self.root, self.below, self.reader, self.around, declared)
+        return skeleton(self.model, self.root, self.below, self.reader, self.around, self.stored, declared)
 
     def _read(self, data: bytes, variables: set[str]) -> Run:
         forms: dict[int, Mapping[str, TypeForm]] = {}
@@ -359,7 +363,22 @@ def contradict(said: TypeForm, inferred: TypeForm) -> bool:
 
 
 _PLACE = re.compile(r"\(op_type:[^(),]*, node name: ([0-9]+)/([0-9]+)\):")
-_ROOTS = (Kind.MAIN, Kind.INITIALIZATION, Kind.ALGORITHM)
+
+
+def roots(scopes: Sequence[Scope]) -> Iterator[tuple[Scope, Sequence[Scope]]]:
+    """The main graph and the training graphs, each with what is nested in it."""
+    starts = [number for number, scope in enumerate(scopes) if scope.parent is None]
+    for start, end in zip(starts, [*starts[1:], len(scopes)], strict=True):
+        if scopes[start].kind is not Kind.FUNCTION:
+            yield scopes[start], scopes[start + 1 : end]
+
+
+def free_names(root: Scope) -> list[str]:
+    """Values of the main graph that a training graph reads."""
+    if not root.outer:
+        return []
+    read = {name for node in root.nodes for name in node.reads}.union(root.outputs)
+    return sorted(name for name in read - root.defined if name in root.outer)
 
 
 def infer(
@@ -367,11 +386,13 @@ def infer(
     scopes: Sequence[Scope],
     declared: Iterable[tuple[TypeSite, TypeForm]],
     reader: TypeReader,
+    stored: Mapping[tuple[int, str], TensorProto],
     skip: Callable[[], frozenset[tuple[int, int]]],
 ) -> Inference:
     """Inference over the main graph and the training graphs.
 
-    ``declared``: the types that the model states. ``skip``: nodes (number of the scope, index) about which there are
+    ``declared``: the types that the model states. ``stored``: small external tensors with their data, by id of the
+    scope and name. ``skip``: nodes (number of the scope, index) about which there are
     errors already. Nothing is raised.
     """
     numbers = {id(scope): number for number, scope in enumerate(scopes)}
@@ -380,20 +401,16 @@ def infer(
         if site.role != "attribute" and form:
             tables.setdefault(numbers[id(site.scope)], {}).setdefault(site.name, form)
     result = Inference()
-    starts = [number for number, scope in enumerate(scopes) if scope.parent is None]
-    for start, end in zip(starts, [*starts[1:], len(scopes)], strict=True):
-        if scopes[start].kind not in _ROOTS:
-            continue
-        root = scopes[start]
-        around: dict[str, TypeForm] = {}
-        if root.outer:
-            free = {name for node in root.nodes for name in node.reads}.union(root.outputs)
-            around = {name: result.form(0, name) for name in sorted((free - root.defined) & root.outer)}
-        numbered = [(number, scopes[number]) for number in range(start, end)]
-        one = _Root(model, numbered, tables, around, skip, reader)
+    budget = Budget(_SECONDS + _SECONDS_NODE * sum(len(scope.nodes) for scope in scopes))
+    for root, below in roots(scopes):
+        around = {name: result.form(0, name) for name in free_names(root)}
+        numbered = [(numbers[id(scope)], scope) for scope in (root, *below)]
+        one = _Root(model, numbered, tables, around, stored, skip, reader, budget)
         one.run()
         result.runs += one.runs
         result.failures += one.failures
         if one.trouble is not None:
             result.troubles.append(one.trouble)
+            if one.trouble.gave_up:
+                break  # nothing of the budget is left for the others
     return result

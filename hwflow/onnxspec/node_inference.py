@@ -177,8 +177,9 @@ class NodeRun:
         self.values[number] = values
         self.results.forms[number] = {}
         constants = {}
-        if scope.graph is not None:
-            constants = {t.name: t for t in scope.graph.initializer if not is_large(t)}
+        graph = self.proto.graph if scope is self.scopes[0][1] else scope.graph
+        if graph is not None:
+            constants = {tensor.name: tensor for tensor in graph.initializer if not is_large(tensor)}
         self.constants[number] = constants
 
     def _lookup(self, scope: Scope, name: str) -> tuple[TypeForm, TensorProto | None]:

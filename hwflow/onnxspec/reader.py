@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from pathlib import Path
 
 import onnx
-from onnx.external_data_helper import load_external_data_for_model
 
 from hwflow.errors import Finding, ModelRefused
-from hwflow.onnxspec.text import bad_text
 from hwflow.onnxspec.wire import MAX_DEPTH, exceeds_depth, find_truncation
 
 # Protobuf's own limit for one message; larger models keep their tensors in files beside the model.
@@ -56,10 +53,10 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def read_model(path: str | os.PathLike[str]) -> onnx.ModelProto:
-    """The model in the file ``path`` (binary protobuf), external tensors loaded.
+    """The model in the file ``path`` (binary protobuf); external data stays where it is.
 
-    Raises ModelRefused: no such file, a folder, unreadable, empty, not protobuf, truncated, no graph, text that is not
-    UTF-8, external data missing or damaged. Says nothing about the model's validity beyond that: see
+    Raises ModelRefused: no such file, a folder, unreadable, empty, not protobuf, truncated, nothing of a model in
+    it. Says nothing about the model's validity beyond that: see
     :func:`hwflow.onnxspec.validate`.
     """
     file = Path(path)
@@ -88,23 +85,6 @@ def read_model(path: str | os.PathLike[str]) -> onnx.ModelProto:
         raise _refuse(
             file, "the model file must hold an ONNX model, but it is not a protobuf message", _EXPORT_AGAIN
         ) from error
-    if not model.HasField("graph"):
-        if model.ir_version or model.opset_import:
-            raise _refuse(file, "a model must have a graph, but this one has none", "export the model again", "PRO-28")
+    if not (model.HasField("graph") or model.ir_version or model.opset_import):
         raise _refuse(file, "the model file must hold an ONNX model, but no part of one is in it", _EXPORT_AGAIN)
-    damaged = list(itertools.islice(bad_text(model), 5))
-    if damaged:
-        message = (
-            f"all names and texts must be UTF-8, but {', '.join(damaged)} {'is' if len(damaged) == 1 else 'are'} not"
-        )
-        raise _refuse(file, message, "export the model again, or copy the file again if it is damaged")
-    try:
-        load_external_data_for_model(model, str(file.parent))
-    except Exception as error:  # onnx raises many kinds here; each of them means the data cannot be had
-        raise _refuse(
-            file,
-            f"the model's external data must be readable, but loading it failed: {_reason(error)}",
-            "put the data files where the model says, relative to the model file",
-            "EXT-02",
-        ) from error
     return model

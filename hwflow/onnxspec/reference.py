@@ -15,7 +15,7 @@ from onnx import numpy_helper
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec.evaluator_defects import substitutes
-from hwflow.onnxspec.graph import opset_map
+from hwflow.onnxspec.graph import model_opsets
 
 AnyArray = npt.NDArray[Any]
 
@@ -34,7 +34,8 @@ class Region:
         self.outputs = tuple(outputs)
         self.feeds = feeds
         self.defects: set[str] = set()
-        self.version = opset_map(model.opset_import).get("", 1)
+        opsets = model_opsets(model)
+        self.version = opsets[""]
         graph = model.graph
         producers = {name: node for node in graph.node for name in node.output if name}
         initializers = {i.name: i for i in graph.initializer} | {s.values.name: s for s in graph.sparse_initializer}
@@ -58,7 +59,8 @@ class Region:
                 chosen.add(id(node))
                 needed.extend(n for n in node.input if n)
         self.nodes = [n for n in graph.node if id(n) in chosen]
-        self._opsets, self._ir_version = list(model.opset_import), model.ir_version
+        self._opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+        self._ir_version = model.ir_version
         self._evaluator = self._build(self.nodes, sorted(feeds), self.outputs, list(self._constants.values()))
         self.framewise = self._is_framewise()
 

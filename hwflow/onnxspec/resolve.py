@@ -8,13 +8,13 @@ import onnx
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec.attributes import has_subgraph, python_attributes
-from hwflow.onnxspec.clauses.operators import find_schema
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
 from hwflow.onnxspec.dimensions import Binding, bind_dimensions
 from hwflow.onnxspec.folding import constant_value, fold, is_foldable, shape_value
-from hwflow.onnxspec.graph import main_scope, opset_map, plain_domain, topological_order
+from hwflow.onnxspec.graph import main_scope, model_opsets, plain_domain, topological_order
 from hwflow.onnxspec.model import Array, Attribute, OnnxNode, ResolvedModel, ValueInfo
 from hwflow.onnxspec.parameters import count_parameters
+from hwflow.onnxspec.schemas import find_schema
 from hwflow.onnxspec.shapes import InferenceFailure, infer_dialect, infer_standard
 from hwflow.onnxspec.tensors import from_sparse, to_array
 from hwflow.onnxspec.validate import structural_findings
@@ -67,9 +67,7 @@ class _Resolver:
     def __init__(self, model: onnx.ModelProto, dimensions: Mapping[str, int]) -> None:
         self.model = model
         self.graph = model.graph
-        versions = opset_map(model.opset_import)
-        if not versions:
-            versions[""] = 1  # what IR versions 1 and 2 mean
+        versions = model_opsets(model)
         for node in self.graph.node:
             versions.setdefault(plain_domain(node.domain), 1)  # a dialect that is used but not imported
         self.opsets = versions

@@ -7,7 +7,7 @@ thousand nodes a rule costs a millisecond or two.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,9 +17,13 @@ import onnx
 
 from hwflow.errors import Finding
 from hwflow.onnxspec.agreement import Agreement, agree
+from hwflow.onnxspec.external_files import ExternalFiles, Problem
 from hwflow.onnxspec.graph import NODES, Kind, Position, Scope, scopes, show
 from hwflow.onnxspec.inference import Inference, infer
+from hwflow.onnxspec.node_forms import FormReader, NodeForms
 from hwflow.onnxspec.sites import TensorSite, TypeSite, tensor_sites, type_sites
+from hwflow.onnxspec.skeleton import MOST_ELEMENTS
+from hwflow.onnxspec.stored import StoredTensor, stored_tensors
 from hwflow.onnxspec.typeforms import TypeForm, TypeReader
 
 Severity = Literal["error", "warning"]
@@ -66,8 +70,11 @@ class Context:
 
     @cached_property
     def functions(self) -> dict[FunctionKey, Scope]:
-        """The bodies of the functions local to the model; the first where a key is there twice."""
+        """The bodies of the functions local to the model; the first where a key is there twice. Empty below IR version
+        8, where no node can call them (MOD-13)."""
         table: dict[FunctionKey, Scope] = {}
+        if 1 <= self.ir_version < 8:
+            return table
         for scope in self.scopes:
             if scope.kind is Kind.FUNCTION and scope.function is not None:
                 f = scope.function
@@ -75,10 +82,58 @@ class Context:
         return table
 
     @cached_property
+    def form_reader(self) -> FormReader:
+        """What reads the forms of attributes."""
+        return FormReader()
+
+    @cached_property
+    def node_forms(self) -> tuple[tuple[Scope, NodeForms], ...]:
+        """The scopes with the distinct forms of their nodes."""
+        # Only names of functions have overloads.
+        overload = (lambda node: str(node.proto.overload)) if self.functions else None
+        return tuple((scope, self.form_reader.nodes(scope.nodes, overload)) for scope in self.scopes)
+
+    @cached_property
     def tensors(self) -> tuple[TensorSite, ...]:
         """Every tensor of the model: initializers, parts of sparse tensors, attribute values; functions and training
         graphs included."""
         return tuple(tensor_sites(self.scopes))
+
+    @cached_property
+    def stored(self) -> tuple[StoredTensor, ...]:
+        """The tensors that need a closer look than their length of raw data."""
+        return tuple(stored_tensors(self.tensors))
+
+    @cached_property
+    def files(self) -> ExternalFiles:
+        """The files that external data may lie in."""
+        return ExternalFiles(None if self.path is None else self.path.parent, self.options.trusted)
+
+    @cached_property
+    def external(self) -> tuple[tuple[StoredTensor, Sequence[Problem]], ...]:
+        """The tensors with external data, and what is wrong with it."""
+        tensors = [stored for stored in self.stored if stored.reference is not None]
+        return tuple((stored, stored.external_problems(self.files)) for stored in tensors)
+
+    @cached_property
+    def small_external(self) -> dict[tuple[int, str], onnx.TensorProto]:
+        """Initializers of a few integers whose data is external, with their data, by id of the scope and name."""
+        small = {}
+        for stored, problems in self.external:
+            if (
+                stored.site.role != "initializer"
+                or stored.code not in (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
+                or stored.count is None
+                or stored.count > MOST_ELEMENTS
+                or any(problem.severity == "error" for problem in problems)
+            ):
+                continue
+            data, tensor = stored.raw(self.files), stored.tensor
+            if data is not None:
+                small[id(stored.site.scope), tensor.name] = onnx.TensorProto(
+                    name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=data
+                )
+        return small
 
     @cached_property
     def types(self) -> tuple[TypeSite, ...]:
@@ -100,7 +155,9 @@ class Context:
     def inference(self) -> Inference:
         """What follows from the nodes about the types of the values; see :mod:`hwflow.onnxspec.inference`."""
         declared = zip(self.types, self.forms, strict=True)
-        return infer(self.model, self.scopes, declared, self.type_reader, self._refused_nodes)
+        return infer(
+            self.model, self.scopes, declared, self.type_reader, self.small_external, self._refused_nodes
+        )
 
     @cached_property
     def agreement(self) -> Agreement:
@@ -109,8 +166,11 @@ class Context:
 
     def _refused_nodes(self) -> frozenset[tuple[int, int]]:
         """Nodes about which an error has been found, as (number of the scope, index)."""
-        places = {scope.at(NODES, index): (number, index)
-                  for number, scope in enumerate(self.scopes) for index in range(len(scope.nodes))}
+        places = {
+            scope.at(NODES, index): (number, index)
+            for number, scope in enumerate(self.scopes)
+            for index in range(len(scope.nodes))
+        }
         errors = {position for position, finding in self.found if finding.severity == "error"}
         return frozenset(places[position] for position in errors if position in places)
 

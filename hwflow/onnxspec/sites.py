@@ -20,7 +20,7 @@ _TENSOR_KINDS = frozenset(
 _TYPE_KINDS = frozenset({AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS})
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class TensorSite:
     """One dense tensor, or one of the two tensors of a sparse one (``sparse`` is then the whole).
 
@@ -92,7 +92,7 @@ def tensor_sites(scopes: Iterable[Scope]) -> Iterator[TensorSite]:
                     yield from _attribute_tensors(attribute, scope, index)
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class TypeSite:
     """One type. ``name``: of the value, or of the attribute; ``index``: in its list, or of the node."""
 

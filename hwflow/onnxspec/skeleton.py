@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Final
 
 import onnx
@@ -16,12 +17,12 @@ from onnx import AttributeProto, TensorProto, helper
 
 from hwflow.onnxspec import element_types
 from hwflow.onnxspec.graph import Scope, plain_domain
+from hwflow.onnxspec.schemas import find_schema, known_domains
 from hwflow.onnxspec.typeforms import Dim, Level, TypeForm, TypeReader, write_type
 
 # Shapes, axes, pads and scales are small; nothing that inference reads is larger than this many elements.
 MOST_ELEMENTS: Final = 1024
-# Domains of which onnx has operators; to ask it takes long.
-ONNX_DOMAINS: Final = frozenset({"", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview", "ai.onnx.preview.training"})
+_HIGHEST = 2**31 - 1  # onnx keeps versions in 32 bits
 # Operators defined by a function on whose body onnx 1.23.2 fails where their attributes' defaults are not written out.
 _UNWRITTEN: Final = frozenset({"MeanVarianceNormalization"})
 _HIDDEN = 2**16  # a Constant with more elements than that is hidden from inference
@@ -66,17 +67,11 @@ def sparse_form(sparse: onnx.SparseTensorProto) -> TypeForm:
     return clean_form((Level("sparse tensor", sparse.values.data_type, tuple(sparse.dims)),))
 
 
-def _imports(root: Scope, domains: Iterable[str], ir_version: int) -> list[onnx.OperatorSetIdProto]:
-    from hwflow.onnxspec.clauses.opsets import highest_version, implicit_version
-
-    versions = dict(root.opsets)
-    versions.setdefault("", implicit_version(ir_version))
-    for domain in domains:
-        versions.setdefault(domain, 1)
-    return [
-        helper.make_opsetid(domain, min(max(version, 1), highest_version(domain)))
-        for domain, version in versions.items()
-    ]
+def _versions(root: Scope, domains: Iterable[str]) -> dict[str, int]:
+    """Versions of the operator sets, brought into the range that onnx knows; 1 of those that are not imported."""
+    known = known_domains()
+    versions = {**dict.fromkeys(("", *domains), 1), **root.opsets}
+    return {domain: min(max(version, 1), known.get(domain, _HIGHEST)) for domain, version in versions.items()}
 
 
 class Skeleton:
@@ -153,13 +148,14 @@ def skeleton(
     below: Sequence[Scope],
     reader: TypeReader,
     around: Mapping[str, TypeForm],
+    stored: Mapping[tuple[int, str], TensorProto],
     declared: bool,
 ) -> Skeleton:
     """``root`` (the main graph or a training graph) as a model of its own.
 
-    ``below`` are the scopes nested in it. ``around``: types of the values that it reads from outside. With ``declared``
-    the types that the model states for its values are left in (cleaned); else only those of the inputs and of what is
-    made by operators of unknown domains.
+    ``below`` are the scopes nested in it. ``around``: types of the values that it reads from outside. ``stored``: small
+    external tensors with their data, by id of the scope and name. With ``declared`` the types that the model states
+    for its values are left in (cleaned); else only those of the inputs and of what onnx knows nothing of.
     """
     graph = root.graph
     assert graph is not None  # a root is a graph
@@ -174,23 +170,30 @@ def skeleton(
     result = Skeleton(proto)
 
     domains = {node.domain for scope in (root, *below) for node in scope.nodes}
+    versions = _versions(root, sorted(domains))
     if any(node.proto.domain != node.domain for scope in (root, *below) for node in scope.nodes):
         _plain_domains(copy)
-    proto.opset_import.extend(_imports(root, sorted(domains), model.ir_version))
+    proto.opset_import.extend(helper.make_opsetid(domain, version) for domain, version in versions.items())
     if any(node.op_type in _UNWRITTEN for scope in (root, *below) for node in scope.nodes):
-        _write_defaults(copy, proto.opset_import)
+        _write_defaults(copy, versions)
+    functions = set()
     for function in () if is_recursive(model) else model.functions:
+        functions.add((plain_domain(function.domain), function.name))
         added = proto.functions.add()
         added.CopyFrom(function)
         _plain_function(added)
-        if all(opset.domain != added.domain for opset in proto.opset_import):
+        if added.domain not in versions:
+            versions[added.domain] = 1
             proto.opset_import.append(helper.make_opsetid(added.domain, 1))
 
     known = set(root.inputs)
     for info in copy.input:
         _set_type(info, clean_form(reader.read(info.type)), result)
     for tensor in large.values():
-        if tensor.name not in known:
+        inside = stored.get((id(root), tensor.name))
+        if inside is not None:
+            copy.initializer.add().CopyFrom(inside)
+        elif tensor.name not in known:
             known.add(tensor.name)
             _set_type(copy.input.add(name=tensor.name), tensor_form(tensor), result)
     for name, form in around.items():
@@ -199,18 +202,17 @@ def skeleton(
             _set_type(copy.input.add(name=name), form, result)
     for scope, nested in nested_graphs(root, below, copy):
         if scope is not root:
-            _hoist(nested, copy, known, result)
+            _hoist(nested, copy, known, result, {name: t for (key, name), t in stored.items() if key == id(scope)})
             for info in nested.input:
                 _set_type(info, clean_form(reader.read(info.type)) if declared else (), result)
-        _strip(nested, scope, reader, result, declared)
+        _strip(nested, scope, reader, result, declared, versions, functions)
     return result
 
 
 def write_defaults(node: onnx.NodeProto, version: int) -> None:
     """Gives the node the attributes that it leaves at their default."""
-    try:
-        schema = onnx.defs.get_schema(node.op_type, version, node.domain)
-    except onnx.defs.SchemaError:
+    schema = find_schema(node.op_type, version, node.domain)
+    if schema is None:
         return
     given = {attribute.name for attribute in node.attribute}
     node.attribute.extend(
@@ -220,8 +222,7 @@ def write_defaults(node: onnx.NodeProto, version: int) -> None:
     )
 
 
-def _write_defaults(graph: onnx.GraphProto, opsets: Iterable[onnx.OperatorSetIdProto]) -> None:
-    versions = {opset.domain: opset.version for opset in opsets}
+def _write_defaults(graph: onnx.GraphProto, versions: Mapping[str, int]) -> None:
     for holder in (graph, *_protos_below(graph)):
         for node in holder.node:
             if node.op_type in _UNWRITTEN:
@@ -282,36 +283,55 @@ def _set_type(info: onnx.ValueInfoProto, form: TypeForm, result: Skeleton) -> No
     info.type.CopyFrom(write_type(form))
 
 
-def _strip(graph: onnx.GraphProto, scope: Scope, reader: TypeReader, result: Skeleton, declared: bool) -> None:
-    """What the graph says of the types of its values and outputs: cleaned with ``declared``, else left out."""
-    seeds: Collection[str] = ()
-    if not declared:
-        seeds = _unknown_makers(scope)
-        if not seeds:
-            del graph.value_info[:]
-            for info in graph.output:
-                info.ClearField("type")
-            return
-    given = set(scope.inputs).union(scope.initializers)
-    kept = []
-    for info in graph.value_info:
-        if info.name not in given and (declared or info.name in seeds):
-            kept.append((info.name, clean_form(reader.read(info.type))))
+def _strip(
+    graph: onnx.GraphProto,
+    scope: Scope,
+    reader: TypeReader,
+    result: Skeleton,
+    declared: bool,
+    versions: Mapping[str, int],
+    functions: Collection[tuple[str, str]],
+) -> None:
+    """What the graph says of the types of its values and outputs: cleaned with ``declared``, else left out but for what
+    onnx knows nothing of. That gets at least an empty type: what reads a value of none, onnx takes for wrong."""
+    unknown = _unknown_makers(scope, versions, functions)
+    said = {}
+    if declared or unknown:
+        said = {info.name: clean_form(reader.read(info.type)) for info in (*graph.value_info, *graph.output)}
     del graph.value_info[:]
     outputs = set(scope.outputs)
-    for name, form in dict(kept).items():
-        if form and name not in outputs:
-            _set_type(graph.value_info.add(name=name), form, result)
+    entered = set(scope.inputs).union(scope.initializers)
+    for name in said if declared else unknown:
+        if name not in outputs and name not in entered and said.get(name):
+            _set_type(graph.value_info.add(name=name), said[name], result)
+    for name in unknown.difference(outputs, (name for name, form in said.items() if form)):
+        graph.value_info.add(name=name).type.SetInParent()
     for info in graph.output:
-        form = clean_form(reader.read(info.type))
         info.ClearField("type")
-        if form and (declared or info.name in seeds):
-            _set_type(info, form, result)
+        if said.get(info.name) and (declared or info.name in unknown):
+            _set_type(info, said[info.name], result)
+        elif info.name in unknown:
+            info.type.SetInParent()
 
 
-def _unknown_makers(scope: Scope) -> set[str]:
-    """Values made by operators that onnx knows nothing of: what the model says of them is all there is to know."""
-    return {name for node in scope.nodes if node.domain not in ONNX_DOMAINS for name in node.outputs if name}
+def _unknown_makers(scope: Scope, versions: Mapping[str, int], functions: Collection[tuple[str, str]]) -> set[str]:
+    """Values made by operators of which inference knows nothing: all there is to know of them is what the model says."""
+    kinds = {(node.domain, node.op_type) for node in scope.nodes}.difference(functions)
+    unknown = {kind for kind in kinds if not _is_inferable(kind[1], versions.get(kind[0], 1), kind[0])}
+    if not unknown:
+        return set()
+    return {name for node in scope.nodes if (node.domain, node.op_type) in unknown for name in node.outputs if name}
+
+
+@cache
+def _is_inferable(op_type: str, version: int, domain: str) -> bool:
+    """Whether onnx infers the operator's output types; it does not, for one, of Gradient."""
+    schema = find_schema(op_type, version, domain)
+    if schema is None:
+        return False
+    # Two of the three are missing from onnx's stubs.
+    has_body = schema.has_function or schema.has_context_dependent_function  # type: ignore[attr-defined]
+    return bool(schema.has_type_and_shape_inference_function or has_body)
 
 
 def nested_graphs(
@@ -337,7 +357,13 @@ def nested_graphs(
                 place += 1
 
 
-def _hoist(graph: onnx.GraphProto, main: onnx.GraphProto, known: set[str], result: Skeleton) -> None:
+def _hoist(
+    graph: onnx.GraphProto,
+    main: onnx.GraphProto,
+    known: set[str],
+    result: Skeleton,
+    stored: Mapping[str, TensorProto],
+) -> None:
     """Large initializers of a subgraph become inputs of the main graph: a subgraph cannot have inputs of its own."""
     large = [tensor for tensor in graph.initializer if is_large(tensor)]
     if not large:
@@ -345,7 +371,9 @@ def _hoist(graph: onnx.GraphProto, main: onnx.GraphProto, known: set[str], resul
     gone = set()
     own = {info.name for info in graph.input}
     for tensor in large:
-        if tensor.name and tensor.name not in known and tensor.name not in own:
+        if tensor.name in stored:
+            tensor.CopyFrom(stored[tensor.name])
+        elif tensor.name and tensor.name not in known and tensor.name not in own:
             known.add(tensor.name)
             gone.add(tensor.name)
             _set_type(main.input.add(name=tensor.name), tensor_form(tensor), result)

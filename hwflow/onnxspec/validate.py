@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import onnx
 
 from hwflow.errors import Finding
 from hwflow.onnxspec.clauses import RULES
-from hwflow.onnxspec.rules import Context, Options, run_rules
+from hwflow.onnxspec.rules import Context, Options, Rule, run_rules
+from hwflow.onnxspec.text import text_findings
 
 
 def validate(
@@ -27,12 +28,16 @@ def validate(
     onnx's checker and shape inference raise becomes a finding.
     """
     options = Options(pedantic, tuple(Path(folder) for folder in trusted))
-    return run_rules(RULES, Context(model, path, options))
+    return _run(RULES, Context(model, path, options))
+
+
+def _run(rules: Iterable[Rule], context: Context) -> list[Finding]:
+    return text_findings(context.model, context.scopes) or run_rules(rules, context)
 
 
 def structural_findings(model: onnx.ModelProto) -> list[Finding]:
     """Findings of the rules without which the graph cannot be walked."""
-    return run_rules((rule for rule in RULES if rule.structural), Context(model))
+    return _run((rule for rule in RULES if rule.structural), Context(model))
 
 
 def is_clause(rule: str) -> bool:

@@ -85,18 +85,20 @@ def exceeds_depth(data: bytes, most: int = MAX_DEPTH) -> bool:
         if tag is None:
             return False
         number, wire_type = tag[0] >> 3, tag[0] & 7
-        after = tag[1] + _FIXED.get(wire_type, 0)
+        begin = tag[1]
+        after = begin + _FIXED.get(wire_type, 0)
         if wire_type in (_VARINT, _BYTES):
-            value = _varint(data, tag[1])
+            value = _varint(data, begin)
             if value is None:
                 return False
-            after = value[1] + (value[0] if wire_type == _BYTES else 0)
+            begin = value[1]
+            after = begin + (value[0] if wire_type == _BYTES else 0)
         elif wire_type not in _FIXED:
             return False
         pending.append((after, end, message))
         field = message.fields_by_number.get(number)
         if wire_type == _BYTES and field is not None and field.message_type is not None:
-            pending.append((value[1], min(after, end), field.message_type))
+            pending.append((begin, min(after, end), field.message_type))
             if len(pending) > most + 1:  # the model itself does not count
                 return True
     return False

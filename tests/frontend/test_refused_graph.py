@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hwflow.errors import ModelRefused
+from hwflow.frontend.lower import lower, refuse_unquantized
+from hwflow.onnxspec import resolve
 from tests.frontend.refusals import FLOAT_MODEL, Cases, conv, image
 from tests.models import Builder
 
@@ -228,6 +231,34 @@ def faults_behind_refused_nodes(b: Builder) -> str:
     return b.node("MatMul", second, b.constant(np.ones((4, 2)), name="w"), name="fc")
 
 
+@cases(
+    "error: input 'x': a frame of 'x' must hold at most 16777216 elements, not 1152921504606846976 [1, 1073741824, "
+    "1073741824] [frame-size]\n  remedy: correct the shape, or split the model",
+    "error: node 'relu' (Relu): a frame of 'relu' must hold at most 16777216 elements, not 1152921504606846976 [1, "
+    "1073741824, 1073741824] [frame-size]\n  remedy: correct the shape, or split the model",
+)
+def frames_of_absurd_size(b: Builder) -> str:
+    return b.node("Relu", b.input("x", ["N", 1 << 30, 1 << 30], "int8"), name="relu")
+
+
 @pytest.mark.parametrize("name", list(cases))
 def test_refusal(name: str) -> None:
     cases.verify(name)
+
+
+def test_a_float_model_is_refused_alike_before_and_after_its_shapes_are_resolved() -> None:
+    """Large float models are not resolved (see refuse_unquantized): the findings must be those that lowering gives."""
+    b = Builder(21, 10)
+    x = b.input("x", ["N", 2, 4, 4])
+    b.node("Sin", x, name="dead")
+    shape = b.node("Concat", b.node("Shape", x, start=0, end=1), b.constant([32], "int64"), axis=0)
+    flat = b.node("Reshape", b.node("Tanh", x, name="tanh"), shape)
+    table = b.node("Sqrt", b.constant(np.ones((32, 3))), name="constant")
+    b.output(b.node("Softmax", b.node("MatMul", flat, table), name="softmax"))
+    model = b.build()
+    with pytest.raises(ModelRefused) as early:
+        refuse_unquantized(model)
+    with pytest.raises(ModelRefused) as late:
+        lower(resolve(model, {}))
+    assert early.value.findings == late.value.findings
+    assert [f.where for f in late.value.findings] == ["model 'model'", "node 'tanh' (Tanh)", "node 'softmax' (Softmax)"]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwflow.numerics import bounds, width_of
+from hwflow.numerics.accumulator import bounds, width_of
 
 
 @given(st.data())

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwflow.numerics import Affine, Bound, Clip, Elementwise, QuantizeDequantize, Relu, Rounding
-from hwflow.numerics.bound import Ladder
+from hwflow.numerics.bound import Bound, Ladder
+from hwflow.numerics.elementwise import Affine, Clip, Elementwise, QuantizeDequantize, Relu
+from hwflow.numerics.rounding import Rounding
 
 numbers = st.fractions(-9, 9, max_denominator=12)
 bounds = st.builds(Bound, numbers, st.booleans()) | st.sampled_from([Bound.ALL, Bound.NONE])

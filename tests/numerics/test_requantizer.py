@@ -10,21 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwflow.numerics import (
+from hwflow.numerics.accumulator import bounds, width_of
+from hwflow.numerics.elementwise import Relu
+from hwflow.numerics.multiply_add_shift import MultiplyAddShift, find_multiply_add_shift
+from hwflow.numerics.requantizer import (
+    Form,
     LookupForm,
-    MultiplyAddShift,
-    Relu,
-    Staircase,
     ThresholdForm,
-    bounds,
     cost,
-    find_multiply_add_shift,
+    lookup_form,
     proves,
-    quantizer_staircase,
     realise,
-    width_of,
+    threshold_form,
 )
-from hwflow.numerics.requantizer import Form, lookup_form, threshold_form
+from hwflow.numerics.staircase import Staircase, quantizer_staircase
 
 
 def counted(s: Staircase) -> list[int]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwflow.numerics import Quantizer, Rounding, quantize, round_half_even
+from hwflow.numerics.rounding import Quantizer, Rounding, quantize, round_half_even
 
 # Hand-made: what each mode makes of the awkward values.
 VALUES = [F(-5, 2), F(-7, 4), F(-3, 2), F(-1), F(-3, 4), F(-1, 2), F(-1, 4), F(0),

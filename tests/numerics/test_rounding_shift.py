@@ -11,20 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwflow.numerics import (
-    Clip,
+from hwflow.numerics.elementwise import Clip, Relu
+from hwflow.numerics.multiply_add_shift import (
     MultiplyAddShift,
-    Relu,
-    Staircase,
-    ThresholdForm,
-    cost,
     find_multiply_add_shift,
     find_rounding_multiply_add_shift,
-    proves,
-    quantizer_staircase,
-    realise,
 )
-from hwflow.numerics.requantizer import threshold_form
+from hwflow.numerics.requantizer import ThresholdForm, cost, proves, realise, threshold_form
+from hwflow.numerics.staircase import Staircase, quantizer_staircase
 
 ROUNDINGS = ("half_even", "half_odd")
 

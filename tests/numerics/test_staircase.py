@@ -10,17 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwflow.numerics import (
-    Affine,
-    Clip,
-    Elementwise,
-    QuantizeDequantize,
-    Relu,
-    Rounding,
-    Staircase,
-    quantizer_staircase,
-    real_value,
-)
+from hwflow.numerics.elementwise import Affine, Clip, Elementwise, QuantizeDequantize, Relu
+from hwflow.numerics.rounding import Rounding
+from hwflow.numerics.staircase import Staircase, quantizer_staircase, real_value
 
 
 def plain(q: int, scale: F, zero_point: F, functions: list[Elementwise], out: tuple[F, int, int, int]) -> int:

@@ -146,15 +146,6 @@ def test_truncated_in_a_tag(tmp_path: Path) -> None:
     ]
 
 
-def test_text_that_is_not_utf8(tmp_path: Path) -> None:
-    data = model([node("Relu", ["x"], ["y"], name="first")]).SerializeToString()
-    path = write(tmp_path / "m.onnx", data.replace(b"first", b"f\xffrst"))
-    assert refused(lambda: read_model(path)) == [
-        f"error: file '{path}': all names and texts must be UTF-8, but graph.node[0].name is not [model-file]\n"
-        "  remedy: export the model again, or copy the file again if it is damaged"
-    ]
-
-
 def save_external(folder: Path, length: int) -> Path:
     """A model whose weights are in w.bin, of which ``length`` bytes are there."""
     tensor = numpy_helper.from_array(np.arange(4, dtype=np.float32), "w")
@@ -199,8 +190,8 @@ def test_nested_too_deeply(tmp_path: Path, make: Callable[[int], bytes]) -> None
     ]
 
 
-# A graph is three messages deep (graph, node, attribute), the innermost attribute holds an empty graph; a sequence is two
-# (type, sequence) behind graph and value, around a tensor type.
+# A graph is three messages deep (graph, node, attribute), the innermost attribute holds an empty graph; a sequence is
+# two (type, sequence) behind graph and value, around a tensor type.
 @pytest.mark.parametrize(("make", "deepest"), [(wire.nested_graphs, 33), (wire.nested_types, 48)])
 def test_the_deepest_that_protobuf_reads(tmp_path: Path, make: Callable[[int], bytes], deepest: int) -> None:
     path = write(tmp_path / "m.onnx", make(deepest))

@@ -67,95 +67,6 @@ def test_opset_out_of_range(version: int) -> None:
     ]
 
 
-def test_unnamed_input_and_output() -> None:
-    proto = model(
-        [node("Relu", ["x"], ["y"])], [value("x", [1, 4]), value("", [1])], [value("y", [1, 4]), value("", [1])]
-    )
-    assert findings(proto) == [
-        "error: input 1: input 1 of the graph must have a name, but it has none [GRA-17]\n  remedy: give it a name",
-        "error: output 1: output 1 of the graph must have a name, but it has none [GRA-17]\n  remedy: give it a name",
-    ]
-
-
-def test_initializer_names() -> None:
-    proto = model([node("Add", ["x", "w"], ["y"])], constants={"w": np.ones(4, np.float32)})
-    proto.graph.initializer.append(proto.graph.initializer[0])
-    proto.graph.initializer.add(data_type=1, float_data=[1.0])
-    assert findings(proto) == [
-        "error: initializer 'w': initializer names must be distinct, but 'w' names more than one [PRO-05]\n"
-        "  remedy: rename one of them",
-        "error: initializer 2: an initializer must have a name, but this one has none [PRO-05]\n"
-        "  remedy: give it a name",
-    ]
-
-
-def test_a_value_defined_twice() -> None:
-    proto = model(
-        [
-            node("Relu", ["x"], ["y"], name="first"),
-            node("Abs", ["x"], ["y"], name="second"),
-            node("Neg", ["y"], ["x"], name="third"),
-            node("Neg", ["y"], ["w"], name="fourth"),
-        ],
-        [value("x", [1, 4]), value("x", [1, 4])],
-        constants={"w": np.ones(4, np.float32)},
-    )
-    remedy = "[GRA-23]\n  remedy: rename one of them"
-    assert findings(proto) == [
-        f"error: input 'x': value 'x' must be defined once, but two inputs have that name {remedy}",
-        "error: node 'second' (Abs): value 'y' must be defined once, but node 'first' (Relu) defines it too " + remedy,
-        "error: node 'third' (Neg): value 'x' must be defined once, but the graph's input defines it too " + remedy,
-        "error: node 'fourth' (Neg): value 'w' must be defined once, but an initializer defines it too " + remedy,
-    ]
-
-
-def test_dangling_inputs_and_outputs() -> None:
-    proto = model(
-        [node("Add", ["x", "lost"], ["a"], name="add"), node("Mul", ["a", "gone"], ["b"])],
-        outputs=[value("b", [1, 4]), value("y", [1, 4])],
-    )
-    assert findings(proto) == [
-        "error: node 'add' (Add): input 'lost' must be a graph input, an initializer or the output of a node, "
-        "but nothing makes it [NOD-05]\n  remedy: add what makes 'lost', or read another value",
-        "error: node 'Mul_b' (Mul): input 'gone' must be a graph input, an initializer or the output of a node, "
-        "but nothing makes it [NOD-05]\n  remedy: add what makes 'gone', or read another value",
-        "error: output 'y': output 'y' must be the output of a node, an input or an initializer, but nothing makes it "
-        "[NOD-12]\n  remedy: add what makes 'y', or remove the output",
-    ]
-
-
-def test_a_cycle() -> None:
-    proto = model(
-        [
-            node("Relu", ["c"], ["tail"], name="behind"),
-            node("Add", ["x", "c"], ["a"], name="one"),
-            node("Relu", ["a"], ["b"], name="two"),
-            node("Neg", ["b"], ["c"], name="three"),
-        ],
-        outputs=[value("tail", [1, 4])],
-    )
-    assert findings(proto) == [
-        "error: node 'one' (Add): the graph must have no cycle, but there is one: 'one' -> 'two' -> 'three' -> 'one' "
-        "[GRA-03]\n  remedy: break the cycle: no node may read, directly or through others, what it makes"
-    ]
-
-
-def test_a_node_that_reads_itself() -> None:
-    proto = model([node("Add", ["x", "y"], ["y"], name="loop")])
-    assert findings(proto) == [
-        "error: node 'loop' (Add): the graph must have no cycle, but there is one: 'loop' -> 'loop' [GRA-03]\n"
-        "  remedy: break the cycle: no node may read, directly or through others, what it makes"
-    ]
-
-
-def test_wrong_order() -> None:
-    proto = model([node("Relu", ["a"], ["y"], name="late"), node("Neg", ["x"], ["a"], name="early")])
-    assert findings(proto) == [
-        "error: node 'late' (Relu): nodes must be in topological order, but 'a' is made later, by node 'early' (Neg) "
-        "[NOD-35]\n  remedy: sort the nodes so that each one follows those it reads from"
-    ]
-
-
 def test_duplicate_node_names_are_a_warning() -> None:
     proto = model([node("Relu", ["x"], ["a"], name="same"), node("Neg", ["a"], ["y"], name="same")])
     assert findings(proto) == [
@@ -171,14 +82,14 @@ def test_duplicate_node_names_are_a_warning() -> None:
             "Rellu",
             "",
             {"": 21},
-            "the operator must be in version 21 of operator set 'ai.onnx', but Rellu is not",
+            "the operator must be in version 21 of operator set 'ai.onnx', but 'Rellu' is not",
             "did you mean Relu?",
         ),
         (
             "Zzzzzz",
             "",
             {"": 21},
-            "the operator must be in version 21 of operator set 'ai.onnx', but Zzzzzz is not",
+            "the operator must be in version 21 of operator set 'ai.onnx', but 'Zzzzzz' is not",
             "replace the node by operators of a known set",
         ),
         (
@@ -197,9 +108,9 @@ def test_duplicate_node_names_are_a_warning() -> None:
         ),
         (
             "Relu",
-            "my.domain",
-            {"": 13, "my.domain": 3},
-            "the operator must be in version 3 of operator set 'my.domain', but Relu is not",
+            "ai.onnx.ml",
+            {"": 13, "ai.onnx.ml": 3},
+            "the operator must be in version 3 of operator set 'ai.onnx.ml', but 'Relu' is not",
             "replace the node by operators of a known set",
         ),
     ],
@@ -240,17 +151,12 @@ def test_every_node_that_does_not_fit_its_schema() -> None:
         ]
     )
     assert findings(proto) == [
-        f"error: node '{name}' ({op}): the node must fit its operator, but onnx.checker says: {reason} [onnx.checker]\n"
-        "  remedy: correct the model, or export it again"
-        for name, op, reason in (
-            ("no_axis", "Concat", "Required attribute 'axis' is missing."),
-            (
-                "two_inputs",
-                "Relu",
-                "Node(two_inputs) with schema(::Relu:14) has input size 2 not in range [min=1, max=1].",
-            ),
-            ("odd", "LeakyRelu", "Unrecognized attribute: alfa for operator LeakyRelu"),
-        )
+        "error: node 'no_axis' (Concat): Concat (version 13) must have attribute 'axis', but it is missing [NOD-33]\n"
+        "  remedy: add attribute 'axis'",
+        "error: node 'two_inputs' (Relu): Relu (version 14) must have 1 input (X), not 2 [NOD-30]\n"
+        "  remedy: remove the last input",
+        "error: node 'odd' (LeakyRelu): an attribute of LeakyRelu (version 16) must be one of 'alpha', not 'alfa' "
+        "[NOD-33]\n  remedy: did you mean alpha?",
     ]
 
 
@@ -297,7 +203,7 @@ def test_all_at_once_in_the_order_of_the_graph() -> None:
         ("NOD-05", "node 'n0' (Rellu)"),
         ("OPR-01", "node 'n0' (Rellu)"),
         ("NOD-05", "node 'n1' (Add)"),
-        ("onnx.checker", "node 'n2' (Concat)"),
+        ("NOD-33", "node 'n2' (Concat)"),
         ("GRA-03", "node 'n3' (Add)"),
         ("NOD-12", "output 'y'"),
     ]
@@ -328,8 +234,8 @@ def test_findings_in_subgraphs_say_where() -> None:
         else_branch=branch("b", node("Neg", ["x"], ["x"], name="n"), output="x"),
     )
     assert findings(proto) == [
-        "error: node 'n' (Neg) in 'else_branch' of node 'choose' (If): value 'x' must be defined once, "
-        "but a graph around this one defines it too [GRA-23]\n  remedy: rename one of them",
+        "error: node 'n' (Neg) in 'else_branch' of node 'choose' (If): output 'x' must have a name of its own, but an "
+        "input of graph 'graph' has that name too [NOD-27]\n  remedy: rename one of them",
         "error: node 'r' (Relu) in 'then_branch' of node 'choose' (If): input 'lost' must be a graph input, "
         "an initializer or the output of a node, but nothing makes it [NOD-05]\n"
         "  remedy: add what makes 'lost', or read another value",
@@ -342,10 +248,6 @@ def test_local_functions() -> None:
         return model([node("Twice", ["x"], ["y"], domain="local")], opsets={"": 21, "local": 1}, functions=[function])
 
     assert findings(with_body(node("Add", ["a", "a"], ["b"]))) == []
-    assert findings(with_body(node("Add", ["a", "lost"], ["b"], name="n"))) == [
-        "error: node 'n' (Add) in function 'local.Twice': input 'lost' must be a graph input, an initializer or "
-        "the output of a node, but nothing makes it [NOD-05]\n  remedy: add what makes 'lost', or read another value"
-    ]
 
 
 def test_rule_ids_are_given_once() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hwflow.onnxspec.clauses import (
+    arity,
     attributes,
     external_data,
     functions,
@@ -13,6 +14,7 @@ from hwflow.onnxspec.clauses import (
     onnx_checks,
     operators,
     opsets,
+    optional_outputs,
     shapes,
     storage,
     tensors,
@@ -31,6 +33,8 @@ RULES: tuple[Rule, ...] = (
     *nodes.RULES,
     *attributes.RULES,
     *operators.RULES,
+    *arity.RULES,
+    *optional_outputs.RULES,
     *functions.RULES,
     *types.RULES,
     *tensors.RULES,

@@ -1,68 +1,165 @@
-"""Clauses about operators: which there are."""
+"""Clauses about operators: which there are, and which attributes theirs are."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from functools import cache
 
-import onnx
+from onnx import AttributeProto
 
-from hwflow.onnxspec.clauses.opsets import highest_version
+from hwflow.onnxspec.clauses.form_hits import Complaint, form_hits
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
-from hwflow.onnxspec.graph import NODES
-from hwflow.onnxspec.rules import Context, Hit, Rule
+from hwflow.onnxspec.graph import NODES, Scope, show
+from hwflow.onnxspec.node_forms import KINDS, AttributeForm, NodeForm
+from hwflow.onnxspec.rules import Context, Hit, Rule, listed
+from hwflow.onnxspec.schemas import Operator, find_operator, first_versions, known_domains
+
+# Its schema lets unknown attributes through (AllowUncheckedAttributes, which onnx does not show to Python).
+_UNCHECKED = frozenset({("", "LayerNormalization")})
 
 
-def find_schema(op_type: str, version: int, domain: str) -> onnx.defs.OpSchema | None:
-    """The operator's schema in version ``version`` of the operator set, None if there is none."""
-    try:
-        return onnx.defs.get_schema(op_type, version, domain)
-    except onnx.defs.SchemaError:
+def calls_function(context: Context, form: NodeForm) -> bool:
+    """Whether nodes of that form call a function local to the model."""
+    return (form.domain, form.op_type, form.overload) in context.functions
+
+
+def operator_of(context: Context, scope: Scope, form: NodeForm) -> Operator | None:
+    """The operator of nodes of that form; None where other rules say what is wrong with it, and where there is nothing
+    to know: for a function, and in a domain without schemas."""
+    version = scope.opsets.get(form.domain)
+    if version is None or calls_function(context, form):
         return None
+    operator = find_operator(form.op_type, version, form.domain)
+    return None if operator is None or operator.deprecated else operator
 
 
-@cache
-def _since(domain: str) -> dict[str, int]:
-    """First version of each operator of a domain that onnx knows."""
-    first: dict[str, int] = {}
-    for schema in onnx.defs.get_all_schemas_with_history():
-        if schema.domain == domain:
-            first[schema.name] = min(first.get(schema.name, schema.since_version), schema.since_version)
-    return first
+def _set_name(domain: str) -> str:
+    return show(domain or "ai.onnx")
 
 
 def _known_operators(context: Context) -> Iterator[Hit]:
-    for scope in context.scopes:
-        for index, node in enumerate(scope.nodes):
-            domain = node.domain
-            version = scope.opsets.get(domain)
-            if (
-                domain in DIALECT_DOMAINS
-                or version is None  # OPS-01 says it
-                or not 1 <= version <= highest_version(domain)  # MOD-04 says it
-                or (domain, node.op_type, node.proto.overload) in context.functions
-            ):
-                continue
-            schema = find_schema(node.op_type, version, domain)
-            if schema is not None and not schema.deprecated:
-                continue
-            since = _since(domain)
-            remedy: str | None
-            shown = f"version {version} of operator set '{domain or 'ai.onnx'}'"
-            if schema is not None:
-                message = f"the operator must not be deprecated, but {node.op_type} is in {shown}"
-                remedy = "export the model with the operator that replaces it"
-            elif node.op_type in since:
-                message = f"the operator must be in {shown}, but {node.op_type} came with version {since[node.op_type]}"
-                remedy = f"export the model with opset {since[node.op_type]} or higher"
+    def check(scope: Scope, form: NodeForm) -> Iterator[Complaint]:
+        domain, op_type = form.domain, form.op_type
+        version = scope.opsets.get(domain)
+        highest = known_domains().get(domain)
+        if version is None or highest is None or not 1 <= version <= highest or calls_function(context, form):
+            return
+        operator = find_operator(op_type, version, domain)
+        shown = f"version {version} of operator set {_set_name(domain)}"
+        if operator is not None and operator.deprecated:
+            message = f"the operator must not be deprecated, but {op_type} is in {shown}"
+            yield Complaint(message, "export the model with the operator that replaces it")
+        elif operator is None:
+            since = first_versions(domain)
+            if op_type in since:
+                message = f"the operator must be in {shown}, but {op_type} came with version {since[op_type]}"
+                yield Complaint(message, f"export the model with opset {since[op_type]} or higher")
             else:
-                message = f"the operator must be in {shown}, but {node.op_type} is not"
-                near = difflib.get_close_matches(node.op_type, since, n=1)
-                remedy = f"did you mean {near[0]}?" if near else None
-            yield Hit(scope.at(NODES, index), scope.where(index), message, remedy)
+                near = difflib.get_close_matches(op_type, since, n=1)
+                message = f"the operator must be in {shown}, but {show(op_type)} is not"
+                yield Complaint(message, f"did you mean {near[0]}?" if near else None)
+
+    yield from form_hits(context, check)
+    yield from _operator_sets(context)
+
+
+def _operator_sets(context: Context) -> Iterator[Hit]:
+    """Operator sets of which nothing is known, and versions of known ones that there are not: once a graph."""
+    for scope, forms in context.node_forms:
+        used: dict[str, dict[str, None]] = {}
+        for form in forms.forms:
+            domain = form.domain
+            if domain in scope.opsets and domain not in DIALECT_DOMAINS and not calls_function(context, form):
+                used.setdefault(domain, {})[form.op_type] = None
+        for domain, op_types in used.items():
+            version = scope.opsets[domain]
+            highest = known_domains().get(domain)
+            # opset-version speaks of ai.onnx itself.
+            if domain == "" or (highest is not None and 1 <= version <= highest):
+                continue
+            index = next(
+                i
+                for i, node in enumerate(scope.nodes)
+                if node.domain == domain and node.op_type in op_types and not calls_function(context, forms.of(i))
+            )
+            position, where = scope.at(NODES, index), scope.where(index)
+            if highest is None:
+                yield Hit(
+                    position,
+                    where,
+                    f"the operators that a graph uses must be declared by the operator sets it imports, but set "
+                    f"{show(domain)} is not known ({listed(sorted(op_types))}): its nodes cannot be checked",
+                    "replace the nodes by operators of a known set, or add functions for them to the model",
+                    "warning",
+                )
+            else:
+                yield Hit(
+                    position,
+                    where,
+                    f"operator set {show(domain)} must be of a version from 1 to {highest}, not {version} "
+                    f"({listed(sorted(op_types))})",
+                    f"export the model with version {highest} or lower of {show(domain)}",
+                )
+
+
+def _attribute_set(context: Context) -> Iterator[Hit]:
+    def check(scope: Scope, form: NodeForm) -> Iterator[Complaint]:
+        operator = operator_of(context, scope, form)
+        if operator is None:
+            return
+        for attribute in dict.fromkeys(form.attributes):
+            name = attribute.name
+            if name in operator.attributes or not name:  # ATT-05 says that a name is missing
+                continue
+            near = difflib.get_close_matches(name, operator.attributes, n=1)
+            every = f"one of {listed(sorted(operator.attributes), 20)}" if operator.attributes else "absent"
+            yield Complaint(
+                f"an attribute of {operator} must be {every}, not {show(name)}",
+                f"did you mean {near[0]}?" if near else "remove the attribute",
+                # onnx keeps these names for the internals of programs, and lets them through.
+                "warning" if name.startswith("__") or (form.domain, form.op_type) in _UNCHECKED else None,
+            )
+        given = {attribute.name for attribute in form.attributes}
+        for name in operator.required:
+            if name not in given:
+                yield Complaint(
+                    f"{operator} must have attribute {show(name)}, but it is missing", f"add attribute {show(name)}"
+                )
+
+    return form_hits(context, check)
+
+
+def kind_of(attribute: AttributeForm, ir_version: int) -> int:
+    """AttributeProto.type; before IR version 2, which came with it, that of the value. 0 if it is unknown."""
+    if attribute.kind == 0 and ir_version < 2 and len(attribute.fields) == 1:
+        return KINDS[attribute.fields[0]]
+    return attribute.kind
+
+
+def kind_name(kind: int) -> str:
+    """The name of an AttributeProto.type."""
+    return str(AttributeProto.AttributeType.Name(kind))
+
+
+def _attribute_types(context: Context) -> Iterator[Hit]:
+    def check(scope: Scope, form: NodeForm) -> Iterator[Complaint]:
+        operator = operator_of(context, scope, form)
+        if operator is None:
+            return
+        for attribute in dict.fromkeys(form.attributes):
+            declared = operator.attributes.get(attribute.name)
+            kind = kind_of(attribute, context.ir_version)
+            if declared is not None and kind not in (0, declared):  # ATT-06 says that a type is missing
+                yield Complaint(
+                    f"attribute {show(attribute.name)} of {operator} must be of type {kind_name(declared)}, "
+                    f"not {kind_name(kind)}"
+                )
+
+    return form_hits(context, check)
 
 
 RULES = (
     Rule("OPR-01", "MUST", _known_operators, "replace the node by operators of a known set", structural=True),
+    Rule("NOD-33", "MUST", _attribute_set, "remove the attribute"),
+    Rule("NOD-34", "MUST", _attribute_types, "give the attribute the type that the operator says"),
 )

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Sequence
 
 import onnx
 
+from hwflow.onnxspec.clauses.domains import is_reverse_domain
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
-from hwflow.onnxspec.graph import MODEL, NODES, opset_map
-from hwflow.onnxspec.rules import Context, Hit, Rule
+from hwflow.onnxspec.graph import MODEL, NODES, Kind, Position, implicit_version, plain_domain, show
+from hwflow.onnxspec.rules import Context, Hit, Rule, listed
 
 # onnx keeps versions in 32 bits; what other domains' versions mean is theirs to say.
 _HIGHEST = 2**31 - 1
+
+_NAME_THE_DEFAULT = "add an entry for domain '' (ai.onnx) with the version meant to opset_import"
+
+# One list of imports: where findings about it stand and what they call it, the entries, and the domain that the
+# function itself belongs to ("" for the model's list).
+_Imports = tuple[Position, str, Sequence[onnx.OperatorSetIdProto], str]
 
 
 def highest_version(domain: str) -> int:
@@ -20,31 +26,97 @@ def highest_version(domain: str) -> int:
     return int(onnx.defs.onnx_opset_version()) if domain == "" else _HIGHEST
 
 
-@cache
-def implicit_version(ir_version: int) -> int:
-    """The version of ai.onnx that a model means which does not import it: the newest set of the onnx releases with the
-    model's IR version (onnx.helper.VERSION_TABLE); 1 before IR version 3, when there were no imports."""
-    if ir_version < 3:
-        return 1
-    versions = [row[2] for row in onnx.helper.VERSION_TABLE if row[1] <= ir_version]
-    return max(versions, default=1)
+def _shown(domain: str) -> str:
+    return show(plain_domain(domain) or "ai.onnx")
+
+
+def _imports(context: Context) -> Iterator[_Imports]:
+    """The lists of imports of the model and of its functions."""
+    yield (MODEL,), "model", context.model.opset_import, ""
+    for scope in context.scopes:
+        if scope.kind is Kind.FUNCTION and scope.function is not None:
+            yield scope.at(MODEL), scope.title, scope.function.opset_import, scope.function.domain
+
+
+def _assumed_default(context: Context) -> Hit:
+    """That the default operator set is not imported, and which version is taken."""
+    domains = listed(dict.fromkeys(opset.domain for opset in context.model.opset_import))
+    return Hit(
+        (MODEL,),
+        "model",
+        f"opset_import must name the version of the default operator set 'ai.onnx', but it names {domains} only; "
+        f"version {implicit_version(context.ir_version)} is assumed, the newest of IR version {context.ir_version}",
+        _NAME_THE_DEFAULT,
+        "warning",
+    )
+
+
+def _imports_default(context: Context) -> bool:
+    return any(plain_domain(opset.domain) == "" for opset in context.model.opset_import)
 
 
 def _opset_import(context: Context) -> Iterator[Hit]:
-    if not context.model.opset_import:
-        yield Hit((MODEL,), "model", "opset_import must have at least one entry, but it is empty")
+    entries = context.model.opset_import
+    if context.ir_version >= 3:
+        if not entries:
+            message = "opset_import must have at least one entry, but it is empty"
+            yield Hit((MODEL,), "model", message, _NAME_THE_DEFAULT)
+        elif not _imports_default(context):
+            yield _assumed_default(context)
+    elif context.ir_version >= 1 and entries:
+        yield Hit(
+            (MODEL,),
+            "model",
+            f"opset_import must be absent below IR version 3, but the model has IR version {context.ir_version} and "
+            f"imports {listed(dict.fromkeys(opset.domain or 'ai.onnx' for opset in entries))}; the imports are followed",
+            "export the model with IR version 3 or higher",
+            "warning",
+        )
 
 
-def _opset_version(context: Context) -> Iterator[Hit]:
-    for domain, version in opset_map(context.model.opset_import).items():
-        highest = highest_version(domain)
-        if not 1 <= version <= highest:
-            yield Hit(
-                (MODEL,),
-                "model",
-                f"the version of operator set '{domain or 'ai.onnx'}' must be from 1 to {highest}, not {version}",
-                f"export the model with opset {highest} or lower" if domain == "" else None,
-            )
+def _implicit_default(context: Context) -> Iterator[Hit]:
+    if context.ir_version < 3 or not context.model.opset_import or _imports_default(context):
+        return
+    # A function's body has imports of its own, and nothing is implicit there.
+    if any(node.domain == "" for scope in context.scopes if not scope.in_function for node in scope.nodes):
+        yield _assumed_default(context)
+
+
+def _one_version(context: Context) -> Iterator[Hit]:
+    # Functions' imports are FUN-03's.
+    versions: dict[str, list[int]] = {}
+    for opset in context.model.opset_import:
+        versions.setdefault(plain_domain(opset.domain), []).append(opset.version)
+    for domain, given in versions.items():
+        if len(given) == 1:
+            continue
+        found = f"opset_import has {len(given)} entries for {_shown(domain)}"
+        if len(set(given)) == 1:
+            message = f"a domain must be imported once, but {found}, all of version {given[0]}"
+        else:
+            several = ", ".join(map(str, given[:5])) + (", ..." if len(given) > 5 else "")
+            message = f"a domain must be imported once, but {found}, of versions {several}: the highest, {max(given)}, holds"
+        yield Hit((MODEL,), "model", message)
+
+
+def _version_given(context: Context) -> Iterator[Hit]:
+    for position, where, entries, _ in _imports(context):
+        for opset in entries:
+            if opset.version >= 1:
+                continue
+            found = f"it is {opset.version}" if opset.HasField("version") else "it is absent"
+            message = f"the version of operator set {_shown(opset.domain)} must be at least 1, but {found}"
+            yield Hit(position, where, message)
+
+
+def _version_known(context: Context) -> Iterator[Hit]:
+    for position, where, entries, _ in _imports(context):
+        for opset in entries:
+            domain = plain_domain(opset.domain)
+            highest = highest_version(domain)
+            if opset.version > highest:
+                message = f"the version of operator set {_shown(domain)} must be at most {highest}, not {opset.version}"
+                yield Hit(position, where, message, f"export the model with version {highest} of it or lower")
 
 
 def _imported(context: Context) -> Iterator[Hit]:
@@ -54,22 +126,42 @@ def _imported(context: Context) -> Iterator[Hit]:
         reported: set[str] = set()
         for index, node in enumerate(scope.nodes):
             domain = node.domain
-            if domain in scope.opsets or domain in reported or (domain == "" and not scope.opsets):
+            if domain in scope.opsets or domain in reported:
                 continue
             reported.add(domain)
-            shown = domain or "ai.onnx"
+            shown = _shown(domain)
             yield Hit(
                 scope.at(NODES, index),
                 scope.where(index),
-                f"the operator's domain must be imported, but '{shown}' is not in opset_import",
-                f"add domain '{shown}' to opset_import",
+                f"the operator's domain must be imported, but {shown} is not in opset_import",
+                f"add domain {shown} to opset_import" + (" of the function" if scope.in_function else ""),
                 # Exporters of the quantized dialects leave their domain out; its operators have one version.
                 "warning" if domain in DIALECT_DOMAINS else "error",
             )
 
 
+def _reverse_domains(context: Context) -> Iterator[Hit]:
+    seen: set[str] = set()
+    for position, where, entries, own in _imports(context):
+        domains = dict.fromkeys([own, *(opset.domain for opset in entries)])
+        bad = [domain for domain in domains if domain and domain not in seen and not is_reverse_domain(domain)]
+        seen.update(bad)
+        if bad:
+            yield Hit(
+                position,
+                where,
+                "domains of operator sets should be reverse domain names such as 'org.example', "
+                f"but {listed(bad)} {'is' if len(bad) == 1 else 'are'} not",
+            )
+
+
 RULES = (
-    Rule("PRO-02", "MUST", _opset_import, "export the model again", since_ir=3, structural=True),
-    Rule("MOD-04", "MUST", _opset_version, "export the model again", structural=True),
+    Rule("PRO-02", "MUST", _opset_import, _NAME_THE_DEFAULT, structural=True),
+    # The two below: a warning, because what holds is defined.
+    Rule("OPS-04", "definition", _implicit_default, _NAME_THE_DEFAULT, severity="warning"),
+    Rule("PRO-03", "MUST", _one_version, "remove all entries but the one meant", severity="warning"),
+    Rule("PRO-04", "MUST", _version_given, "give the version that the operators were written for", structural=True),
+    Rule("opset-version", "own", _version_known, "export the model with a lower version", structural=True),
     Rule("OPS-01", "MUST", _imported, "add the domain to opset_import", since_ir=3, structural=True),
+    Rule("OPS-12", "SHOULD", _reverse_domains, "rename the domain after one that you hold", severity="warning"),
 )

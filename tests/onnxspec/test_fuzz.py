@@ -1,0 +1,51 @@
+"""Damaged models: always findings, never a traceback, a crash, a hang or a large allocation (see fuzz.py)."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hwflow.checking import check
+from tests.onnxspec.fuzz import MUTATORS, case
+from tests.onnxspec.fuzz_seeds import seeds
+
+ROOT = Path(__file__).parents[2]
+CASES = 3000
+
+
+@pytest.mark.parametrize("first", range(0, 4 * CASES, CASES))
+def test_damaged_models(tmp_path: Path, first: int) -> None:
+    worker = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "tests.onnxspec.fuzz", str(tmp_path), str(first), str(CASES)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    at = (tmp_path / "case").read_text()
+    assert worker.returncode == 0, f"case {at}: exit code {worker.returncode}\n{worker.stderr[-4000:]}"
+    outcomes = ast.literal_eval(worker.stdout.splitlines()[-1])
+    assert sum(outcomes.values()) == CASES
+    # The damage does neither always nor never matter.
+    assert outcomes["error"] > CASES // 4
+    assert CASES - outcomes["error"] > CASES // 20
+
+
+def test_the_seeds_are_legal(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    for model in seeds(tmp_path):
+        path.write_bytes(model.SerializeToString())
+        findings = [f for f in check(path) if f.severity in ("error", "warning")]
+        assert [str(f) for f in findings if f.rule != "GRA-24"] == []  # none of the small graphs is described
+
+
+def test_cases_differ_and_repeat(tmp_path: Path) -> None:
+    models = seeds(tmp_path)
+    first = [case(number, models) for number in range(10 * len(MUTATORS))]
+    assert first == [case(number, models) for number in range(10 * len(MUTATORS))]
+    assert len(set(first)) > 0.9 * len(first)
