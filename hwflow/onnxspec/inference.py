@@ -368,6 +368,8 @@ _PLACE = re.compile(r"\(op_type:[^(),]*, node name: ([0-9]+)/([0-9]+)\):")
 def roots(scopes: Sequence[Scope]) -> Iterator[tuple[Scope, Sequence[Scope]]]:
     """The main graph and the training graphs, each with what is nested in it."""
     starts = [number for number, scope in enumerate(scopes) if scope.parent is None]
+    if not starts:
+        return
     for start, end in zip(starts, [*starts[1:], len(scopes)], strict=True):
         if scopes[start].kind is not Kind.FUNCTION:
             yield scopes[start], scopes[start + 1 : end]

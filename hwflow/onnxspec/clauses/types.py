@@ -96,7 +96,7 @@ def _optional_types(context: Context) -> Iterator[Hit]:
 
 def _kinds_known(context: Context) -> Iterator[Hit]:
     version = context.ir_version
-    if version >= max(_KIND_SINCE.values()):
+    if not 1 <= version < max(_KIND_SINCE.values()):
         return
 
     def judge(form: TypeForm) -> str | None:
@@ -121,7 +121,7 @@ def _code_known(code: int, version: int) -> str | None:
 
 def _codes_known(context: Context) -> Iterator[Hit]:
     version = context.ir_version
-    if version >= _NEWEST:
+    if not 1 <= version < _NEWEST:
         return
 
     def of_level(level: Level) -> str | None:
