@@ -41,10 +41,9 @@ def clean_form(form: TypeForm) -> TypeForm:
     last = form[-1]
     if last.kind in ("sequence", "map", "optional", "opaque") or last.code not in element_types.BY_CODE:
         return ()
-    if last.dims is None:
+    if last.dims is None or all(_clean_dim(dim) == dim for dim in set(last.dims)):
         return form
-    dims = tuple(map(_clean_dim, last.dims))
-    return form if dims == last.dims else (*form[:-1], Level(last.kind, last.code, dims))
+    return (*form[:-1], Level(last.kind, last.code, tuple(map(_clean_dim, last.dims))))
 
 
 def is_large(tensor: TensorProto) -> bool:

@@ -21,7 +21,7 @@ def _dims(form: TypeForm) -> tuple[Dim, ...]:
 
 def _hits(context: Context, wrong: Callable[[Dim], bool], message: Callable[[int, Dim], str]) -> Iterator[Hit]:
     """One hit for each type that has a wrong dimension, about the first."""
-    bad = {id(form) for form in {id(form): form for form in context.forms}.values() if any(map(wrong, _dims(form)))}
+    bad = {id(form) for form in {id(form): form for form in context.forms}.values() if any(map(wrong, set(_dims(form))))}
     if not bad:
         return
     for site, form in zip(context.types, context.forms, strict=True):
@@ -34,7 +34,7 @@ def _negative(context: Context) -> Iterator[Hit]:
     def wrong(dim: Dim) -> bool:
         return isinstance(dim, int) and dim < 0
 
-    bad = {id(form) for form in {id(form): form for form in context.forms}.values() if any(map(wrong, _dims(form)))}
+    bad = {id(form) for form in {id(form): form for form in context.forms}.values() if any(map(wrong, set(_dims(form))))}
     if not bad:
         return
     for site, form in zip(context.types, context.forms, strict=True):
@@ -50,11 +50,10 @@ def _negative(context: Context) -> Iterator[Hit]:
 
 
 def _identifiers(context: Context) -> Iterator[Hit]:
-    # "" and "*" have clauses of their own.
     bad = {
         id(form): names
         for form in {id(form): form for form in context.forms}.values()
-        if (names := [d for d in _dims(form) if isinstance(d, str) and d not in ("", "*") and not _is_identifier(d)])
+        if (names := [dim for dim in dict.fromkeys(_dims(form)) if _is_wrong_name(dim)])
     }
     if not bad:
         return
@@ -71,8 +70,9 @@ def _identifiers(context: Context) -> Iterator[Hit]:
         yield Hit(scope.position, scope.title, message)
 
 
-def _is_identifier(name: str) -> bool:
-    return _IDENTIFIER.fullmatch(name) is not None
+def _is_wrong_name(dim: Dim) -> bool:
+    # "" and "*" have clauses of their own.
+    return isinstance(dim, str) and dim not in ("", "*") and _IDENTIFIER.fullmatch(dim) is None
 
 
 def _empty(context: Context) -> Iterator[Hit]:
