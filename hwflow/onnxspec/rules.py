@@ -16,11 +16,15 @@ from typing import Literal
 import onnx
 
 from hwflow.errors import Finding
+from hwflow.onnxspec.agreement import Agreement, agree
 from hwflow.onnxspec.external_files import ExternalFiles, Problem
-from hwflow.onnxspec.graph import Kind, Position, Scope, scopes, show
+from hwflow.onnxspec.graph import NODES, Kind, Position, Scope, scopes, show
+from hwflow.onnxspec.inference import Inference, infer
 from hwflow.onnxspec.node_forms import FormReader, NodeForms
 from hwflow.onnxspec.sites import TensorSite, TypeSite, tensor_sites, type_sites
+from hwflow.onnxspec.skeleton import MOST_ELEMENTS
 from hwflow.onnxspec.stored import StoredTensor, stored_tensors
+from hwflow.onnxspec.typeforms import TypeForm, TypeReader
 
 Severity = Literal["error", "warning"]
 Level = Literal["MUST", "SHOULD", "MAY", "definition", "own"]  # "own": a rule of hwflow's, or of onnx's checker
@@ -112,9 +116,63 @@ class Context:
         return tuple((stored, stored.external_problems(self.files)) for stored in tensors)
 
     @cached_property
+    def small_external(self) -> dict[tuple[int, str], onnx.TensorProto]:
+        """Initializers of a few integers whose data is external, with their data, by id of the scope and name."""
+        small = {}
+        for stored, problems in self.external:
+            if (
+                stored.site.role != "initializer"
+                or stored.code not in (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
+                or stored.count is None
+                or stored.count > MOST_ELEMENTS
+                or any(problem.severity == "error" for problem in problems)
+            ):
+                continue
+            data, tensor = stored.raw(self.files), stored.tensor
+            if data is not None:
+                small[id(stored.site.scope), tensor.name] = onnx.TensorProto(
+                    name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=data
+                )
+        return small
+
+    @cached_property
     def types(self) -> tuple[TypeSite, ...]:
         """Every type that the model states: inputs, outputs, value_info, type attributes."""
         return tuple(type_sites(self.scopes))
+
+    @cached_property
+    def type_reader(self) -> TypeReader:
+        """Reads the model's types."""
+        return TypeReader()
+
+    @cached_property
+    def forms(self) -> tuple[TypeForm, ...]:
+        """``types`` as plain Python; equal ones are one object."""
+        read = self.type_reader.read
+        return tuple([read(site.type) for site in self.types])
+
+    @cached_property
+    def inference(self) -> Inference:
+        """What follows from the nodes about the types of the values; see :mod:`hwflow.onnxspec.inference`."""
+        declared = zip(self.types, self.forms, strict=True)
+        return infer(
+            self.model, self.scopes, declared, self.type_reader, self.small_external, self._refused_nodes
+        )
+
+    @cached_property
+    def agreement(self) -> Agreement:
+        """The stated types against the inferred ones; see :mod:`hwflow.onnxspec.agreement`."""
+        return agree(zip(self.types, self.forms, strict=True), self.scopes, self.inference)
+
+    def _refused_nodes(self) -> frozenset[tuple[int, int]]:
+        """Nodes about which an error has been found, as (number of the scope, index)."""
+        places = {
+            scope.at(NODES, index): (number, index)
+            for number, scope in enumerate(self.scopes)
+            for index in range(len(scope.nodes))
+        }
+        errors = {position for position, finding in self.found if finding.severity == "error"}
+        return frozenset(places[position] for position in errors if position in places)
 
     @property
     def has_errors(self) -> bool:

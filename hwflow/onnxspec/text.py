@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -29,6 +30,14 @@ _WITHOUT_MESSAGE = frozenset(
 
 # FieldDescriptor.TYPE_STRING and TYPE_MESSAGE
 _STRING, _MESSAGE = 9, 11
+
+
+def one_line(error: Exception) -> str:
+    """What an exception of onnx's says, on one line, without its markers."""
+    text = " ".join(str(error).split())
+    text = re.sub(r"\[(Type|Shape)InferenceError\] ?", "", text)
+    text = text.removeprefix("Inference error(s): ")
+    return text or type(error).__name__
 
 
 def bad_text(message: Any, path: str = "") -> Iterator[str]:

@@ -143,9 +143,8 @@ def test_a_malformed_tensor() -> None:
 def test_types_that_do_not_fit() -> None:
     proto = model([node("Relu", ["x"], ["a"]), node("And", ["a", "a"], ["y"], name="and")])
     assert findings(proto) == [
-        "error: node 'and' (And): types and shapes must fit together, but onnx.shape_inference says: "
-        "(op_type:And, node name: and): A typestr: T, has unsupported type: tensor(float) [onnx.shape_inference]\n"
-        "  remedy: correct the model, or export it again"
+        "error: node 'and' (And): input 0 ('a') must be bool, not float32 [NOD-32]\n"
+        "  remedy: correct the node or the types of what it reads"
     ]
 
 
@@ -153,7 +152,7 @@ def test_shapes_that_do_not_fit() -> None:
     constants = {"w": np.ones((3, 2), np.float32)}
     (text,) = findings(model([node("MatMul", ["x", "w"], ["y"], name="mm")], constants=constants))
     assert text.startswith(
-        "error: node 'mm' (MatMul): types and shapes must fit together, but onnx.shape_inference says: "
+        "error: node 'mm' (MatMul): the node must fit what it reads, but onnx.shape_inference says: "
     )
     assert "Incompatible dimensions" in text
 

@@ -43,5 +43,4 @@ RULES: tuple[Rule, ...] = (
     *names.RULES,
     *shapes.RULES,
     *onnx_checks.RULES,
-    *training.LAST_RULES,
 )

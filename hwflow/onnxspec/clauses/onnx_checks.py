@@ -9,58 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import onnx
-from onnx import checker, helper, shape_inference
+from onnx import checker
 
-from hwflow.onnxspec.dialects import DIALECT_DOMAINS
-from hwflow.onnxspec.graph import MODEL, NODES, Position, Scope, model_opsets, plain_domain
+from hwflow.onnxspec.graph import MODEL, NODES, Position, Scope
+from hwflow.onnxspec.inference import free_names, roots
 from hwflow.onnxspec.rules import Context, Hit, Rule
+from hwflow.onnxspec.skeleton import skeleton
+from hwflow.onnxspec.text import one_line
 
 _REMEDY = "correct the model, or export it again"
+_TOO_MUCH = "look for absurd attributes, ranks or sizes, or export the model again"
 _NODE_NAMES = (
     re.compile(r"\(op_type:[^,)]*, node name: (?P<name>[^)]*)\)"),
     re.compile(r"Bad node spec for node\. Name: (?P<name>.*?) OpType:"),
     re.compile(r"for node name (?P<name>.*?)\. "),
 )
-
-
-def one_line(error: Exception) -> str:
-    """What the exception says, on one line, without onnx's markers."""
-    text = " ".join(str(error).split())
-    text = re.sub(r"\[(Type|Shape)InferenceError\] ?", "", text)
-    text = text.removeprefix("Inference error(s): ")
-    return text or type(error).__name__
-
-
-def normalized(model: onnx.ModelProto) -> onnx.ModelProto:
-    """``model``, or a copy in which what onnx's checker refuses although it is legal, or no more than a warning, is
-    written as it wants it: one import a domain (the highest version), of the default domain too, and of every dialect
-    in use; ai.onnx written as ""; no imports below IR version 3; metadata keys distinct."""
-    used = {node.domain for node in model.graph.node}
-    imports = [opset.domain for opset in model.opset_import]
-    missing = used & DIALECT_DOMAINS - set(imports)
-    keys = [entry.key for entry in model.metadata_props]
-    if (
-        not missing
-        and "ai.onnx" not in used
-        and "ai.onnx" not in imports
-        and "" in imports
-        and len(imports) == len(set(imports))
-        and len(keys) == len(set(keys))
-        and model.ir_version >= 3
-    ):
-        return model
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    for node in copy.graph.node:
-        node.domain = plain_domain(node.domain)
-    del copy.opset_import[:]
-    for domain, version in {**model_opsets(model), **dict.fromkeys(sorted(missing), 1)}.items():
-        copy.opset_import.append(helper.make_opsetid(domain, version))
-    copy.ir_version = max(model.ir_version, 3)  # the first with imports; nothing else distinguishes it from 1 and 2
-    if len(keys) != len(set(keys)):
-        del copy.metadata_props[:]
-    return copy
 
 
 def _place(scope: Scope, message: str) -> tuple[Position, str]:
@@ -71,29 +34,42 @@ def _place(scope: Scope, message: str) -> tuple[Position, str]:
             for index, node in enumerate(scope.nodes):
                 if node.name and node.name == match["name"]:
                     return scope.at(NODES, index), scope.where(index)
-    return (MODEL,), "model"
+    return (scope.position, scope.title) if scope.position else ((MODEL,), "model")
 
 
 def _model_check(context: Context) -> Iterator[Hit]:
-    if context.has_errors or context.external:  # both would look for the files in the current folder
+    if context.has_errors or any(t.gave_up for t in context.inference.troubles):
         return
-    try:
-        # FUN-04 says it of the versions that functions import: a warning.
-        checker.check_model(normalized(context.model), skip_opset_compatibility_check=True)
-    except Exception as error:
-        position, where = _place(context.scopes[0], str(error))
-        yield Hit(position, where, f"the model must be valid, but onnx.checker says: {one_line(error)}")
+    for root, below in roots(context.scopes):
+        around = {name: context.inference.form(0, name) for name in free_names(root)}
+        small = skeleton(
+            context.model, root, below, context.type_reader, around, context.small_external, declared=True
+        ).proto
+        if not all(info.type.WhichOneof("value") for info in (*small.graph.input, *small.graph.output)):
+            continue  # the checker wants a type there, whether or not the clauses do
+        try:
+            # FUN-04 says it of the versions that functions import: a warning.
+            checker.check_model(small, skip_opset_compatibility_check=True)
+        except Exception as error:  # ValidationError, RuntimeError, ...
+            position, where = _place(root, str(error))
+            yield Hit(position, where, f"the model must be valid, but onnx.checker says: {one_line(error)}")
 
 
 def _inference(context: Context) -> Iterator[Hit]:
-    if context.has_errors or context.external:  # both would look for the files in the current folder
-        return
-    try:
-        shape_inference.infer_shapes(normalized(context.model), check_type=True, strict_mode=True, data_prop=True)
-    except Exception as error:
-        position, where = _place(context.scopes[0], str(error))
-        message = f"types and shapes must fit together, but onnx.shape_inference says: {one_line(error)}"
-        yield Hit(position, where, message)
+    """What inference objects to beyond types (NOD-32) and sizes that the model states (SHP-10, SHP-16)."""
+    for failure in context.inference.failures:
+        if failure.kind == "shape":
+            scope = context.scopes[failure.scope]
+            yield Hit(scope.at(NODES, failure.node), scope.where(failure.node), failure.message)
+    for trouble in context.inference.troubles:
+        root = trouble.root
+        if trouble.gave_up:
+            message = f"types and shapes must be inferable, but onnx.shape_inference comes to no end: {trouble.message}"
+            yield Hit(root.position or (MODEL,), root.title, message, _TOO_MUCH)
+        elif not context.has_errors:
+            position, where = _place(root, trouble.message)
+            message = f"types and shapes must fit together, but onnx.shape_inference says: {trouble.message}"
+            yield Hit(position, where, message)
 
 
 # In this order, after all other rules: each looks at what the ones before it have found.

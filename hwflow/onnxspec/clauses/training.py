@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import islice
 
 import onnx
-from onnx import checker, shape_inference
 
-from hwflow.onnxspec.clauses.onnx_checks import normalized, one_line
 from hwflow.onnxspec.graph import (
     ANNOTATIONS,
     INITIALIZERS,
@@ -24,11 +21,8 @@ from hwflow.onnxspec.graph import (
     show,
 )
 from hwflow.onnxspec.rules import Context, Hit, Rule
-from hwflow.onnxspec.schemas import find_schema
-from hwflow.onnxspec.training_graphs import combined
 
 _BINDINGS = ANNOTATIONS + 1  # after everything of the graph whose outputs are bound
-_MOST_GRAPHS = 16  # that onnx's inference looks at: with each it looks at the main graph again
 _INITIALIZATION, _UPDATE = "initialization_binding", "update_binding"
 
 
@@ -278,48 +272,6 @@ def _same_names(node_names: set[str], value_infos: set[str], algorithm: Scope) -
             yield Hit(algorithm.at(VALUE_INFO, index), where, message, "remove one of them", "warning")
 
 
-def _onnx_on(model: onnx.ModelProto, graph: onnx.GraphProto, inferable: bool) -> str | None:
-    """What onnx's checker and, if all types can be inferred, its inference say against ``graph`` in the place of the
-    model's own."""
-    alone = onnx.ModelProto(ir_version=model.ir_version)
-    alone.opset_import.extend(model.opset_import)
-    alone.functions.extend(model.functions)
-    alone.graph.CopyFrom(graph)
-    try:
-        alone = normalized(alone)
-        checker.check_model(alone)
-        if inferable:
-            shape_inference.infer_shapes(alone, check_type=True, strict_mode=True, data_prop=True)
-    except Exception as error:  # ValidationError, InferenceError, RuntimeError, ...
-        return one_line(error)
-    return None
-
-
-def _is_inferable(scope: Scope) -> bool:
-    """Whether onnx knows the output types of every operator of the graph; it does not of Gradient, and then takes what
-    reads them for wrong."""
-    for op_type, domain in {(node.op_type, node.domain) for node in scope.nodes}:
-        schema = find_schema(op_type, scope.opsets.get(domain, 1), domain)
-        if schema is not None and not (schema.has_type_and_shape_inference_function or schema.function_body.node):
-            return False
-    return True
-
-
-def _training_inference(context: Context) -> Iterator[Hit]:
-    if not context.model.training_info or context.has_errors or context.external:
-        return  # of external data onnx would look for the files in the current folder
-    inferable = all(map(_is_inferable, context.scopes))
-    roots = (scope for scope in context.scopes if scope.kind in (Kind.INITIALIZATION, Kind.ALGORITHM))
-    for scope in islice(roots, _MOST_GRAPHS):
-        assert scope.graph is not None  # it is no function
-        whole, behind = scope.graph, ""
-        if scope.kind is Kind.ALGORITHM:
-            whole, behind = combined(context.model.graph, scope.graph), " behind the main graph"
-        reason = _onnx_on(context.model, whole, inferable)
-        if reason is not None:
-            yield Hit(scope.position, scope.title, f"the graph must be valid{behind}, but onnx says: {reason}")
-
-
 _Check = Callable[[Context], Iterator[Hit]]
 _initialization_keys: _Check = partial(_keys, _INITIALIZATION)
 _update_keys: _Check = partial(_keys, _UPDATE)
@@ -337,6 +289,3 @@ RULES = (
     Rule("TRN-14", "MAY", _initialization_there, "add the initialization graph, or remove the bindings", since_ir=7),
     Rule("TRN-17", "MUST", _combination, "make the graphs fit together", since_ir=7),
 )
-
-# What onnx says about the training graphs: for the end of the registry, where all other rules have spoken.
-LAST_RULES = (Rule("onnx.shape_inference", "own", _training_inference, "correct the training graph", since_ir=7),)

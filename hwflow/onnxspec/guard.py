@@ -1,0 +1,104 @@
+"""Running onnx's C++ where a hostile model cannot do harm.
+
+onnx allocates by what a model declares, takes exponential time on some, and dies on a few (a negative batch_dims of
+GatherND, onnx 1.23.2). So such work runs in a process of its own, a fork of this one, with limits. Where the system has
+no fork (Windows) it runs here, without.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+MEMORY = 512 << 20  # bytes beyond what this process has
+_LEAST = 0.01  # seconds that it is worth to begin for
+_STATM = "/proc/self/statm"  # Linux: sizes in pages, the first is the virtual size
+
+
+class GaveUp(Exception):
+    """The work came to no end; the text says why ("it takes more than 1 s", ...). Never leaves this package."""
+
+
+class Budget:
+    """Processor time, in seconds, for all the work that is done with it."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.left = seconds
+
+
+def guarded(work: Callable[[], T], budget: Budget) -> T:
+    """``work()`` in a process of its own that may take what is left of ``budget``; its result must pickle.
+
+    Raises GaveUp if it takes more time or more than :data:`MEMORY`, or if it crashes; nothing of the budget is left
+    then.
+    """
+    if sys.platform == "win32":  # pragma: no cover
+        return work()
+    left, budget.left = budget.left, 0.0
+    too_long = GaveUp(f"it takes more than {budget.seconds:.1f} s")
+    if left < _LEAST:
+        raise too_long
+    read, write = os.pipe()
+    try:
+        child = os.fork()
+    except OSError:  # no memory or no processes left
+        os.close(read)
+        os.close(write)
+        raise GaveUp("the system has no process left for it") from None
+    if child == 0:
+        os.close(read)
+        _run(work, write, left)
+    os.close(write)
+    with open(read, "rb") as pipe:
+        data = pipe.read()
+    _, status, usage = os.wait4(child, 0)
+    if os.WIFSIGNALED(status):
+        stopped = os.WTERMSIG(status)
+        if stopped == signal.SIGPROF:
+            raise too_long
+        if stopped == signal.SIGKILL:
+            raise GaveUp("the system has stopped it")
+        raise GaveUp(f"it crashes ({signal.Signals(stopped).name})")
+    if os.WEXITSTATUS(status) != 0 or not data:
+        raise GaveUp(f"it takes more than {MEMORY >> 20} MiB of memory")
+    budget.left = left - usage.ru_utime - usage.ru_stime
+    result: T = pickle.loads(data)  # written by our own fork
+    return result
+
+
+def _limit(seconds: float) -> None:
+    import resource
+
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        with open(_STATM, encoding="ascii") as statm:
+            size = int(statm.read().split()[0]) * resource.getpagesize()
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        limit = size + MEMORY if hard == resource.RLIM_INFINITY else min(size + MEMORY, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+    except (OSError, ValueError):  # not Linux
+        pass
+
+
+def _run(work: Callable[[], object], write: int, seconds: float) -> None:
+    """The child: works, writes, and ends without the parent's exit handlers and buffers."""
+    code = 1
+    try:
+        _limit(seconds)
+        data = pickle.dumps(work())
+        with open(write, "wb") as pipe:
+            pipe.write(data)
+        code = 0
+    except BaseException:  # MemoryError above all; there is nobody here to tell
+        code = 1
+    finally:
+        os._exit(code)

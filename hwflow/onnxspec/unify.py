@@ -1,0 +1,79 @@
+"""Dimension variables: which are equal to each other, and what sizes they have.
+
+A variable means one size in the whole model (IR.md, "Static tensor shapes"), so everything that is known about any of
+them goes into one union-find (R. E. Tarjan, Efficiency of a good but not linear set union algorithm, 1975).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """``variable`` is ``size``, as ``place`` says. ``variable`` is None where the place itself has that size."""
+
+    variable: str | None
+    size: int
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """``place`` makes two equal that have different sizes; ``first`` was known before."""
+
+    first: Bound
+    second: Bound
+    place: str
+
+
+class Unifier:
+    """Sizes and equalities of dimension variables, with the places that they come from."""
+
+    def __init__(self) -> None:
+        self._parent: dict[str, str] = {}
+        self._bound: dict[str, Bound] = {}  # of the roots
+
+    def _root(self, variable: str) -> str:
+        parent = self._parent
+        root = variable
+        while (above := parent.setdefault(root, root)) != root:
+            root = above
+        while variable != root:
+            parent[variable], variable = root, parent[variable]
+        return root
+
+    def add_equal(self, a: str | int, b: str | int, place: str) -> Conflict | None:
+        """``place`` says that ``a`` equals ``b``, each a variable or a size. A conflict changes nothing: the size that
+        was known first stays."""
+        if isinstance(a, int) and isinstance(b, int):
+            return None if a == b else Conflict(Bound(None, a, place), Bound(None, b, place), place)
+        if isinstance(a, int):
+            a, b = b, a
+        assert isinstance(a, str)  # two integers are dealt with above
+        root = self._root(a)
+        known = self._bound.get(root)
+        if isinstance(b, int):
+            if known is None:
+                self._bound[root] = Bound(a, b, place)
+                return None
+            return None if known.size == b else Conflict(known, Bound(a, b, place), place)
+        other = self._root(b)
+        if other == root:
+            return None
+        second = self._bound.get(other)
+        if known is not None and second is not None and known.size != second.size:
+            return Conflict(known, second, place)
+        self._parent[other] = root
+        if known is None and second is not None:
+            self._bound[root] = second
+        return None
+
+    def size(self, variable: str) -> int | None:
+        """The size of a variable, None if it is not known."""
+        bound = self._bound.get(self._root(variable)) if variable in self._parent else None
+        return None if bound is None else bound.size
+
+    def sizes(self) -> dict[str, int]:
+        """All variables whose size is known."""
+        return {variable: size for variable in list(self._parent) if (size := self.size(variable)) is not None}
