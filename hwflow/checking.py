@@ -6,12 +6,14 @@ What only a compilation needs is imported when a model gets that far: checking s
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hwflow.errors import Finding, ModelRefused
-from hwflow.onnxspec import ModelProto, is_clause, read_model, validate
+from hwflow.onnxspec import ModelProto, is_clause, read_model
 from hwflow.onnxspec.external_data import Folders, load_external_data
+from hwflow.onnxspec.graph import Scope
+from hwflow.onnxspec.validate import validate_scopes
 
 
 def check(
@@ -32,20 +34,24 @@ def check(
         proto = read_model(path)
     except ModelRefused as refused:
         return list(refused.findings)
-    findings = validate(proto, path, pedantic=pedantic, trusted=trusted)
+    findings, scopes = validate_scopes(proto, path, pedantic=pedantic, trusted=trusted)
     if any(f.severity == "error" for f in findings):
         return findings
-    return findings + [_own(f) for f in _unsupported(proto, path, dimensions or {}, trusted)]
+    return findings + [_own(f) for f in _unsupported(proto, scopes, path, dimensions or {}, trusted)]
 
 
 def _unsupported(
-    proto: ModelProto, path: str | os.PathLike[str], dimensions: Mapping[str, int], trusted: Folders
+    proto: ModelProto,
+    scopes: Sequence[Scope],
+    path: str | os.PathLike[str],
+    dimensions: Mapping[str, int],
+    trusted: Folders,
 ) -> tuple[Finding, ...]:
     """Why a valid model cannot be compiled; empty if it can."""
     from hwflow.frontend.lower import refuse_unquantized
 
     try:
-        refuse_unquantized(proto)
+        refuse_unquantized(proto, scopes)
         load_external_data(proto, path, trusted)
         # Only what survives this is worth the time that importing the rest takes.
         from hwflow.compiler import dataflow_of

@@ -34,10 +34,14 @@ def merged(findings: Iterable[Finding]) -> list[Finding]:
 
     Clauses overlap: a value that is defined twice breaks three of them.
     """
-    rules: dict[Finding, dict[str, None]] = {}
+    alike: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
-        rules.setdefault(replace(finding, rule=""), {})[finding.rule] = None
-    return [replace(finding, rule=", ".join(ids)) for finding, ids in rules.items()]
+        key = (finding.severity, finding.where, finding.message, finding.remedy)
+        alike.setdefault(key, []).append(finding)
+    return [
+        same[0] if len(same) == 1 else replace(same[0], rule=", ".join(dict.fromkeys(f.rule for f in same)))
+        for same in alike.values()
+    ]
 
 
 class HwflowError(Exception):

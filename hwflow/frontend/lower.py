@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 
 from hwflow.errors import Finding, ModelRefused
@@ -20,7 +20,7 @@ from hwflow.frontend.views import (
 )
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
 from hwflow.onnxspec import ModelProto
-from hwflow.onnxspec.graph import Scope, main_scopes
+from hwflow.onnxspec.graph import Scope
 from hwflow.onnxspec.model import OnnxNode, ResolvedModel
 from hwflow.onnxspec.tensors import DTYPE_NAMES, ELEMENT_TYPES
 
@@ -108,14 +108,15 @@ def _refuse_oversized(model: ResolvedModel) -> None:
         raise ModelRefused(findings)
 
 
-def refuse_unquantized(model: ModelProto) -> None:
+def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope]) -> None:
     """Raise :class:`ModelRefused` for a float model, with what :func:`lower` says about its operators.
 
-    Resolving a large float model takes much longer than seeing that it is one.
+    ``scopes`` are those of the model (:func:`hwflow.onnxspec.graph.scopes`). Resolving a large float model takes much
+    longer than seeing that it is one.
     """
-    scopes = list(main_scopes(model))
     main = scopes[0]
-    if any(_quantizes(node.op_type, node.domain) for scope in scopes for node in scope.nodes):
+    operators = {(node.op_type, node.domain) for scope in scopes for node in scope.nodes}
+    if any(_quantizes(op_type, domain) for op_type, domain in operators):
         return
     integer_types = {ELEMENT_TYPES[name] for name in INTEGER_TYPES}
     initializers = {*main.initializers}
@@ -142,16 +143,18 @@ def _on_data_path(scope: Scope) -> list[int]:
     data = set(scope.inputs).difference(scope.initializers)
     on_path = []
     for index, node in enumerate(scope.nodes):
-        if node.op_type not in _SHAPES and not data.isdisjoint(node.reads):
-            data.update(node.outputs)
+        if node.op_type in _SHAPES:
+            continue
+        if not data.isdisjoint(node.inputs) or not data.isdisjoint(node.captured):
+            data.update(name for name in node.outputs if name)
             on_path.append(index)
-    data.discard("")
     live = set(scope.outputs)
-    kept = []
+    kept: list[int] = []
     for index in reversed(on_path):
         node = scope.nodes[index]
-        if not live.isdisjoint(node.outputs):
-            live.update(node.reads)
+        if any(name in live for name in node.outputs if name):
+            live.update(node.inputs)
+            live.update(node.captured)
             kept.append(index)
     return kept[::-1]
 

@@ -10,8 +10,11 @@ import onnx
 
 from hwflow.errors import Finding
 from hwflow.onnxspec.clauses import RULES
+from hwflow.onnxspec.graph import Scope
 from hwflow.onnxspec.rules import Context, Options, Rule, run_rules
 from hwflow.onnxspec.text import text_findings
+
+_IDS = frozenset(rule.id for rule in RULES)
 
 
 def validate(
@@ -27,8 +30,19 @@ def validate(
     ``trusted`` are those of :class:`hwflow.onnxspec.rules.Options`. ``model`` is not changed. Nothing is raised: what
     onnx's checker and shape inference raise becomes a finding.
     """
-    options = Options(pedantic, tuple(Path(folder) for folder in trusted))
-    return _run(RULES, Context(model, path, options))
+    return validate_scopes(model, path, pedantic=pedantic, trusted=trusted)[0]
+
+
+def validate_scopes(
+    model: onnx.ModelProto,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    pedantic: bool = False,
+    trusted: Sequence[str | os.PathLike[str]] = (),
+) -> tuple[list[Finding], tuple[Scope, ...]]:
+    """What :func:`validate` gives, and the scopes that it read the model into: reading them takes a while."""
+    context = Context(model, path, Options(pedantic, tuple(Path(folder) for folder in trusted)))
+    return _run(RULES, context), context.scopes
 
 
 def _run(rules: Iterable[Rule], context: Context) -> list[Finding]:
@@ -42,4 +56,4 @@ def structural_findings(model: onnx.ModelProto) -> list[Finding]:
 
 def is_clause(rule: str) -> bool:
     """Whether a finding's rule speaks of the model as ONNX (a clause, or onnx's own checks), not of hwflow's needs."""
-    return any(rule == known.id for known in RULES)
+    return rule in _IDS

@@ -8,6 +8,7 @@ import pytest
 from hwflow.errors import ModelRefused
 from hwflow.frontend.lower import lower, refuse_unquantized
 from hwflow.onnxspec import resolve
+from hwflow.onnxspec.graph import scopes
 from tests.frontend.refusals import FLOAT_MODEL, Cases, conv, image
 from tests.models import Builder
 
@@ -258,7 +259,7 @@ def test_a_float_model_is_refused_alike_before_and_after_its_shapes_are_resolved
     b.output(b.node("Softmax", b.node("MatMul", flat, table), name="softmax"))
     model = b.build()
     with pytest.raises(ModelRefused) as early:
-        refuse_unquantized(model)
+        refuse_unquantized(model, tuple(scopes(model)))
     with pytest.raises(ModelRefused) as late:
         lower(resolve(model, {}))
     assert early.value.findings == late.value.findings
