@@ -16,9 +16,18 @@ from hwflow.boards import Board, UnknownBoard, find_board
 from hwflow.codegen.board_top import ClockPlan, plan_clock, shell_allowance
 from hwflow.codegen.report import Seconds
 from hwflow.errors import Finding, ModelRefused, UsageError
-from hwflow.frontend.lower import lower
+from hwflow.frontend.lower import KEPT, lower
 from hwflow.ir.graph import Graph
-from hwflow.onnxspec import ModelProto, ResolvedModel, TrainingModel, read_model, resolve, validate, write_model
+from hwflow.onnxspec import (
+    ModelProto,
+    ResolvedModel,
+    TrainingModel,
+    read_model,
+    resolve,
+    resolve_with_graph,
+    validate,
+    write_model,
+)
 from hwflow.onnxspec.external_data import Folders, load_external_data, write_complete
 from hwflow.passes import pipeline
 from hwflow.schedule.folding import Budget, FoldingSearch
@@ -40,11 +49,13 @@ class Model:
 
     ``path``: the file that it is from, None if there is none; ``trained``: it is the present state of a
     :class:`~hwflow.onnxspec.TrainingModel` from there, and so not what the file holds. ``external``: bytes of tensors
-    that were in files beside it; in ``proto`` they are inside.
+    that were in files beside it; in ``proto`` they are inside. ``flat`` is ``proto`` with functions and branches
+    inlined: it has every value of ``resolved`` by the same name (and is ``proto`` itself where there are none).
     """
 
     path: Path | None
     proto: ModelProto
+    flat: ModelProto
     resolved: ResolvedModel
     dimensions: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
@@ -90,7 +101,7 @@ def dataflow_of(proto: ModelProto, dimensions: Mapping[str, int]) -> Graph:
 
     Raises :class:`ModelRefused` with all reasons.
     """
-    return _dataflow(pipeline.run(lower(resolve(proto, dimensions)), pipeline.QUANTIZED))
+    return _dataflow(pipeline.run(lower(resolve(proto, dimensions, KEPT, validated=True)), pipeline.QUANTIZED))
 
 
 def load(
@@ -109,7 +120,6 @@ def load(
     """
     begin = time.perf_counter()
     trained = isinstance(source, TrainingModel)
-    external = 0
     if isinstance(source, TrainingModel):
         path, proto = source.path, source.inference_model()
     else:
@@ -117,10 +127,9 @@ def load(
     errors = [f for f in validate(proto, path, trusted=trusted) if f.severity == "error"]
     if errors:
         raise ModelRefused(errors)
-    if path is not None:
-        external = load_external_data(proto, path, trusted)
-    resolved = resolve(proto, dimensions or {})
-    return Model(path, proto, resolved, dict(dimensions or {}), time.perf_counter() - begin, trained, external)
+    external = load_external_data(proto, path, trusted)
+    resolved, flat = resolve_with_graph(proto, dimensions or {}, KEPT, validated=True)
+    return Model(path, proto, flat, resolved, dict(dimensions or {}), time.perf_counter() - begin, trained, external)
 
 
 def board_named(name: str) -> Board:

@@ -61,7 +61,7 @@ def choose_inputs(
 
 def port_inputs(model: Model, arrays: Arrays) -> dict[str, IntArray]:
     """The integers of each hardware input: the nodes left to the host before it, run by the reference evaluator."""
-    evaluator = RegionEvaluator(model.proto)
+    evaluator = RegionEvaluator(model.flat)
     result: dict[str, IntArray] = {}
     for port in model.quantized.inputs:
         origin = port.value.origin

@@ -71,7 +71,7 @@ class Comparer:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.graph: Graph = model.quantized
-        self.evaluator = RegionEvaluator(model.proto)
+        self.evaluator = RegionEvaluator(model.flat)
         self.producers = self.graph.producers()
         # the last value that stands for an ONNX integer tensor is that tensor
         self.integers: dict[str, Value] = {v.origin: v for v in self.graph.values() if self._is_integer(v.origin)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 
 # IEEE 1800-2017, annex B, which contains all of IEEE 1364-2005: users' tools may read Verilog as SystemVerilog.
@@ -29,8 +30,10 @@ KEYWORDS = frozenset(
 
 
 def identifier(name: str) -> str:
-    """``name`` as a Verilog identifier: other characters become underscores, a leading digit or a keyword gets 'n_'."""
-    text = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9_]", "_", name)).strip("_") or "n"
+    """``name`` as a Verilog identifier: letters lose their accents, other characters become underscores, a leading
+    digit or a keyword gets 'n_'."""
+    plain = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
+    text = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9_]", "_", plain)).strip("_") or "n"
     return f"n_{text}" if text[0].isdigit() or text.lower() in KEYWORDS else text
 
 

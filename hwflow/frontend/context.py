@@ -31,6 +31,9 @@ INTEGER_TYPES: Mapping[str, IntType] = {
 }
 """ONNX integer element types that can be hardware values, by name."""
 
+REAL_TYPES = frozenset({"float16", "bfloat16", "float32", "float64"})
+"""ONNX element types that stand for real numbers: what an integer's scale makes of it, until the next quantizer."""
+
 
 class Refusal(Exception):
     """Raised by a handler: this node cannot be compiled, for the reason in ``finding``; lowering goes on."""

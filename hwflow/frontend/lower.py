@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from math import prod
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend import linear, qdq, simple
-from hwflow.frontend.context import INTEGER_TYPES, Handler, Lowering, Refusal, refuse
+from hwflow.frontend.context import INTEGER_TYPES, REAL_TYPES, Handler, Lowering, Refusal, refuse
 from hwflow.frontend.views import (
     Constant,
     HostInput,
@@ -21,7 +22,7 @@ from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
 from hwflow.onnxspec import ModelProto
 from hwflow.onnxspec.graph import Scope, main_scopes
 from hwflow.onnxspec.model import OnnxNode, ResolvedModel
-from hwflow.onnxspec.tensors import ELEMENT_TYPES
+from hwflow.onnxspec.tensors import DTYPE_NAMES, ELEMENT_TYPES
 
 HANDLERS: dict[str, Handler] = {
     "Add": linear.add,
@@ -45,7 +46,12 @@ HANDLERS: dict[str, Handler] = {
 MAX_ELEMENTS = 1 << 24
 """Of one value in one frame: a colour image of 2,300 x 2,300 pixels. Streams beyond are far beyond the devices."""
 
+_KNOWN_TYPES = ", ".join((*sorted(REAL_TYPES), *INTEGER_TYPES))
+
 _RESHAPE = "reshape to (frames, ...)"
+
+KEPT = frozenset(("", op_type) for op_type in HANDLERS)
+"""The operators to keep when a model is resolved (domain, type): others may be replaced by their definition."""
 
 QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
 
@@ -121,7 +127,14 @@ def refuse_unquantized(model: ModelProto) -> None:
         for index in _on_data_path(main)
         if main.nodes[index].op_type not in HANDLERS
     ]
-    raise ModelRefused([_unquantized(model.graph.name), *findings])
+    types = [
+        _input_type(info.name, DTYPE_NAMES[number])
+        for info in model.graph.input
+        if info.name not in initializers
+        and (number := info.type.tensor_type.elem_type) in DTYPE_NAMES
+        and DTYPE_NAMES[number] not in (*INTEGER_TYPES, *REAL_TYPES)
+    ]
+    raise ModelRefused([_unquantized(model.graph.name), *types, *findings])
 
 
 def _on_data_path(scope: Scope) -> list[int]:
@@ -177,16 +190,34 @@ def _input_view(state: Lowering, name: str) -> View:
         return Refused()
     if info.dtype in INTEGER_TYPES:
         return qdq.graph_input(state, name, name, INTEGER_TYPES[info.dtype], ())
-    if info.dtype.startswith("float") or info.dtype in ("double", "bfloat16"):
+    if info.dtype in REAL_TYPES:
         return HostInput(name, state.frame_shape(name))
-    known = ", ".join(INTEGER_TYPES)
-    state.findings.append(
-        Finding(
-            "input-type", f"input '{name}'", f"element type must be a float or one of {known}, not {info.dtype}",
-            "convert the input on the host",
-        )
-    )
+    state.findings.append(_input_type(name, info.dtype))
     return Refused()
+
+
+def _input_type(name: str, dtype: str) -> Finding:
+    return Finding(
+        "input-type", f"input '{name}'", f"element type must be one of {_KNOWN_TYPES}, not {dtype}",
+        "convert the input on the host",
+    )
+
+
+def _foreign(state: Lowering, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Values, with their element types, that neither hardware nor the host's real numbers can be made of."""
+    for name in names:
+        info = state.model.values.get(name)
+        # Shapes, axes and the like are int64.
+        if info is not None and info.dtype not in (*REAL_TYPES, *INTEGER_TYPES, "int64"):
+            yield name, info.dtype
+
+
+def _refuse_foreign(state: Lowering, node: OnnxNode, names: Iterable[str]) -> None:
+    for name, dtype in _foreign(state, names):
+        raise refuse(
+            node, "element-type", f"'{name}' must be of element type {_KNOWN_TYPES}, not {dtype}",
+            "export the model with another element type",
+        )
 
 
 def _lower_node(state: Lowering, node: OnnxNode) -> None:
@@ -195,11 +226,17 @@ def _lower_node(state: Lowering, node: OnnxNode) -> None:
     views = [state.view(name) for name in node.inputs if name]
     if handler is None:
         operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        foreign = next(_foreign(state, (*node.inputs, *node.outputs)), None)
+        if foreign is not None:
+            operator += f" (with '{foreign[0]}' of element type {foreign[1]})"
         state.findings.append(_unsupported_operator(node.where, operator))
     elif not any(isinstance(v, Refused) for v in views):
         try:
+            _refuse_foreign(state, node, node.inputs[:1])
             result = _result(state, node, handler, views)
+            _refuse_foreign(state, node, (*node.inputs, *node.outputs))  # a handler that has more to say has said it
         except Refusal as refusal:
+            result = Refused()
             state.findings.append(refusal.finding)
     else:
         _look_at(state, node, handler)

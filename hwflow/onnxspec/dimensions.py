@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx
 
 from hwflow.errors import Finding
+from hwflow.onnxspec.graph import show
 from hwflow.onnxspec.model import ValueInfo
 from hwflow.onnxspec.tensors import DTYPE_NAMES
 
 RULE = "dimensions"
+# Marks of old exporters for "unknown", not names of one size.
+_NO_VARIABLES = frozenset({"?", "*"})
 
 
 def variable_of(dimension: onnx.TensorShapeProto.Dimension, value: str, axis: int) -> str | None:
@@ -29,10 +32,52 @@ def variable_of(dimension: onnx.TensorShapeProto.Dimension, value: str, axis: in
 
 @dataclass
 class Binding:
-    """Sizes of the dimension variables, and what was wrong with them."""
+    """Sizes of the dimension variables, where each was first seen, and what was wrong with them."""
 
     sizes: dict[str, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    places: dict[str, str] = field(default_factory=dict)
+
+    def agree(self, kind: str, info: onnx.ValueInfoProto, shape: tuple[int, ...]) -> None:
+        """Compare what the model declares about a value with the shape that inference gives; a variable that has no
+        size yet gets it from there. ``kind``: "value" or "output"."""
+        if info.type.WhichOneof("value") != "tensor_type" or not info.type.tensor_type.HasField("shape"):
+            return
+        dims = info.type.tensor_type.shape.dim
+        where = f"{kind} {show(info.name)}"
+        if len(dims) != len(shape):
+            message = f"the declared shape must have the rank of the value, {len(shape)}, not {len(dims)}"
+            self.findings.append(Finding("shapes", where, message, _DECLARED))
+            return
+        for axis, (dimension, size) in enumerate(zip(dims, shape, strict=True)):
+            name = dimension.dim_param
+            if name:
+                self._agree_on(name, where, axis, size)
+            elif dimension.HasField("dim_value") and dimension.dim_value >= 0 and dimension.dim_value != size:
+                found = dimension.dim_value
+                message = f"the declared size of axis {axis} must be that of the value, {size}, not {found}"
+                self.findings.append(Finding("shapes", where, message, _DECLARED))
+
+    def _agree_on(self, name: str, where: str, axis: int, size: int) -> None:
+        if name in _NO_VARIABLES:
+            return
+        if name not in self.sizes:
+            self.sizes[name] = size
+            self.places[name] = f"{where} (axis {axis})"
+        elif self.sizes[name] != size:
+            place = self.places.get(name, "the inputs")
+            message = (
+                f"dimension variable {show(name)} must have one size in the whole model, "
+                f"but it is {size} here (axis {axis}) and {self.sizes[name]} at {place}"
+            )
+            rule = RULE if place.startswith("option ") else "SHP-10"
+            remedy = "give dimensions that differ different names, or correct the shapes"
+            self.findings.append(Finding(rule, where, message, remedy))
+
+    def open_variables(self, info: onnx.ValueInfoProto) -> list[str]:
+        """The variables in the declared shape of a value that have no size."""
+        dims = info.type.tensor_type.shape.dim
+        return [d.dim_param for d in dims if d.dim_param and d.dim_param not in self.sizes]
 
     def shape(self, info: onnx.ValueInfoProto) -> tuple[int, ...] | None:
         """The declared shape of a value with this binding, None if it is not declared or not all known."""
@@ -55,7 +100,11 @@ class Binding:
         return None if shape is None or dtype is None else ValueInfo(info.name, shape, dtype)
 
 
-def _option(name: str) -> str:
+_DECLARED = "correct the shape in the model, or leave it out"
+
+
+def option(name: str) -> str:
+    """What to write on the command line for a size of ``name``."""
     return f"--dim {shlex.quote(f'{name}=VALUE')}"
 
 
@@ -79,12 +128,16 @@ def _check_type(info: onnx.ValueInfoProto) -> Finding | None:
     return None
 
 
-def bind_dimensions(inputs: Sequence[onnx.ValueInfoProto], given: Mapping[str, int]) -> Binding:
+def bind_dimensions(
+    inputs: Sequence[onnx.ValueInfoProto], given: Mapping[str, int], inner: Collection[str] = ()
+) -> Binding:
     """Sizes for all dimension variables of ``inputs`` (the graph inputs that are no initializers).
 
     The variable in the leading place of an input is the number of frames and becomes 1; the others come from ``given``.
+    ``inner``: variables of values behind the inputs, which may be in ``given`` too.
     Findings: a leading size other than 1, a variable that ``given`` leaves open, a name in ``given`` that the model
-    does not have, a size below 1, an input that is no tensor or has no shape.
+    does not have, a size below 1, an input that is no tensor or has no shape, a variable that counts frames and is the
+    size of another axis as well (unless ``given`` says that it is 1).
     """
     binding = Binding()
     frames: dict[str, str] = {}  # variable -> input
@@ -115,6 +168,19 @@ def bind_dimensions(inputs: Sequence[onnx.ValueInfoProto], given: Mapping[str, i
                 binding.findings.append(Finding(RULE, f"input '{info.name}'", message, "export the model again"))
     for name, value in frames.items():
         binding.sizes[name] = 1
+        binding.places[name] = f"input {show(value)} (axis 0, the frames)"
+        if name in others and name not in given:
+            other, axis = others[name]
+            binding.findings.append(
+                Finding(
+                    RULE,
+                    f"input {show(other)}",
+                    f"axis {axis} must not have dimension variable {show(name)}, which counts the frames of input "
+                    f"{show(value)}: they are processed one at a time",
+                    f"if the axis has size 1, say so with --dim {shlex.quote(f'{name}=1')}; "
+                    "else give the two dimensions different names",
+                )
+            )
         if given.get(name, 1) != 1:
             binding.findings.append(
                 Finding(
@@ -130,15 +196,21 @@ def bind_dimensions(inputs: Sequence[onnx.ValueInfoProto], given: Mapping[str, i
             continue
         if name not in given:
             message = f"dimension variable '{name}' (axis {axis}) must have a size, but the model leaves it open"
-            binding.findings.append(Finding(RULE, f"input '{value}'", message, f"give its size with {_option(name)}"))
+            binding.findings.append(Finding(RULE, f"input '{value}'", message, f"give its size with {option(name)}"))
         elif given[name] < 1:
             message = f"dimension variable '{name}' (axis {axis}) must be at least 1, not {given[name]}"
-            binding.findings.append(Finding(RULE, f"input '{value}'", message, f"give its size with {_option(name)}"))
+            binding.findings.append(Finding(RULE, f"input '{value}'", message, f"give its size with {option(name)}"))
         else:
             binding.sizes[name] = given[name]
+            binding.places[name] = f"input {show(value)} (axis {axis})"
     there = [name for name in others if name not in frames]
     for name, size in given.items():
-        if name not in frames and name not in others:
+        if name in frames or name in others:
+            continue
+        if name in inner and size >= 0:
+            binding.sizes[name] = size
+            binding.places[name] = f"option --dim {shlex.quote(f'{name}={size}')}"
+        else:
             listed = ", ".join(f"'{n}'" for n in there)
             binding.findings.append(
                 Finding(

@@ -24,13 +24,14 @@ PAGE = 4096  # bytes: offsets are multiples of it (EXT-08)
 Folders = Sequence[str | os.PathLike[str]]
 
 
-def load_external_data(model: onnx.ModelProto, path: str | os.PathLike[str], trusted: Folders = ()) -> int:
+def load_external_data(model: onnx.ModelProto, path: str | os.PathLike[str] | None, trusted: Folders = ()) -> int:
     """Put the data of every external tensor into ``model``, as raw data; returns how many bytes that is.
 
-    ``path`` is the model's own file, ``trusted`` as for :func:`hwflow.onnxspec.validate`. Raises ModelRefused with all
-    findings if data cannot be had, or is not what the model says; the model may be loaded in part then.
+    ``path`` is the model's own file (None: it has none, and there must be no external data), ``trusted`` as for
+    :func:`hwflow.onnxspec.validate`. Raises ModelRefused with all findings if data cannot be had, or is not what the
+    model says; the model may be loaded in part then.
     """
-    files = ExternalFiles(Path(path).parent, trusted)
+    files = ExternalFiles(None if path is None else Path(path).parent, trusted)
     findings: list[Finding] = []
     loaded = 0
     for stored in stored_tensors(tensor_sites(scopes(model))):
@@ -40,13 +41,21 @@ def load_external_data(model: onnx.ModelProto, path: str | os.PathLike[str], tru
         if wrong:
             findings += [Finding(p.clause, stored.where, p.message, p.remedy) for p in wrong]
         elif not _load(stored, files):
-            message = "the tensor's external data must be readable, but it is not"
-            findings.append(Finding("EXT-02", stored.where, message, "check the file"))
-        elif stored.need is not None:
-            loaded += stored.need.size
+            findings.append(_unloaded(stored, path is not None))
+        else:
+            loaded += len(stored.tensor.raw_data)
     if findings:
         raise ModelRefused(findings)
     return loaded
+
+
+def _unloaded(stored: StoredTensor, has_file: bool) -> Finding:
+    if has_file:
+        message, remedy = "the tensor's external data must be readable, but it is not", "check the file"
+    else:
+        message = "external data must lie beside the file of the model, but this model is from no file"
+        remedy = "load the data into the model, or give the path of its file"
+    return Finding("EXT-02", stored.where, message, remedy)
 
 
 def _load(stored: StoredTensor, files: ExternalFiles) -> bool:
@@ -57,8 +66,8 @@ def _load(stored: StoredTensor, files: ExternalFiles) -> bool:
     for field in stored.fields:
         tensor.ClearField(field)
     tensor.raw_data = data
-    tensor.data_location = onnx.TensorProto.DEFAULT
-    del tensor.external_data[:]
+    tensor.ClearField("data_location")  # DEFAULT
+    tensor.ClearField("external_data")
     return True
 
 
@@ -109,7 +118,7 @@ def read_small(
     reference, files = read_reference(tensor), ExternalFiles(folder, trusted)
     if need.size > most or any(problem.severity == "error" for problem in verify(reference, need, files)):
         return None
-    data = fetch(reference, need, files)
+    data = fetch(reference, need.size, files)
     if data is None:
         return None
     return onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=data)

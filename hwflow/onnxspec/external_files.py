@@ -286,12 +286,12 @@ def _verify_file(reference: Reference, need: Need | None, files: ExternalFiles, 
     return problems
 
 
-def fetch(reference: Reference, need: Need, files: ExternalFiles) -> bytes | None:
-    """The bytes of a tensor; None if they cannot be had (:func:`verify` says why)."""
+def fetch(reference: Reference, size: int, files: ExternalFiles) -> bytes | None:
+    """The ``size`` bytes of a tensor; None if they cannot be had (:func:`verify` says why)."""
     file = files.find(reference.location) if reference.location is not None else None
     if not isinstance(file, File) or reference.offset is None:
         return None
     try:
-        return files.read(file, reference.offset, need.size)
+        return files.read(file, reference.offset, size)
     except OSError:
         return None

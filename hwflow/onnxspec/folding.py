@@ -55,6 +55,13 @@ def shape_value(node: onnx.NodeProto, shape: tuple[int, ...], attributes: Mappin
     return plain(np.array(shape[start:end], dtype=np.int64), "int64")[0]
 
 
+def cast_of(node: onnx.NodeProto, dtype: str) -> onnx.NodeProto:
+    """The Cast that a CastLike node to ``dtype`` is."""
+    cast = helper.make_node("Cast", node.input[:1], node.output, to=ELEMENT_TYPES[dtype])
+    cast.attribute.extend(node.attribute)
+    return cast
+
+
 def is_foldable(node: onnx.NodeProto, constants: Mapping[str, Array]) -> bool:
     """Whether the node's value is the same for every frame and may be computed now."""
     return (

@@ -30,10 +30,12 @@ class ValueInfo:
 
 @dataclass(frozen=True, eq=False)
 class OnnxNode:
-    """One node. ``domain`` is "" for ai.onnx; ``version`` is the opset version the model imports for it.
+    """One node. ``domain`` is "" for ai.onnx; ``version`` is the opset version that is imported for it.
 
     ``name`` is never empty and unique in the model. An absent optional input or output is ""; trailing ones are left
-    out. ``attributes`` holds the schema's default where the model gives none.
+    out. ``attributes`` holds the schema's default where the model gives none. ``context`` tells of a node that stood
+    in a function, a branch or the definition of another operator where that was (" in function 'local.F'"); its name
+    then begins with the one of the node that it stands in the place of.
     """
 
     name: str
@@ -43,11 +45,12 @@ class OnnxNode:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     attributes: Mapping[str, Attribute]
+    context: str = ""
 
     @property
     def where(self) -> str:
         """The node as the ``where`` of a finding."""
-        return f"node '{self.name}' ({self.op_type})"
+        return f"node '{self.name}' ({self.op_type}){self.context}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from google.protobuf import unknown_fields  # type: ignore[import-untyped]  # protobuf has no type stubs
 from onnx import AttributeProto
 
 from hwflow.onnxspec.graph import Node
@@ -36,7 +35,7 @@ VALUE_FIELDS: dict[int, str] = {
 KINDS: dict[str, int] = {name: kind for kind, name in VALUE_FIELDS.items()}
 
 _FIELD_NAMES: dict[int, str] = {f.number: f.name for f in AttributeProto.DESCRIPTOR.fields}
-_TYPE_FIELD = AttributeProto.DESCRIPTOR.fields_by_name["type"].number
+_TYPE_TAG = b"\xa0\x01"  # field 20, a varint
 
 # Of these the encoded bytes are short: comparing them is faster than reading the fields one by one.
 _SHORT_KINDS = frozenset(
@@ -100,14 +99,24 @@ def _is_utf8(texts: Iterable[bytes]) -> bool:
 
 
 def _unknown_kind(attribute: AttributeProto) -> int | None:
-    """The type as the file has it, where it is a number that onnx does not know: protobuf takes it for absent."""
+    """The type as the file has it, where it is a number that onnx does not know: protobuf takes it for absent and keeps
+    it, as any field that it does not know."""
     try:
-        for unknown in unknown_fields.UnknownFieldSet(attribute):
-            if unknown.field_number == _TYPE_FIELD and isinstance(unknown.data, int):
-                return unknown.data
-    except Exception:  # not every implementation of protobuf keeps them; the type is missing either way
+        rest = AttributeProto()
+        rest.CopyFrom(attribute)
+        for descriptor, _ in attribute.ListFields():
+            rest.ClearField(descriptor.name)
+        data = bytes(rest.SerializePartialToString())
+    except Exception:  # what the attribute holds may be too deep or too large; the type is missing either way
         return None
-    return None
+    if not data.startswith(_TYPE_TAG):
+        return None
+    value = 0
+    for k, byte in enumerate(data[len(_TYPE_TAG) : len(_TYPE_TAG) + 10]):  # a varint: seven bits a byte, lowest first
+        value |= (byte & 0x7F) << 7 * k
+        if byte < 0x80:
+            break
+    return value - 2**64 if value >= 2**63 else value
 
 
 def _code(attribute: AttributeProto) -> bytes:

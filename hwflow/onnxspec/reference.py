@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
-import onnx.inliner
 import onnx.reference
 from onnx import numpy_helper
+from onnx.reference.op_run import OpRun
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec.evaluator_defects import substitutes
-from hwflow.onnxspec.graph import model_opsets
+from hwflow.onnxspec.graph import model_opsets, opset_map
+from hwflow.onnxspec.inline import VERSIONS_DOMAIN, called_node
 
 AnyArray = npt.NDArray[Any]
 
@@ -58,10 +59,19 @@ class Region:
             if id(node) not in chosen:
                 chosen.add(id(node))
                 needed.extend(n for n in node.input if n)
-        self.nodes = [n for n in graph.node if id(n) in chosen]
+        nodes = [n for n in graph.node if id(n) in chosen]
         self._opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
-        self._ir_version = model.ir_version
-        self._evaluator = self._build(self.nodes, sorted(feeds), self.outputs, list(self._constants.values()))
+        self._ir_version, self._functions = model.ir_version, list(model.functions)
+        # By place among `nodes`: the imports of those that stand in for a node of another version.
+        bodies = {(f.domain, f.name): f for f in model.functions if f.domain == VERSIONS_DOMAIN}
+        self._own_opsets: dict[int, Sequence[onnx.OperatorSetIdProto]] = {}
+        self.nodes: list[onnx.NodeProto] = []
+        for node in nodes:
+            body = bodies.get((node.domain, node.op_type))
+            self.nodes.append(node if body is None else called_node(node, body))
+            if body is not None:
+                self._own_opsets[id(self.nodes[-1])] = body.opset_import
+        self._evaluator = self._build(nodes, sorted(feeds), self.outputs, list(self._constants.values()))
         self.framewise = self._is_framewise()
 
     def run(self, feeds: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
@@ -101,12 +111,13 @@ class Region:
         del alone.input[:]
         alone.input.extend("" if array is None else f"input_{i}" for i, array in enumerate(inputs))
         feeds = {f"input_{i}": array for i, array in enumerate(inputs) if array is not None}
-        evaluator = self._build([alone], list(feeds), [node.output[0]], [])
+        evaluator = self._build([alone], list(feeds), [node.output[0]], [], self._own_opsets.get(id(node)))
         return np.asarray(_evaluate(evaluator, feeds)[node.output[0]])
 
     def _build(
         self, nodes: Sequence[onnx.NodeProto], inputs: Sequence[str], outputs: Sequence[str],
         constants: Sequence[onnx.TensorProto | onnx.SparseTensorProto],
+        own_opsets: Sequence[onnx.OperatorSetIdProto] | None = None,
     ) -> onnx.reference.ReferenceEvaluator:
         graph = onnx.helper.make_graph(
             nodes, "region",
@@ -115,8 +126,24 @@ class Region:
             [c for c in constants if isinstance(c, onnx.TensorProto)],
             sparse_initializer=[c for c in constants if isinstance(c, onnx.SparseTensorProto)],
         )
-        model = onnx.helper.make_model(graph, opset_imports=self._opsets, ir_version=self._ir_version)
-        return onnx.reference.ReferenceEvaluator(model, new_ops=substitutes(self.version, self.defects.add))
+        opsets = self._opsets if own_opsets is None else own_opsets
+        new_ops = self._substitutes(opsets)
+        if not self._functions:
+            model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=self._ir_version)
+            return onnx.reference.ReferenceEvaluator(model, new_ops=new_ops)
+        # The functions need substitutes of their own, which they get in evaluators of their own; those go with a graph.
+        functions: list[Any] = []  # a function may call those before it
+        for function in self._functions:
+            functions.append(
+                onnx.reference.ReferenceEvaluator(
+                    function, functions=[*functions], new_ops=self._substitutes(function.opset_import)
+                )
+            )
+        versions = {opset.domain: opset.version for opset in opsets}
+        return onnx.reference.ReferenceEvaluator(graph, opsets=versions, functions=functions, new_ops=new_ops)
+
+    def _substitutes(self, opsets: Sequence[onnx.OperatorSetIdProto]) -> list[type[OpRun]]:
+        return substitutes(opset_map(opsets).get("", self.version), self.defects.add)
 
     def _is_framewise(self) -> bool:
         depends = set(self.feeds)
@@ -167,14 +194,15 @@ class Region:
 
 
 class RegionEvaluator:
-    """Evaluates any region of ``model`` between values: feeds cut it off from what lies before.
+    """Evaluates any region of ``model`` between values: feeds cut it off from what lies before. Values in functions
+    are none of the model's (:func:`hwflow.onnxspec.resolve_with_graph` gives a model in which they are).
 
     The model keeps its operator set: what the evaluator lacks or does wrong there is replaced, see
     :mod:`hwflow.onnxspec.evaluator_defects`.
     """
 
     def __init__(self, model: onnx.ModelProto) -> None:
-        self._model = onnx.inliner.inline_local_functions(model) if model.functions else model
+        self._model = model
         self._regions: dict[tuple[tuple[str, ...], frozenset[str]], Region] = {}
 
     def region(self, outputs: Sequence[str], known: frozenset[str]) -> Region:

@@ -2,38 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import onnx
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec.attributes import has_subgraph, python_attributes
+from hwflow.onnxspec.clauses.functions import MAX_INLINED
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
-from hwflow.onnxspec.dimensions import Binding, bind_dimensions
-from hwflow.onnxspec.folding import constant_value, fold, is_foldable, shape_value
-from hwflow.onnxspec.graph import main_scope, model_opsets, plain_domain, topological_order
+from hwflow.onnxspec.dimensions import Binding, bind_dimensions, option
+from hwflow.onnxspec.folding import cast_of, constant_value, fold, is_foldable, shape_value
+from hwflow.onnxspec.graph import main_scopes, model_opsets, topological_order
+from hwflow.onnxspec.inline import (
+    FlatNodes,
+    Imports,
+    Inliner,
+    Item,
+    call_bindings,
+    function_table,
+    inner_reads,
+    standard_body,
+    value_names,
+)
+from hwflow.onnxspec.loops import fold_loop
 from hwflow.onnxspec.model import Array, Attribute, OnnxNode, ResolvedModel, ValueInfo
 from hwflow.onnxspec.parameters import count_parameters
 from hwflow.onnxspec.schemas import find_schema
-from hwflow.onnxspec.shapes import InferenceFailure, infer_dialect, infer_standard
+from hwflow.onnxspec.shapes import Inference, InferenceFailure, attribute_bytes, infer_dialect, type_proto
 from hwflow.onnxspec.tensors import from_sparse, to_array
 from hwflow.onnxspec.validate import structural_findings
 
+_SCAN_WITHOUT_BATCH = 9  # version; Loop has not changed in meaning since 1
 _UNKNOWN_SHAPE_REMEDY = "give the value a shape in the graph's value_info"
+Operator = tuple[str, str]  # domain, op_type
 
 
-def resolve(model: onnx.ModelProto, dimensions: Mapping[str, int]) -> ResolvedModel:
+def resolve(
+    model: onnx.ModelProto,
+    dimensions: Mapping[str, int],
+    keep: Collection[Operator] | None = None,
+    *,
+    validated: bool = False,
+) -> ResolvedModel:
     """``model`` with all shapes known for one frame, constants folded, dead nodes dropped. ``model`` is not changed.
 
-    ``dimensions`` binds dimension variables of the inputs; the variable in an input's leading place is the number of
-    frames and is 1 without being given. Functions local to the model are inlined.
+    ``dimensions`` binds dimension variables; the variable in an input's leading place is the number of frames and is 1
+    without being given. A graph input that has an initializer is a constant. Functions local to the model are inlined,
+    and so is the branch taken of an If whose condition is constant; a Loop or Scan over constants is computed. ``keep``
+    names the operators (by domain and type) that the caller takes: another one that the standard defines by a function
+    is replaced by the function's body, where nothing is left of that but operators to keep; None: none is replaced.
+
+    ``validated``: :func:`hwflow.onnxspec.validate` has found no error, so that this need not look for any again.
 
     Raises ModelRefused, with everything that was found: a graph that cannot be walked (cycles, values that nothing
-    makes, unknown operators, ...), open dimensions, nodes that carry graphs, nodes whose inputs do not fit, values
-    whose shape cannot be known.
+    makes, unknown operators, ...), open dimensions, dimension variables with two sizes, other nodes that carry graphs,
+    nodes whose inputs do not fit, values whose shape cannot be known.
     """
-    _raise_if(structural_findings(model))
-    return _Resolver(_inlined(model), dimensions).run()
+    return resolve_with_graph(model, dimensions, keep, validated=validated)[0]
+
+
+def resolve_with_graph(
+    model: onnx.ModelProto,
+    dimensions: Mapping[str, int],
+    keep: Collection[Operator] | None = None,
+    *,
+    validated: bool = False,
+) -> tuple[ResolvedModel, onnx.ModelProto]:
+    """As :func:`resolve`, and the model with the same inlining but nothing folded: it has every value of the resolved
+    model by the same name, for any number of frames. It is ``model`` itself if there was nothing to inline."""
+    if not validated:
+        _raise_if(structural_findings(model))
+    resolver = _Resolver(model, dimensions, keep)
+    return resolver.run(), resolver.flat_model()
 
 
 def _raise_if(findings: Sequence[Finding]) -> None:
@@ -42,68 +83,109 @@ def _raise_if(findings: Sequence[Finding]) -> None:
         raise ModelRefused(errors)
 
 
-def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
-    if not model.functions:
-        return model
-    from onnx.inliner import inline_local_functions
+@dataclass(slots=True)
+class _Record:
+    """A node that is left after folding; ``node`` is None for one that is refused or stands behind such a one."""
 
-    try:
-        return inline_local_functions(model)
-    except Exception as error:  # onnx raises RuntimeError and others
-        reason = " ".join(str(error).split())
-        raise ModelRefused(
-            Finding(
-                "MOD-13",
-                "model",
-                f"the model's functions must be expandable, but expanding them failed: {reason}",
-                "export the model without local functions",
-            )
-        ) from error
+    reads: tuple[str, ...]
+    outputs: tuple[str, ...]
+    node: OnnxNode | None = None
+    findings: list[Finding] = field(default_factory=list)
 
 
 class _Resolver:
     """One run over one model."""
 
-    def __init__(self, model: onnx.ModelProto, dimensions: Mapping[str, int]) -> None:
+    def __init__(
+        self, model: onnx.ModelProto, dimensions: Mapping[str, int], keep: Collection[Operator] | None
+    ) -> None:
         self.model = model
         self.graph = model.graph
-        versions = model_opsets(model)
-        for node in self.graph.node:
-            versions.setdefault(plain_domain(node.domain), 1)  # a dialect that is used but not imported
-        self.opsets = versions
-        self.opset_protos = [onnx.helper.make_opsetid(domain, version) for domain, version in versions.items()]
-        self.scope = main_scope(model)
-        self.names = self.scope.names
+        self.keep = keep
+        self.scopes = main_scopes(model)
+        self.scope = self.scopes[0]
+        self.functions = function_table(model)
+        versions = dict(model_opsets(model))
+        for scanned in self.scope.nodes:
+            versions.setdefault(scanned.domain, 1)  # a dialect that is used but not imported
+        self.imports = Imports(versions)
         self.findings: list[Finding] = []
         self.constants: dict[str, Array] = {}
         self.values: dict[str, ValueInfo] = {}
-        self.kept: list[tuple[int, OnnxNode]] = []
+        self.records: list[_Record] = []
+        self.flat: list[Item] = []  # every node visited that is not replaced by others
+        self.tensors: list[onnx.TensorProto | onnx.SparseTensorProto] = []  # initializers of branches
+        self.inlined = 0
+        self._inliner: Inliner | None = None
+        self.inference = Inference(self.values, self.constants, model.ir_version)
+        self._schemas: dict[tuple[str, int, str], onnx.defs.OpSchema | None] = {}
+        self._attributes: dict[Hashable, dict[str, Attribute]] = {}
+        self._left_alone: set[Hashable] = set()  # operators whose definition leads to others than those to keep
 
-        initializers = {t.name for t in self.graph.initializer}
-        initializers.update(t.values.name for t in self.graph.sparse_initializer)
+        initializers = set(self.scope.initializers)
         inputs = [info for info in self.graph.input if info.name not in initializers]
         self.inputs = tuple(info.name for info in inputs)
-        self.outputs = tuple(info.name for info in self.graph.output)
-        self.binding: Binding = bind_dimensions(inputs, dimensions)
+        self.outputs = self.scope.outputs
+        self.declared: dict[str, tuple[str, onnx.ValueInfoProto]] = {}
+        for kind, infos in (("output", self.graph.output), ("value", self.graph.value_info)):
+            for info in infos:
+                self.declared.setdefault(info.name, (kind, info))
+        inner = {d.dim_param for _, info in self.declared.values() for d in info.type.tensor_type.shape.dim}
+        inner.discard("")
+        self.binding: Binding = bind_dimensions(inputs, dimensions, inner)
         self.findings.extend(self.binding.findings)
+        self.binding.findings = []
         for info in inputs:
             value = self.binding.value_info(info)
             if value is not None:
-                self.values[info.name] = value
-        self.declared = {info.name: info for info in (*self.graph.value_info, *self.graph.output)}
+                self._set(value)
+
+    @property
+    def inliner(self) -> Inliner:
+        """Made when there is something to inline."""
+        if self._inliner is None:
+            self._inliner = Inliner(value_names(self.scopes), set(self.scope.names))
+        return self._inliner
 
     def run(self) -> ResolvedModel:
         live = self._live()
         self._read_initializers(live)
-        for index in topological_order(self.scope.nodes)[0]:
-            if index in live:
-                self._visit(index)
-        _raise_if(self.findings)
-        return self._result()
+        order = (index for index in topological_order(self.scope.nodes)[0] if index in live)
+        names = self.scope.names
+        self._visit_all(Item(self.graph.node[index], names[index], self.imports) for index in order)
+        nodes = self._needed()
+        _raise_if([*self.findings, *self.binding.findings])
+        return self._result(nodes)
+
+    def flat_model(self) -> onnx.ModelProto:
+        """The model with everything inlined, see :func:`resolve_with_graph`."""
+        if not self.inlined and not self.functions:
+            return self.model
+        flat = onnx.ModelProto()
+        flat.CopyFrom(self.model)
+        del flat.graph.node[:], flat.functions[:]
+        into = FlatNodes(flat, dict(self.imports.versions))
+        nodes: list[onnx.NodeProto] = []
+        for item in self.flat:
+            into.add(nodes, item)
+        flat.graph.node.extend(nodes)
+        into.finish()
+        for tensor in self.tensors:
+            if isinstance(tensor, onnx.TensorProto):
+                flat.graph.initializer.append(tensor)
+            else:
+                flat.graph.sparse_initializer.append(tensor)
+        return flat
+
+    def _schema(self, op_type: str, version: int, domain: str) -> onnx.defs.OpSchema | None:
+        key = (op_type, version, domain)
+        if key not in self._schemas:
+            self._schemas[key] = find_schema(op_type, version, domain)
+        return self._schemas[key]
 
     def _live(self) -> set[int]:
         """Indices of the nodes that an output depends on."""
-        makers = {name: i for i, node in enumerate(self.graph.node) for name in node.output if name}
+        makers = {name: i for i, node in enumerate(self.scope.nodes) for name in node.outputs if name}
         live: set[int] = set()
         pending = [makers[name] for name in self.outputs if name in makers]
         while pending:
@@ -136,121 +218,279 @@ class _Resolver:
 
     def _define(self, name: str, array: Array, dtype: str) -> None:
         self.constants[name] = array
-        self.values[name] = ValueInfo(name, tuple(array.shape), dtype)
+        self._set(ValueInfo(name, tuple(array.shape), dtype))
 
-    def _refuse(self, index: int, rule: str, message: str, remedy: str) -> None:
-        where = f"node '{self.names[index]}' ({self.graph.node[index].op_type})"
-        self.findings.append(Finding(rule, where, message, remedy))
+    def _set(self, info: ValueInfo) -> None:
+        self.values[info.name] = info
+        self.inference.forget(info.name)
+        declared = self.declared.pop(info.name, None)
+        if declared is not None:
+            self.binding.agree(*declared, info.shape)
 
-    def _visit(self, index: int) -> None:
-        """Infers, then folds or keeps, one node whose producers have been visited."""
-        node = self.graph.node[index]
-        if plain_domain(node.domain) != node.domain:
+    def _visit_all(self, items: Iterable[Item]) -> None:
+        """Visits the nodes, and those put in their place before those behind them."""
+        pending: list[Iterator[Item]] = [iter(items)]
+        while pending:
+            item = next(pending[-1], None)
+            if item is None:
+                pending.pop()
+                continue
+            replacement = self._visit(item)
+            if replacement is not None:
+                self.inlined += len(replacement)
+                if self.inlined > MAX_INLINED:
+                    raise ModelRefused(
+                        Finding(
+                            "inlined-size",
+                            item.where,
+                            f"functions and branches must put at most {MAX_INLINED} nodes into the model, but there "
+                            "are more",
+                            "write the model with fewer calls",
+                        )
+                    )
+                pending.append(iter(replacement))
+
+    def _refuse(self, item: Item, rule: str, message: str, remedy: str) -> None:
+        reads = (*item.proto.input, *inner_reads(item.proto)) if has_subgraph(item.proto) else (*item.proto.input,)
+        finding = Finding(rule, item.where, message, remedy)
+        self.records.append(_Record(reads, tuple(item.proto.output), None, [finding]))
+
+    def _visit(self, item: Item) -> list[Item] | None:
+        """Infers, then folds or keeps, one node whose producers have been visited; or what it is replaced by."""
+        node = item.proto
+        if node.domain == "ai.onnx":
             node = onnx.NodeProto.FromString(node.SerializeToString())
             node.domain = ""
+            item.proto = node
+        if self.functions and (node.domain, node.op_type, node.overload) in self.functions:
+            return self._called(item, self.functions[node.domain, node.op_type, node.overload])
+        if node.op_type == "If" and node.domain == "" and len(node.input) == 1 and node.input[0] in self.constants:
+            return self._taken(item)
+        self.flat.append(item)
         if has_subgraph(node):
+            if node.domain == "" and item.imports[""] >= _SCAN_WITHOUT_BATCH:
+                folded = fold_loop(node, self.values, self.constants, item.imports.protos, self.model.ir_version)
+                if folded is not None:
+                    for name, constant in folded.items():
+                        self._define(name, *constant)
+                    return None
             self._refuse(
-                index,
+                item,
                 "subgraphs",
                 "a node must not carry a graph (control flow has no place in a streaming design), but this one does",
                 "export the model with the branch or loop unrolled",
             )
-            return
+            return None
         if any(name and name not in self.values for name in node.input):
-            return  # the finding about the node that should have made it is enough
+            # The finding about the node that should have made it is enough.
+            self.records.append(_Record(tuple(node.input), tuple(node.output)))
+            return None
+        self._compute(item)
+        return None
+
+    def _compute(self, item: Item) -> None:
+        node = item.proto
         schema = None
+        version = item.imports[node.domain]
         if node.domain not in DIALECT_DOMAINS:
-            schema = find_schema(node.op_type, self.opsets[node.domain], node.domain)
+            schema = self._schema(node.op_type, version, node.domain)
+        key: Hashable | None = None
         try:
-            attributes = python_attributes(node, schema)
+            constant = constant_value(node) if node.op_type == "Constant" and schema is not None else None
+            if constant is not None:
+                self._define(node.output[0], *constant)
+                return
+            data = attribute_bytes(node)
+            attributes = self._python_attributes(node, version, schema, data)
             if schema is None:
                 inferred = infer_dialect(node, self.values, attributes)
             else:
-                inferred = infer_standard(
-                    schema, node, self.values, self.constants, self.opset_protos, self.model.ir_version
-                )
-            constant = constant_value(node) if node.op_type == "Constant" and schema is not None else None
+                if data is not None:
+                    key = self.inference.key(node, data, item.imports.key)
+                inferred = self.inference.infer(schema, node, key, item.imports.protos)
         except InferenceFailure as failure:
             message = f"the node must fit its operator and its inputs, but: {failure}"
-            self._refuse(index, "onnx.shape_inference", message, "correct the node or what it reads")
+            self._refuse(item, "onnx.shape_inference", message, "correct the node or what it reads")
             return
         except Exception as error:  # a malformed tensor in an attribute
             reason = " ".join(str(error).split())
             message = f"the node's attributes must be well formed, but reading them failed: {reason}"
-            self._refuse(index, "PRO-10", message, "export the model again")
+            self._refuse(item, "PRO-10", message, "export the model again")
             return
-        if constant is not None:
-            self._define(node.output[0], *constant)
+        if not self._take_shapes(item, inferred) or (schema is not None and self._folded(item, attributes)):
             return
-        self._take_shapes(index, node, inferred)
-        if schema is not None and self._folded(node, attributes):
+        if schema is not None and self._replaced(item, schema, key):
             return
         outputs = list(node.output)
         inputs = list(node.input)
         for names in (inputs, outputs):
             while names and not names[-1]:
                 names.pop()
-        self.kept.append(
-            (
-                index,
-                OnnxNode(
-                    name=self.names[index],
-                    op_type=node.op_type,
-                    domain=node.domain,
-                    version=self.opsets[node.domain],
-                    inputs=tuple(inputs),
-                    outputs=tuple(outputs),
-                    attributes=attributes,
-                ),
-            )
+        kept = OnnxNode(
+            name=item.name,
+            op_type=node.op_type,
+            domain=node.domain,
+            version=version,
+            inputs=tuple(inputs),
+            outputs=tuple(outputs),
+            attributes=attributes,
+            context=item.context,
         )
+        self.records.append(_Record(kept.inputs, kept.outputs, kept))
 
-    def _take_shapes(self, index: int, node: onnx.NodeProto, inferred: Mapping[str, ValueInfo]) -> None:
-        for name in node.output:
+    def _python_attributes(
+        self, node: onnx.NodeProto, version: int, schema: onnx.defs.OpSchema | None, data: Hashable | None
+    ) -> dict[str, Attribute]:
+        if data is None:
+            return python_attributes(node, schema)
+        key = (node.op_type, node.domain, version, data)
+        if key not in self._attributes:
+            self._attributes[key] = python_attributes(node, schema)
+        return self._attributes[key]
+
+    def _take_shapes(self, item: Item, inferred: Mapping[str, ValueInfo]) -> bool:
+        """Whether all outputs have a shape now."""
+        complete = True
+        for name in item.proto.output:
             if not name:
                 continue
             info = inferred.get(name)
+            remedy = _UNKNOWN_SHAPE_REMEDY
             if info is None and name in self.declared:
-                info = self.binding.value_info(self.declared[name])
+                _, declared = self.declared[name]
+                info = self.binding.value_info(declared)
+                left = self.binding.open_variables(declared)
+                if left:
+                    remedy = f"give the size with {' '.join(map(option, left))}"
             if info is None:
+                complete = False
                 message = f"the shape of output '{name}' must be known, but inference leaves it open"
-                self._refuse(index, "shapes", message, _UNKNOWN_SHAPE_REMEDY)
+                self._refuse(item, "shapes", message, remedy)
             else:
-                self.values[name] = info
+                self._set(info)
+        return complete
 
-    def _folded(self, node: onnx.NodeProto, attributes: Mapping[str, Attribute]) -> bool:
+    def _folded(self, item: Item, attributes: Mapping[str, Attribute]) -> bool:
         """Whether the node has become constants."""
+        node = item.proto
         if node.op_type in ("Shape", "Size") and node.domain == "":
             value = shape_value(node, self.values[node.input[0]].shape, attributes)
             if value is not None:
                 self._define(node.output[0], value, "int64")
                 return True
+        if node.op_type == "CastLike" and node.domain == "":  # of its second input, only the type counts
+            node = cast_of(node, self.values[node.input[1]].dtype)
         if not is_foldable(node, self.constants):
             return False
-        folded = fold(node, self.values, self.constants, self.opset_protos, self.model.ir_version)
+        folded = fold(node, self.values, self.constants, item.imports.protos, self.model.ir_version)
         if folded is None:
             return False
         for name, array in folded.items():
             self._define(name, array, self.values[name].dtype)
         return True
 
-    def _result(self) -> ResolvedModel:
-        """Drops what folding has made dead, and constants that nothing reads."""
+    def _called(self, item: Item, function: onnx.FunctionProto) -> list[Item] | None:
+        """The body of a function in the place of its call."""
+        call = item.proto
+        for names, formal, rule, kind in (
+            (call.input, function.input, "NOD-30", "inputs"),
+            (call.output, function.output, "NOD-31", "outputs"),
+        ):
+            if len(names) > len(formal):
+                message = f"a call must have at most the {len(formal)} {kind} of its function, not {len(names)}"
+                self.flat.append(item)
+                self._refuse(item, rule, message, f"remove {kind}")
+                return None
+        return self.inliner.function(item, function, call_bindings(call, function))
+
+    def _taken(self, item: Item) -> list[Item] | None:
+        """The branch taken in the place of an If whose condition is constant."""
+        node = item.proto
+        condition = self.constants[node.input[0]]
+        attribute = None
+        if condition.size == 1:
+            name = "then_branch" if condition.reshape(-1)[0] else "else_branch"
+            attribute = next((a for a in node.attribute if a.name == name), None)
+        if attribute is None or len(attribute.g.output) != len(node.output):
+            self.flat.append(item)
+            message = "If must have a condition of one element, and branches with as many outputs as the node"
+            self._refuse(item, "onnx.shape_inference", message, "correct the node or what it reads")
+            return None
+        items, tensors = self.inliner.branch(item, attribute)
+        for name, tensor in tensors.items():
+            copy = type(tensor)()
+            copy.CopyFrom(tensor)
+            if isinstance(copy, onnx.TensorProto):
+                copy.name = name
+            else:
+                copy.values.name = name
+            self.tensors.append(copy)
+            self._read_initializer(name, copy)
+        self.inlined += 1  # even an empty branch changes the model
+        return items
+
+    def _replaced(self, item: Item, schema: onnx.defs.OpSchema, key: Hashable | None) -> bool:
+        """Whether the operator's definition has taken the node's place: tried out, and taken back unless all that is
+        left of it is to keep. Definitions nest a few levels deep, so that this may recurse."""
+        node = item.proto
+        if self.keep is None or (node.domain, node.op_type) in self.keep:
+            return False
+        known = (key, tuple(name in self.constants for name in node.input))
+        if key is not None and known in self._left_alone:
+            return False
+        types = [type_proto(self.values[name]) if name else None for name in node.input]
+        body = standard_body(schema, node, item.imports[node.domain], types)
+        if body is None:
+            return False
+        records, flat, inlined = len(self.records), len(self.flat), self.inlined
+        outputs = {name: self.values[name] for name in node.output if name}
+        self._visit_all(self.inliner.function(item, *body, context=f" in the definition of {item.where}"))
+        nodes = [record.node for record in self.records[records:]]
+        if all(new is not None and (new.domain, new.op_type) in self.keep for new in nodes):
+            del self.flat[flat - 1]  # the node itself, which was the last to be visited
+            self.inlined += 1
+            return True
+        for tried in self.flat[flat:]:
+            for name in tried.proto.output:
+                self.values.pop(name, None)
+                self.constants.pop(name, None)
+                self.inference.forget(name)
+        del self.records[records:], self.flat[flat:]
+        self.inlined = inlined
+        self.values.update(outputs)
+        if key is not None:
+            self._left_alone.add(known)
+        return False
+
+    def _needed(self) -> list[OnnxNode]:
+        """The nodes that an output needs; what was found about those among them that are refused goes to the findings.
+
+        Folding, and an If with one branch left, make nodes dead."""
         needed = set(self.outputs)
         nodes: list[OnnxNode] = []
-        for _, node in reversed(self.kept):
-            if any(name in needed for name in node.outputs):
-                nodes.append(node)
-                needed.update(name for name in node.inputs if name)
+        findings: list[Finding] = []
+        for record in reversed(self.records):
+            if not any(name in needed for name in record.outputs if name):
+                continue
+            needed.update(name for name in record.reads if name)
+            findings.extend(record.findings)
+            if record.node is not None:
+                nodes.append(record.node)
+        self.findings.extend(reversed(findings))
         nodes.reverse()
-        needed.update(self.inputs)
-        needed.update(name for node in nodes for name in node.outputs if name)
+        return nodes
+
+    def _result(self, nodes: Sequence[OnnxNode]) -> ResolvedModel:
+        """Without constants that nothing reads."""
+        needed = {*self.inputs, *self.outputs}
+        for node in nodes:
+            needed.update(name for name in (*node.inputs, *node.outputs) if name)
         constants = {name: array for name, array in self.constants.items() if name in needed}
         values = {name: info for name, info in self.values.items() if name in needed}
         return ResolvedModel(
             name=self.graph.name,
             ir_version=self.model.ir_version,
-            opsets=dict(self.opsets),
+            opsets=dict(self.imports.versions),
             nodes=tuple(nodes),
             constants=constants,
             values=values,

@@ -221,7 +221,7 @@ class Rule:
 def run_rules(rules: Iterable[Rule], context: Context) -> list[Finding]:
     """All findings of ``rules``, in the order of the graph; at the same position in the order of the rules."""
     for rule in rules:
-        if context.ir_version < rule.since_ir or (rule.pedantic and not context.options.pedantic):
+        if max(context.ir_version, 0) < rule.since_ir or (rule.pedantic and not context.options.pedantic):
             continue
         for hit in list(rule.check(context)):
             remedy = rule.remedy if hit.remedy is None else hit.remedy

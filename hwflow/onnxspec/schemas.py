@@ -15,6 +15,14 @@ _HIGHEST = 2**31 - 1  # onnx keeps versions in 32 bits
 Option = defs.OpSchema.FormalParameterOption
 
 
+# The only numbers of outputs of operators that do not take all from the fewest to the most (NumOutputs of the schemas,
+# which onnx does not show to Python): all outputs of the training mode, or only the first.
+_OUTPUT_COUNTS = {
+    **{("", "BatchNormalization", version): (1, 5) for version in (1, 6, 7, 9)},
+    **{("", "BatchNormalization", version): (1, 3) for version in (14, 15)},
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """A formal input or output. ``minimum``: of a variadic one, how many it stands for at least."""
@@ -44,6 +52,7 @@ class Operator:
     outputs: tuple[Parameter, ...]
     fewest_outputs: int
     most_outputs: int | None
+    output_counts: tuple[int, ...]  # the only numbers of outputs; empty: all from the fewest to the most
     attributes: dict[str, int]  # AttributeProto.type by name
     required: tuple[str, ...]  # attributes without which a node must not be
 
@@ -103,6 +112,7 @@ def find_operator(op_type: str, version: int, domain: str) -> Operator | None:
         outputs=outputs,
         fewest_outputs=schema.min_output,
         most_outputs=None if outputs and outputs[-1].variadic else schema.max_output,
+        output_counts=_OUTPUT_COUNTS.get((domain, op_type, schema.since_version), ()),
         attributes={name: _type_code(attribute.type) for name, attribute in attributes.items()},
         required=tuple(name for name, attribute in attributes.items() if attribute.required),
     )

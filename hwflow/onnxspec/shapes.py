@@ -7,7 +7,8 @@ the next, and large initializers are never copied. All sizes are known before, s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeAlias
 
 import onnx
 from onnx import helper, shape_inference
@@ -18,13 +19,16 @@ from hwflow.onnxspec.tensors import DTYPE_NAMES, ELEMENT_TYPES, to_tensor
 
 # Shapes, axes, pads and scales are small; nothing that inference reads is larger than this many elements.
 _MAX_DATA = 1024
+# Operators of quantized networks of which inference looks at types and shapes only, never at values.
+_BY_TYPE = frozenset({"Add", "Conv", "DequantizeLinear", "Gemm", "MatMul", "Mul", "QuantizeLinear", "Relu"})
 
 
 class InferenceFailure(Exception):
     """Inference says that the node is wrong; the text says why. Never leaves this package."""
 
 
-def _type_proto(info: ValueInfo) -> onnx.TypeProto:
+def type_proto(info: ValueInfo) -> onnx.TypeProto:
+    """The type of a value as onnx writes it."""
     return helper.make_tensor_type_proto(ELEMENT_TYPES[info.dtype], info.shape)
 
 
@@ -97,11 +101,12 @@ def infer_standard(
     """
     types: dict[str, onnx.TypeProto] = {}
     data: dict[str, onnx.TensorProto] = {}
+    by_value = node.domain != "" or node.op_type not in _BY_TYPE
     for name in node.input:
         if name and name not in types:
             info = values[name]
-            types[name] = _type_proto(info)
-            array = constants.get(name)
+            types[name] = type_proto(info)
+            array = constants.get(name) if by_value else None
             if array is not None and array.size <= _MAX_DATA and info.dtype != "string":
                 data[name] = to_tensor(name, array, info.dtype)
     try:
@@ -119,6 +124,77 @@ def infer_standard(
     except Exception as error:  # onnx raises ValidationError, InferenceError, RuntimeError, ...
         raise InferenceFailure(_clean(error)) from error
     return {name: info for name, info in outputs.items() if info is not None}
+
+
+# Shape and element type of each output, None where inference leaves it open.
+_Result: TypeAlias = tuple[tuple[tuple[int, ...], str] | None, ...]
+_MAX_KEY = 4096  # bytes of attributes; longer ones are not worth remembering
+
+
+class Inference:
+    """:func:`infer_standard` that remembers: deep networks repeat their layers.
+
+    The key holds everything that inference sees but names: operator, imports, attributes, which outputs there are,
+    the inputs' types, and the data of the small constants among them.
+    """
+
+    def __init__(self, values: Mapping[str, ValueInfo], constants: Mapping[str, Array], ir_version: int) -> None:
+        self._values, self._constants, self._ir_version = values, constants, ir_version
+        self._results: dict[Hashable, _Result] = {}
+        self._inputs: dict[str, Hashable] = {}
+
+    def _input(self, name: str) -> Hashable:
+        key = self._inputs.get(name)
+        if key is None:
+            info, array = self._values[name], self._constants.get(name)
+            data = None
+            if array is not None and array.size <= _MAX_DATA and info.dtype != "string":
+                data = array.tobytes()
+            key = self._inputs[name] = (info.dtype, info.shape, data)
+        return key
+
+    def forget(self, name: str) -> None:
+        """The value is defined anew."""
+        self._inputs.pop(name, None)
+
+    def key(self, node: onnx.NodeProto, attributes: Hashable, imports: Hashable) -> Hashable:
+        """Equal for nodes of which inference says the same. ``attributes``: the node's, as bytes."""
+        if node.domain == "" and node.op_type in _BY_TYPE:
+            infos = [self._values[name] if name else None for name in node.input]
+            inputs: Hashable = tuple([None if info is None else (info.dtype, info.shape) for info in infos])
+        else:
+            inputs = tuple([self._input(name) if name else None for name in node.input])
+        outputs = tuple([bool(name) for name in node.output])
+        return node.op_type, node.domain, attributes, imports, inputs, outputs
+
+    def infer(
+        self,
+        schema: onnx.defs.OpSchema,
+        node: onnx.NodeProto,
+        key: Hashable | None,
+        opsets: Sequence[onnx.OperatorSetIdProto],
+    ) -> dict[str, ValueInfo]:
+        """As :func:`infer_standard`; a ``key`` of None is not remembered."""
+        result = None if key is None else self._results.get(key)
+        if result is None:
+            found = infer_standard(schema, node, self._values, self._constants, opsets, self._ir_version)
+            infos = [found.get(name) for name in node.output]
+            result = tuple(None if info is None else (info.shape, info.dtype) for info in infos)
+            if key is not None:
+                self._results[key] = result
+        return {
+            name: ValueInfo(name, *known) for name, known in zip(node.output, result, strict=True) if known and name
+        }
+
+
+def attribute_bytes(node: onnx.NodeProto) -> Hashable | None:
+    """The node's attributes as bytes, None if they are long."""
+    if not node.attribute:
+        return b""
+    if len(node.attribute) == 1 and node.attribute[0].ByteSize() > _MAX_KEY:
+        return None
+    data = tuple([attribute.SerializeToString() for attribute in node.attribute])
+    return data if sum(map(len, data)) <= _MAX_KEY else None
 
 
 def infer_dialect(

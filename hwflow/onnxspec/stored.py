@@ -103,11 +103,17 @@ class StoredTensor:
         return f"{most} element{'s' if self.count != 1 else ''} of {name} ({self.shape})"
 
     @property
-    def need(self) -> Need | None:
-        """The bytes that the elements take in raw or external data; None where type or dims do not tell."""
+    def raw_size(self) -> int | None:
+        """Bytes of the elements in raw or external data; None where type or dims do not tell."""
         if self.element is None or self.count is None or self.element.bits == 0:
             return None
-        return Need(self.element.raw_bytes(self.count), self.elements)
+        return self.element.raw_bytes(self.count)
+
+    @property
+    def need(self) -> Need | None:
+        """:attr:`raw_size` with what it is the size of."""
+        size = self.raw_size
+        return None if size is None else Need(size, self.elements)
 
     def external_problems(self, files: ExternalFiles) -> list[Problem]:
         """What is wrong with the external data."""
@@ -115,12 +121,12 @@ class StoredTensor:
 
     def raw(self, files: ExternalFiles) -> bytes | None:
         """The tensor's data as raw bytes of the right length, from the model or its file; None if there is none."""
-        need = self.need
-        if need is None:
+        size = self.raw_size
+        if size is None:
             return None
         if self.reference is None:
-            return self.tensor.raw_data if self.fields.get("raw_data") == need.size else None
-        return fetch(self.reference, need, files)
+            return self.tensor.raw_data if self.fields.get("raw_data") == size else None
+        return fetch(self.reference, size, files)
 
     def int64s(self, files: ExternalFiles) -> NDArray[np.int64] | None:
         """The elements of an int64 tensor, flat; None if they cannot be had."""
@@ -153,42 +159,68 @@ def _field_bytes(length: int) -> int:
     return 1 + _varint_bytes(length) + length
 
 
-def _plain_sizes(key: tuple[int, ...]) -> tuple[int, int]:
-    """Bytes of raw data of a tensor of element type ``key[0]`` and dims ``key[1:]``, and bytes of its encoding without
-    a name; -1 where raw data needs a closer look: Booleans, and packed types with padding."""
+@dataclass(slots=True)
+class _Plain:
+    """What a tensor of one type and shape is when it needs no closer look.
+
+    ``raw``: bytes of raw data, -1 where these need a closer look (Booleans, packed types with padding); ``encoded``:
+    bytes of the whole encoding then, without a name. ``field``, ``entries``: typed storage whose entries are all in
+    range; "" if there is none.
+    """
+
+    raw: int = -1
+    encoded: int = -1
+    field: str = ""
+    entries: int = -1
+
+
+def _plain(key: tuple[int, ...]) -> _Plain:
+    """For element type ``key[0]`` and dims ``key[1:]``."""
     code, *dims = key
     element = element_types.BY_CODE.get(code)
     count = element_count(dims)
-    if element is None or count is None or element.bits == 0 or code == _BOOL or element.bits * count % 8:
-        return -1, -1
-    size = element.raw_bytes(count)
-    type_bytes = 1 + _varint_bytes(code)
-    return size, type_bytes + sum(1 + _varint_bytes(dim) for dim in dims) + _field_bytes(size)
+    plain = _Plain()
+    if element is None or count is None:
+        return plain
+    if element.bits and code != _BOOL and element.bits * count % 8 == 0:
+        plain.raw = element.raw_bytes(count)
+        dim_bytes = sum(1 + _varint_bytes(dim) for dim in dims)
+        plain.encoded = 1 + _varint_bytes(code) + dim_bytes + _field_bytes(plain.raw)
+    if element.field in ("float_data", "double_data", "int64_data"):
+        plain.field, plain.entries = element.field, element.stored_entries(count)
+    return plain
 
 
-def _has_typed_data(tensor: onnx.TensorProto) -> bool:
-    return any(getattr(tensor, name) for name in TYPED_FIELDS)
+def _is_plain(tensor: onnx.TensorProto, plain: _Plain, size: int) -> bool:
+    """Whether a tensor with ``size`` bytes of raw data, no part of a sparse one, needs no closer look."""
+    if tensor.data_location:
+        return False
+    if size == plain.raw:
+        return not any(getattr(tensor, field) for field in TYPED_FIELDS)
+    if size or not plain.field or len(getattr(tensor, plain.field)) != plain.entries:
+        return False
+    return not any(getattr(tensor, field) for field in TYPED_FIELDS if field != plain.field)
 
 
 def stored_tensors(sites: Iterable[TensorSite]) -> Iterator[StoredTensor]:
     """The tensors that need a closer look; parts that a sparse tensor does not have are left out."""
-    sizes: dict[tuple[int, ...], tuple[int, int]] = {}
+    known: dict[tuple[int, ...], _Plain] = {}
     for site in sites:
         tensor = site.tensor
-        key = (tensor.data_type, *tensor.dims[:])
-        expected = sizes.get(key)
-        if expected is None:
-            expected = sizes[key] = _plain_sizes(key)
-        raw, encoded = expected
-        if raw == len(tensor.raw_data) and site.sparse is None:
-            # An encoding no longer than those fields take has no other field: for small tensors that is seen sooner
-            # than that each of the others is empty. (A name that is not ASCII takes more bytes: a closer look then.)
-            if raw <= _SMALL and (name := tensor.name) and tensor.ByteSize() == encoded + _field_bytes(len(name)):
+        if site.sparse is None:
+            key = (tensor.data_type, *tensor.dims[:])
+            plain = known.get(key)
+            if plain is None:
+                plain = known[key] = _plain(key)
+            size = len(tensor.raw_data)
+            # An encoding no longer than dims, type, raw data and name (with 2 bytes in front of it) has no other field:
+            # for small tensors that is seen sooner than that each of the others is empty. (Names that are long or not
+            # ASCII take more bytes: a closer look then.)
+            small = size == plain.raw and size <= _SMALL
+            if small and (name := tensor.name) and tensor.ByteSize() == plain.encoded + 2 + len(name):
                 continue
-            if not tensor.data_location and not _has_typed_data(tensor):
+            if _is_plain(tensor, plain, size):
                 continue
-        if site.sparse is not None and not site.sparse.HasField(
-            "values" if site.role == "sparse values" else "indices"
-        ):
+        elif not site.sparse.HasField("values" if site.role == "sparse values" else "indices"):
             continue
         yield _read(site)

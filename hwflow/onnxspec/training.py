@@ -67,8 +67,7 @@ class TrainingModel:
             self.path = Path(model)
             proto = read_model(self.path)
         _raise_if(f for f in validate(proto, self.path, trusted=trusted) if f.severity == "error")
-        if self.path is not None:
-            load_external_data(proto, self.path, trusted)
+        load_external_data(proto, self.path, trusted)
         _raise_if(_not_trainable(proto))
         self._proto = proto
         self._initial = _initial_state(proto)

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnx.inliner
 import onnx.reference
 from onnx import helper
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec.evaluator_defects import substitutes
 from hwflow.onnxspec.graph import model_opsets, plain_domain, read_nodes, show, subgraphs
+from hwflow.onnxspec.inline import inline_functions
 from hwflow.onnxspec.model import Array
 from hwflow.onnxspec.tensors import from_sparse, to_tensor
 from hwflow.onnxspec.training_operators import TRAINING_DOMAIN, optimizers
@@ -43,7 +43,7 @@ class GraphEvaluator:
         gradients = list(_gradients(whole.graph))
         if gradients:
             raise ModelRefused([_no_gradient(label, where) for label in gradients])
-        operators = substitutes(versions.get("", 1), lambda name: None)
+        operators = substitutes(versions[""], lambda name: None)
         if TRAINING_DOMAIN in versions:
             operators += optimizers(versions[TRAINING_DOMAIN])
         try:
@@ -97,7 +97,7 @@ def _evaluable(
             whole.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
     whole.opset_import.extend(helper.make_opsetid(domain, version) for domain, version in versions.items())
     if whole.functions:
-        whole = onnx.inliner.inline_local_functions(whole)
+        whole = inline_functions(whole)
     for _, node in _nodes(whole.graph):
         node.domain = plain_domain(node.domain)
     return whole

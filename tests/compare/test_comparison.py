@@ -199,6 +199,59 @@ def test_dense_with_ties_is_equal(tmp_path: Path) -> None:
     assert ((quotients % 1 == 0.5) & (quotients > 0) & (quotients < 134)).sum() > 20  # ties, to get right
 
 
+def packed(version: int = 19) -> onnx.ModelProto:
+    """:func:`dense_model` with its dense layers in functions (of operator set ``version``) and the second one in the
+    branch of an If whose condition is constant."""
+    proto = dense_model(np.random.default_rng(5))
+    nodes = list(proto.graph.node)
+    opset = [onnx.helper.make_opsetid("", version)]
+    first = onnx.helper.make_function(
+        "org.local", "Dense", ["a", "w", "b", "s", "z"], ["c"],
+        [
+            node("DequantizeLinear", ["w", "s", "z"], ["v"]),
+            node("Gemm", ["a", "v", "b"], ["g"], transB=1),
+            node("Relu", ["g"], ["c"], name="activation"),
+        ],
+        opset,
+    )
+    second = onnx.helper.make_function(
+        "org.local", "Quantize", ["a", "s", "z"], ["q", "d"],
+        [node("QuantizeLinear", ["a", "s", "z"], ["q"]), node("DequantizeLinear", ["q", "s", "z"], ["d"])], opset,
+    )
+    branch = onnx.helper.make_graph(
+        [
+            node("Quantize", ["r", "sq", "zq"], ["", "d"], name="quantize", domain="org.local"),
+            node("MatMul", ["d", "vr"], ["m"]),
+        ],
+        "branch", [], [value("m", ["N", 5])],
+    )
+    other = onnx.helper.make_graph([node("MatMul", ["r", "vr"], ["m"])], "other", [], [value("m", ["N", 5])])
+    del proto.graph.node[:]
+    proto.graph.node.extend([
+        nodes[0],
+        node("Dense", ["xr", "w", "b", "sw", "zw"], ["r"], name="dense", domain="org.local"),
+        nodes[6],
+        node("Constant", [], ["yes"], value=onnx.helper.make_tensor("yes", onnx.TensorProto.BOOL, [], [True])),
+        node("If", ["yes"], ["y"], name="choose", then_branch=branch, else_branch=other),
+    ])
+    proto.functions.extend([first, second])
+    proto.opset_import.append(onnx.helper.make_opsetid("org.local", 1))
+    return proto
+
+
+@pytest.mark.parametrize("version", [19, 21])  # those of the quantizers differ
+def test_functions_and_branches(tmp_path: Path, version: int) -> None:
+    rng = np.random.default_rng(6)
+    frames = rng.integers(0, 256, (100, 6)).astype(np.uint8)
+    comparison = compare(saved(tmp_path, packed(version), x=frames))
+    assert [r.name for r in comparison.rows] == ["choose/quantize/q", "y"]
+    assert comparison.ok and comparison.unexplained == 0
+    assert row(comparison, "y")["elements"] == 500
+    (tmp_path / "plain").mkdir()
+    plain = compare(saved(tmp_path / "plain", dense_model(np.random.default_rng(5)), x=frames))
+    assert [r.mismatches for r in plain.rows] == [r.mismatches for r in comparison.rows]
+
+
 def test_wrong_weights_are_unexplained(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     loaded = load(saved(tmp_path, dense_model(rng), x=rng.integers(0, 256, (50, 6)).astype(np.uint8)))

@@ -6,13 +6,16 @@ import json
 import re
 import subprocess
 
+import numpy as np
 import onnx
 import pytest
 
+import hwflow
 from hwflow.codegen.names import identifier, identifiers
 from hwflow.toolchain.icarus import ICARUS
 from tests.flow.networks import dense_network
 from tests.flow.test_digits import lint
+from tests.models import Builder
 
 # of the nodes that become instances: Gemm and the quantizers behind it
 INSTANCES = ["clk", "error", "s_axis_tdata", "1st layer", "before", "m_axis_mark"]
@@ -59,8 +62,9 @@ def test_it_compiles_and_computes(hwflow, emitted):
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("conv1", "conv1"), ("block.0/conv", "block_0_conv"), ("3x3", "n_3x3"), ("Before", "n_Before"), ("é", "n"),
-        ("a__b_", "a_b"), ("", "n"),
+        ("conv1", "conv1"), ("block.0/conv", "block_0_conv"), ("3x3", "n_3x3"), ("Before", "n_Before"), ("é", "e"),
+        ("a__b_", "a_b"), ("", "n"), ("/conv1/Conv", "conv1_Conv"), ("1", "n_1"), ("a b", "a_b"), ("x²", "x2"),
+        ("Größe:0", "Gro_e_0"), ("層", "n"),
     ],
 )
 def test_identifiers_are_readable(name, expected):
@@ -71,3 +75,35 @@ def test_identifiers_are_unique():
     # also where only the case differs, which is nothing to some file systems and tools
     found = identifiers(["a.b", "a/b", "A_b", "clk", "a_b_2"], reserved=["CLK"])
     assert found == {"a.b": "a_b", "a/b": "a_b_2", "A_b": "A_b_3", "clk": "clk_2", "a_b_2": "a_b_2_2"}
+
+
+def convolution(b: Builder, x: str, name: str) -> str:
+    weights = b.weights(np.arange(-4, 5).reshape(3, 3, 1, 1) % 7 - 3, 0.25)
+    return b.requantize(b.node("Conv", x, weights, name=name), 0.5, 128)
+
+
+def test_nodes_and_values_keep_readable_names(tmp_path):
+    """Names as exporters write them: the manifest leads from each to what does its work."""
+    b = Builder()
+    x = b.requantize(b.input("input:0", [1, 3, 4, 4]), 0.5, 128)
+    for name in ("/conv1/Conv", "3", "a.b", "a b", "reg", "Schärfe"):
+        x = convolution(b, x, name)
+    b.output(b.node("Identity", x, name="output/1"))
+    hwflow.compile(b.save(tmp_path), "ulx3s_85f").write(tmp_path / "out")
+    design = (tmp_path / "out" / "design.v").read_text()
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert {name: manifest["names"][name] for name in ("/conv1/Conv", "3", "a.b", "a b", "reg", "Schärfe")} == {
+        "/conv1/Conv": "conv1_Conv_mvu",
+        "3": "n_3_mvu",
+        "a.b": "a_b_mvu",
+        "a b": "a_b_mvu_2",
+        "reg": "reg_mvu",
+        "Schärfe": "Scharfe_mvu",
+    }
+    for instances in manifest["names"].values():
+        for instance in instances.split(","):
+            assert len(re.findall(rf"^  \w+ {instance} \($", design, re.MULTILINE)) == 1, instance
+    ports = [(stream["name"], stream["port"]) for stream in (*manifest["inputs"], *manifest["outputs"])]
+    assert ports == [("input:0", "s_axis"), ("output/1", "m_axis")]
+    assert all(re.search(rf"\b{port}_tdata\b", design) for _, port in ports)
+    assert design.isascii() and "\\" not in design

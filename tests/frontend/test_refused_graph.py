@@ -84,7 +84,8 @@ def scalar_input(b: Builder) -> str:
 
 @cases(
     FLOAT_MODEL,
-    "error: input 'x': element type must be a float or one of int2, uint2, int4, uint4, int8, uint8, int16, "
+    "error: input 'x': element type must be one of bfloat16, float16, float32, float64, int2, uint2, int4, uint4, "
+    "int8, uint8, int16, "
     "uint16, int32, uint32, not bool [input-type]\n"
     "  remedy: convert the input on the host",
 )

@@ -188,10 +188,11 @@ def collections() -> onnx.ModelProto:
 
 
 def external(folder: Path) -> onnx.ModelProto:
-    """Two tensors in one file."""
-    (folder / "weights.bin").write_bytes(np.arange(8, dtype=np.float32).tobytes())
+    """Two tensors in one file, each at the start of a page."""
+    data = np.arange(4, dtype=np.float32).tobytes()
+    (folder / "weights.bin").write_bytes(data.ljust(4096, b"\0") + data)
     proto = model([node("Add", ["x", "w"], ["a"]), node("Mul", ["a", "v"], ["y"])])
-    for name, offset in (("w", 0), ("v", 16)):
+    for name, offset in (("w", 0), ("v", 4096)):
         tensor = proto.graph.initializer.add(name=name, data_type=TensorProto.FLOAT, dims=[4])
         tensor.data_location = TensorProto.EXTERNAL
         for key, text in (("location", "weights.bin"), ("offset", str(offset)), ("length", "16")):

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
 
 from hwflow.onnxspec import read_model
 from hwflow.onnxspec.wire import exceeds_depth
@@ -119,11 +118,9 @@ def test_another_message(tmp_path: Path) -> None:
 
 
 def test_no_graph(tmp_path: Path) -> None:
+    # Part of a model: validation says that it has no graph (PRO-28).
     path = write(tmp_path / "m.onnx", onnx.ModelProto(ir_version=10).SerializeToString())
-    assert refused(lambda: read_model(path)) == [
-        f"error: file '{path}': a model must have a graph, but this one has none [PRO-28]\n"
-        "  remedy: export the model again"
-    ]
+    assert read_model(path) == onnx.ModelProto(ir_version=10)
 
 
 def test_truncated_in_the_graph(tmp_path: Path) -> None:
@@ -146,38 +143,13 @@ def test_truncated_in_a_tag(tmp_path: Path) -> None:
     ]
 
 
-def save_external(folder: Path, length: int) -> Path:
-    """A model whose weights are in w.bin, of which ``length`` bytes are there."""
-    tensor = numpy_helper.from_array(np.arange(4, dtype=np.float32), "w")
-    proto = model([node("Add", ["x", "w"], ["y"])], constants={"w": tensor})
-    path = folder / "m.onnx"
-    onnx.save(proto, str(path), save_as_external_data=True, location="w.bin", size_threshold=0, convert_attribute=False)
-    data = (folder / "w.bin").read_bytes()
-    assert len(data) == 16
-    (folder / "w.bin").write_bytes(data[:length])
-    return path
-
-
-def test_external_data_is_loaded(tmp_path: Path) -> None:
-    loaded = read_model(save_external(tmp_path, 16)).graph.initializer[0]
-    assert numpy_helper.to_array(loaded).tolist() == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize("damage", ["missing", "short", "outside"])
-def test_external_data_that_cannot_be_had(tmp_path: Path, damage: str) -> None:
-    path = save_external(tmp_path, 7 if damage == "short" else 16)
-    if damage == "missing":
-        (tmp_path / "w.bin").unlink()
-    elif damage == "outside":
-        proto = onnx.load(str(path), load_external_data=False)
-        for entry in proto.graph.initializer[0].external_data:
-            if entry.key == "location":
-                entry.value = "../w.bin"
-        path.write_bytes(proto.SerializeToString())
-    (text,) = refused(lambda: read_model(path))
-    # What follows is onnx's own sentence.
-    assert text.startswith(f"error: file '{path}': the model's external data must be readable, but loading it failed: ")
-    assert text.endswith("[EXT-02]\n  remedy: put the data files where the model says, relative to the model file")
+def test_external_data_is_not_looked_at(tmp_path: Path) -> None:
+    proto = a_model()
+    (weights,) = proto.graph.initializer
+    weights.ClearField("raw_data")
+    weights.data_location = onnx.TensorProto.EXTERNAL
+    weights.external_data.add(key="location", value="../no such file")
+    assert read_model(write(tmp_path / "m.onnx", proto.SerializeToString())) == proto
 
 
 @pytest.mark.parametrize("make", [wire.nested_graphs, wire.nested_types])

@@ -204,6 +204,81 @@ def test_a_batch_that_is_not_one() -> None:
     ]
 
 
+DIFFERENT = "  remedy: give dimensions that differ different names, or correct the shapes"
+
+
+def test_a_variable_with_two_sizes() -> None:
+    # W is 3 by --dim; the Concat has twice as much
+    nodes = [node("Concat", ["x", "x"], ["h"], axis=1, name="cat"), node("Relu", ["h"], ["y"])]
+    proto = model(nodes, [value("x", ["N", "W"])], [value("y", ["N", "W"])])
+    assert refused(lambda: run(proto, W=3)) == [
+        "error: output 'y': dimension variable 'W' must have one size in the whole model, but it is 6 here (axis 1) "
+        f"and 3 at input 'x' (axis 1) [SHP-10]\n{DIFFERENT}"
+    ]
+    legal = model(nodes, [value("x", ["N", "W"])], [value("y", ["N", "W2"])])
+    assert shapes(run(legal, W=3))["y"] == (1, 6)
+
+
+def test_a_variable_of_inner_values_only() -> None:
+    nodes = [node("Concat", ["x", "x"], ["h"], axis=1), node("Concat", ["h", "x"], ["y"], axis=1)]
+    proto = model(nodes, outputs=[value("y", [1, "K"])], value_info=[value("h", [1, "K"])])
+    assert refused(lambda: run(proto)) == [
+        "error: output 'y': dimension variable 'K' must have one size in the whole model, but it is 12 here (axis 1) "
+        f"and 8 at value 'h' (axis 1) [SHP-10]\n{DIFFERENT}"
+    ]
+    proto.graph.value_info[0].type.tensor_type.shape.dim[1].dim_param = "L"
+    assert shapes(run(proto)) == {"x": (1, 4), "h": (1, 8), "y": (1, 12)}
+    assert shapes(run(proto, K=12, L=8))["y"] == (1, 12)
+    assert refused(lambda: run(proto, K=11)) == [
+        "error: output 'y': dimension variable 'K' must have one size in the whole model, but it is 12 here (axis 1) "
+        f"and 11 at option --dim K=11 [dimensions]\n{DIFFERENT}"
+    ]
+
+
+def test_a_variable_of_frames_that_are_merged() -> None:
+    # Reshape puts 4 rows of each frame in the place of the frames
+    proto = model(
+        [node("Reshape", ["x", "to"], ["y"])],
+        [value("x", ["N", 4, 5])],
+        [value("y", ["N", 5])],
+        {"to": ints(-1, 5)},
+    )
+    assert refused(lambda: run(proto)) == [
+        "error: output 'y': dimension variable 'N' must have one size in the whole model, but it is 4 here (axis 0) "
+        f"and 1 at input 'x' (axis 0, the frames) [SHP-10]\n{DIFFERENT}"
+    ]
+
+
+def test_declared_shapes_that_are_wrong() -> None:
+    def proto(shape: list[int | str | None]) -> onnx.ModelProto:
+        return model(
+            [node("Relu", ["x"], ["h"]), node("Neg", ["h"], ["y"])], [value("x", ["N", 4])], [value("y", ["N", 4])],
+            value_info=[value("h", shape)],
+        )
+
+    remedy = " [shapes]\n  remedy: correct the shape in the model, or leave it out"
+    assert refused(lambda: run(proto([8, 4]))) == [
+        f"error: value 'h': the declared size of axis 0 must be that of the value, 1, not 8{remedy}"
+    ]
+    assert refused(lambda: run(proto(["N", 4, 1]))) == [
+        f"error: value 'h': the declared shape must have the rank of the value, 2, not 3{remedy}"
+    ]
+    for legal in (["N", 4], [None, None], [-1, 4], ["?", "?"], ["M", "K"]):
+        assert shapes(run(proto(legal)))["h"] == (1, 4)  # type: ignore[arg-type]  # lists of less
+
+
+def test_frames_are_no_other_axis() -> None:
+    proto = model(
+        [node("MatMul", ["u", "x"], ["y"])], [value("x", ["N", 4]), value("u", ["M", "N"])], [value("y", ["M", 4])]
+    )
+    assert refused(lambda: run(proto)) == [
+        "error: input 'u': axis 1 must not have dimension variable 'N', which counts the frames of input 'x': they are "
+        "processed one at a time [dimensions]\n"
+        "  remedy: if the axis has size 1, say so with --dim N=1; else give the two dimensions different names"
+    ]
+    assert shapes(run(proto, N=1))["y"] == (1, 4)
+
+
 def test_inputs_without_a_tensor_type() -> None:
     sequence = helper.make_tensor_sequence_value_info("s", FLOAT, [1])
     proto = model(
@@ -281,6 +356,25 @@ def test_constant_nodes() -> None:
     assert [resolved.values[name].dtype for name in "abcdefgh"] == (
         ["float32"] * 3 + ["int64"] * 2 + ["string"] * 2 + ["float32"]
     )
+
+
+def test_a_model_of_ir_version_3() -> None:
+    # Before version 4, every initializer is an input as well; here it is a constant all the same.
+    proto = model(
+        [node("Add", ["x", "w"], ["y"])], [value("x", [1, 4]), value("w", [4])], constants={"w": floats(1, 2, 3, 4)},
+        opsets={"": 8}, ir_version=3,
+    )
+    resolved = run(proto)
+    assert resolved.inputs == ("x",)
+    assert resolved.constants["w"].tolist() == [1, 2, 3, 4]
+
+
+def test_variadic_operators() -> None:
+    proto = model([node("Sum", ["x", "x", "x"], ["s"]), node("Split", ["s"], ["y", "", "z"], axis=1, num_outputs=3)],
+                  outputs=[value("y", [1, 2]), value("z", None)])
+    total, split = run(proto).nodes
+    assert (total.inputs, split.outputs) == (("x", "x", "x"), ("y", "", "z"))
+    assert run(proto).values["z"].shape == (1, 0)  # 4 in parts of 2
 
 
 def test_sparse_initializers() -> None:
@@ -404,6 +498,41 @@ def test_folding_gives_no_warnings() -> None:
     assert np.isnan(run(proto).constants["c"]).tolist() == [True, True, True, False]
 
 
+def test_the_same_layer_again_and_again() -> None:
+    # Inference is asked once for equal nodes: other shapes, attributes, data and absent inputs make other nodes.
+    proto = model(
+        [
+            node("Reshape", ["x", "a"], ["r"]),
+            node("Reshape", ["x", "b"], ["s"]),
+            node("Reshape", ["r", "b"], ["t"]),
+            node("Concat", ["x", "x"], ["c"], axis=0),
+            node("Concat", ["x", "x"], ["d"], axis=1),
+            node("Relu", ["c"], ["e"]),
+            node("Relu", ["d"], ["f"]),
+            node("CastLike", ["x", "k"], ["g"]),
+            node("CastLike", ["x", "l"], ["h"]),
+        ],
+        outputs=[value(name, None) for name in "rstefgh"],
+        constants={"a": ints(2, 2), "b": ints(4, 1), "k": np.array([1], np.int8), "l": np.array([1], np.float16)},
+    )
+    for info in proto.graph.output:
+        info.ClearField("type")
+    found = run(proto).values
+    assert {name: found[name].shape for name in "rstef"} == {
+        "r": (2, 2), "s": (4, 1), "t": (4, 1), "e": (2, 4), "f": (1, 8),
+    }
+    assert (found["g"].dtype, found["h"].dtype) == ("int8", "float16")
+
+
+def test_a_cast_to_the_type_of_another_value_folds() -> None:
+    proto = model([node("CastLike", ["w", "x"], ["c"]), node("Add", ["x", "c"], ["y"])],
+                  constants={"w": np.array([1, 2, 3, 4], np.int8)})
+    resolved = run(proto)
+    assert ops(resolved) == ["Add"]
+    assert resolved.values["c"] == ValueInfo("c", (4,), "float32")
+    assert resolved.constants["c"].tolist() == [1, 2, 3, 4]
+
+
 # Nodes
 
 
@@ -469,6 +598,12 @@ def test_shapes_that_depend_on_the_data() -> None:
     ]
     declared = model(nodes, outputs=[value("y", None)], value_info=[value("i", [2, 4], TensorProto.INT64)])
     assert run(declared).values["y"] == ValueInfo("y", (2, 4), "float32")
+    variable = model(nodes, outputs=[value("y", None)], value_info=[value("i", [2, "nnz"], TensorProto.INT64)])
+    assert refused(lambda: run(variable)) == [
+        "error: node 'nz' (NonZero): the shape of output 'i' must be known, but inference leaves it open [shapes]\n"
+        "  remedy: give the size with --dim nnz=VALUE"
+    ]
+    assert run(variable, nnz=3).values["y"] == ValueInfo("y", (2, 3), "float32")
 
 
 def test_unknown_dialect_operators_need_a_declared_shape() -> None:

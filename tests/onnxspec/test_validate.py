@@ -46,35 +46,6 @@ def test_ir_version_of_the_future() -> None:
     ]
 
 
-def test_no_opset_import() -> None:
-    assert findings(model([node("Relu", ["x"], ["y"])], opsets={"com.microsoft": 1})) == [
-        "error: node 'Relu_y' (Relu): the operator's domain must be imported, but 'ai.onnx' is not in opset_import "
-        "[OPS-01]\n  remedy: add domain 'ai.onnx' to opset_import"
-    ]
-    proto = model([node("Relu", ["x"], ["y"])])
-    del proto.opset_import[:]
-    assert findings(proto) == [
-        "error: model: opset_import must have at least one entry, but it is empty [PRO-02]\n"
-        "  remedy: export the model again"
-    ]
-
-
-@pytest.mark.parametrize("version", [0, 29, 2**40])
-def test_opset_out_of_range(version: int) -> None:
-    assert findings(model([node("Relu", ["x"], ["y"])], opsets={"": version})) == [
-        f"error: model: the version of operator set 'ai.onnx' must be from 1 to 28, not {version} [MOD-04]\n"
-        "  remedy: export the model with opset 28 or lower"
-    ]
-
-
-def test_duplicate_node_names_are_a_warning() -> None:
-    proto = model([node("Relu", ["x"], ["a"], name="same"), node("Neg", ["a"], ["y"], name="same")])
-    assert findings(proto) == [
-        "warning: node 'same_2' (Neg): node names must be distinct, but 'same' names an earlier node too; "
-        "this one is called 'same_2' here [NAM-05]\n  remedy: rename one of them"
-    ]
-
-
 @pytest.mark.parametrize(
     ("op_type", "domain", "opsets", "message", "remedy"),
     [
@@ -163,8 +134,10 @@ def test_every_node_that_does_not_fit_its_schema() -> None:
 def test_a_malformed_tensor() -> None:
     tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4], float_data=[1.0])
     (text,) = findings(model([node("Add", ["x", "w"], ["y"])], constants={"w": tensor}))
-    assert text.startswith("error: initializer 'w': the tensor must be well formed, but onnx.checker says: ")
-    assert text.endswith("[onnx.checker]\n  remedy: correct the model, or export it again")
+    assert text == (
+        "error: initializer 'w': float_data must have 4 entries for 4 elements of float32 (dims [4]), not 1 [PRO-10]\n"
+        "  remedy: export the model again"
+    )
 
 
 def test_types_that_do_not_fit() -> None:
@@ -209,7 +182,7 @@ def test_all_at_once_in_the_order_of_the_graph() -> None:
 
 
 def branch(name: str, *nodes: onnx.NodeProto, output: str) -> onnx.GraphProto:
-    return helper.make_graph(nodes, name, [], [value(output, [1, 4])])
+    return helper.make_graph(nodes, name, [], [value(output, [1, 4])], doc_string="Made by a test.")
 
 
 def conditional(**branches: Any) -> onnx.ModelProto:
@@ -243,8 +216,9 @@ def test_findings_in_subgraphs_say_where() -> None:
 
 def test_local_functions() -> None:
     def with_body(*body: onnx.NodeProto) -> onnx.ModelProto:
-        function = helper.make_function("local", "Twice", ["a"], ["b"], body, [helper.make_opsetid("", 21)])
-        return model([node("Twice", ["x"], ["y"], domain="local")], opsets={"": 21, "local": 1}, functions=[function])
+        function = helper.make_function("org.example", "Twice", ["a"], ["b"], body, [helper.make_opsetid("", 21)])
+        call = node("Twice", ["x"], ["y"], domain="org.example")
+        return model([call], opsets={"": 21, "org.example": 1}, functions=[function])
 
     assert findings(with_body(node("Add", ["a", "a"], ["b"]))) == []
 

@@ -14,6 +14,8 @@ from hwflow.onnxspec.schemas import Parameter
 
 Side = Literal["input", "output"]
 
+_NAME: dict[Side, str] = {"input": "name the value to read", "output": "name the output"}
+
 
 class _Signature(NamedTuple):
     """One side of what a node stands for, operator or function, beside what the node has there."""
@@ -24,6 +26,7 @@ class _Signature(NamedTuple):
     fewest: int
     most: int | None  # None: a variadic parameter is the last
     given: Sequence[bool]
+    counts: Sequence[int] = ()  # the only numbers that fit; empty: all from the fewest to the most
 
 
 def _signature(context: Context, scope: Scope, form: NodeForm, side: Side) -> _Signature | None:
@@ -39,7 +42,15 @@ def _signature(context: Context, scope: Scope, form: NodeForm, side: Side) -> _S
         return None
     if side == "input":
         return _Signature(str(operator), side, operator.inputs, operator.fewest_inputs, operator.most_inputs, given)
-    return _Signature(str(operator), side, operator.outputs, operator.fewest_outputs, operator.most_outputs, given)
+    return _Signature(
+        str(operator),
+        side,
+        operator.outputs,
+        operator.fewest_outputs,
+        operator.most_outputs,
+        given,
+        operator.output_counts,
+    )
 
 
 def _number(count: int, side: Side) -> str:
@@ -47,11 +58,13 @@ def _number(count: int, side: Side) -> str:
 
 
 def _wrong_number(signature: _Signature) -> Iterator[Complaint]:
-    title, side, parameters, fewest, most, given = signature
+    title, side, parameters, fewest, most, given, counts = signature
     count = len(given)
-    if fewest <= count and (most is None or count <= most):
+    if fewest <= count and (most is None or count <= most) and (not counts or count in counts):
         return
-    if most == 0:
+    if counts:
+        expected = f"{' or '.join(map(str, counts))} {side}s"
+    elif most == 0:
         expected = f"no {side}s"
     elif most is None:
         expected = f"at least {_number(fewest, side)}"
@@ -64,6 +77,8 @@ def _wrong_number(signature: _Signature) -> Iterator[Complaint]:
     names = f" ({', '.join(str(parameter)[:40] for parameter in parameters[:12])})" if parameters else ""
     if count < fewest:
         remedy = f"add the missing {side}" if fewest - count == 1 else f"add the missing {side}s"
+    elif most is not None and count < most:
+        remedy = f"name all {side}s, or only the first"
     else:
         excess = count - (most or 0)
         remedy = f"remove the last {side}" if excess == 1 else f"remove the last {excess} {side}s"
@@ -79,19 +94,28 @@ def _variadic_minimum(signature: _Signature) -> Iterator[Complaint]:
 
 def _absent(signature: _Signature) -> Iterator[Complaint]:
     """Empty strings at positions that are not optional."""
-    title, side, parameters, _, most, given = signature
+    title, side, parameters, _, most, given, _ = signature
     if all(given):
         return
+    rest: list[int] = []  # positions of the variadic parameter
     for position, named in enumerate(given):
         if named or not parameters or (most is not None and position >= most):
             continue  # NOD-30 and NOD-31 speak of those beyond the last
         parameter = parameters[min(position, len(parameters) - 1)]
-        if parameter.optional:
-            continue
-        why = "belongs to a variadic parameter and" if parameter.variadic else "is not optional and"
+        if parameter.variadic:
+            rest.append(position)
+        elif not parameter.optional:
+            yield Complaint(
+                f"{side} {position} ({parameter.name}) of {title} is not optional and must have a name, but it is the "
+                "empty string",
+                _NAME[side],
+            )
+    if rest:
+        which = f"{side} {rest[0]} is" if len(rest) == 1 else f"{len(rest)} {side}s from {rest[0]} on are"
         yield Complaint(
-            f"{side} {position} ({parameter.name}) of {title} {why} must have a name, but it is the empty string",
-            f"name the {side}" if side == "output" else "name the value to read",
+            f"all {side}s of {title} for its variadic parameter {parameters[-1].name} must have names, but {which} the "
+            "empty string",
+            _NAME[side],
         )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import chain
 
-from hwflow.onnxspec.clauses.form_hits import Complaint
+from hwflow.onnxspec.clauses.form_hits import Complaint, form_hits
 from hwflow.onnxspec.clauses.operators import calls_function, kind_name, kind_of
 from hwflow.onnxspec.graph import NODES, Scope, show
 from hwflow.onnxspec.node_forms import VALUE_FIELDS, AttributeForm, NodeForm, NodeForms
-from hwflow.onnxspec.rules import Context, Hit, Rule
+from hwflow.onnxspec.rules import Context, Hit, Rule, listed
 from hwflow.onnxspec.schemas import known_domains
 
 _EXPORT = "export the model again"
@@ -61,23 +61,23 @@ def _repeated(names: Iterable[str]) -> list[str]:
 
 
 def repeated_names(context: Context) -> Iterator[Hit]:
-    """Attribute names that a node, or a function's definition, has more than once."""
-    for scope, forms in context.node_forms:
+    """Attribute names that a node, or a function's definition, has more than once; NAM-03 says it too."""
+
+    def complaint(repeated: list[str]) -> Complaint:
+        verb = "is" if len(repeated) == 1 else "are"
+        return Complaint(f"attribute names must be distinct, but {listed(repeated)} {verb} there more than once")
+
+    def check(scope: Scope, form: NodeForm) -> Iterator[Complaint]:
+        repeated = _repeated(attribute.name for attribute in form.attributes)
+        if repeated:
+            yield complaint(repeated)
+
+    yield from form_hits(context, check)
+    for scope in context.scopes:
         if scope.function is not None:
-            names = [*scope.function.attribute, *(a.name for a in scope.function.attribute_proto)]
-            for name in _repeated(names):
-                message = f"attribute names must be distinct, but {show(name)} is there more than once"
-                yield Hit(scope.position, scope.title, message)
-        wrong = {
-            key: repeated
-            for key, form in forms.by_key.items()
-            if (repeated := _repeated(attribute.name for attribute in form.attributes))
-        }
-        if wrong:
-            for index, key in enumerate(forms.keys):
-                for name in wrong.get(key, ()):
-                    message = f"attribute names must be distinct, but {show(name)} is there more than once"
-                    yield Hit(scope.at(NODES, index), scope.where(index), message)
+            repeated = _repeated([*scope.function.attribute, *(a.name for a in scope.function.attribute_proto)])
+            if repeated:
+                yield Hit(scope.position, scope.title, *complaint(repeated))
 
 
 def _named_like_values(context: Context) -> Iterator[Hit]:

@@ -9,6 +9,7 @@ from functools import cache
 import onnx
 
 from hwflow.onnxspec.graph import (
+    MODEL,
     NODES,
     Kind,
     Scope,
@@ -23,6 +24,8 @@ from hwflow.onnxspec.rules import Context, FunctionKey, Hit, Rule, listed
 
 _RENAME = "rename one of them"
 _OVERLOADS_FROM = 10  # IR version
+MAX_INLINED = 100_000
+"""Nodes that functions and branches may put into a model."""
 # What an attribute may hold beside a reference.
 _NO_VALUE = frozenset({"name", "ref_attr_name", "doc_string", "type"})
 
@@ -65,7 +68,8 @@ def _with_function(context: Context) -> Iterator[tuple[Scope, Scope | None]]:
         yield scope, inside[id(scope)]
 
 
-def _distinct(context: Context) -> Iterator[Hit]:
+def repeated_functions(context: Context) -> Iterator[Hit]:
+    """Functions that an earlier one of the model has the same name and overload as."""
     seen: set[FunctionKey] = set()
     for scope, function in _bodies(context):
         domain, name, overload = _key(function)
@@ -161,7 +165,7 @@ def _binding(op_type: str, version: int, domain: str) -> int | None:
 
 
 def _same_schemas(context: Context) -> Iterator[Hit]:
-    if not context.model.functions:
+    if not context.model.functions or not context.scopes:  # no scopes: there is no graph
         return
     model = context.scopes[0].opsets
     for scope, function in _with_function(context):
@@ -396,10 +400,53 @@ def _call_attributes(context: Context) -> Iterator[Hit]:
                 )
 
 
+def _size(context: Context) -> Iterator[Hit]:
+    """Calls of calls may stand for more nodes than anyone can look at; onnx's shape inference would."""
+    bodies = list(context.functions.values())
+    if not bodies:
+        return
+    place = {id(scope): index for index, scope in enumerate(bodies)}
+    sizes = [0] * len(bodies)
+    callees: list[Counter[int]] = [Counter() for _ in bodies]
+    for scope, inside in _with_function(context):
+        if inside is not None and id(inside) in place:
+            sizes[place[id(inside)]] += len(scope.nodes)
+    from_outside: Counter[int] = Counter()
+    for _, _, inside, called in _calls(context):
+        if inside is None:
+            from_outside[place[id(called)]] += 1
+        elif id(inside) in place:
+            callees[place[id(inside)]][place[id(called)]] += 1
+    callers: list[list[int]] = [[] for _ in bodies]
+    for index, counts in enumerate(callees):
+        for callee in counts:
+            callers[callee].append(index)
+    waiting = [len(counts) for counts in callees]
+    ready = [index for index, count in enumerate(waiting) if count == 0]  # what calls itself never is
+    for index in ready:  # grows while it is walked
+        called_ones = callees[index].items()
+        sizes[index] = min(sizes[index] + sum(count * sizes[callee] for callee, count in called_ones), 2 * MAX_INLINED)
+        if sizes[index] > MAX_INLINED and all(sizes[callee] <= MAX_INLINED for callee, _ in called_ones):
+            scope = bodies[index]
+            message = (
+                f"a function must stand for at most {MAX_INLINED} nodes, those of the functions it calls included, "
+                "but this one stands for more"
+            )
+            yield Hit(scope.position, scope.title, message)
+        for caller in callers[index]:
+            waiting[caller] -= 1
+            if waiting[caller] == 0:
+                ready.append(caller)
+    total = sum(count * sizes[index] for index, count in from_outside.items())
+    if total > MAX_INLINED and max(sizes) <= MAX_INLINED:
+        message = f"calls of functions must stand for at most {MAX_INLINED} nodes, not {total}"
+        yield Hit((MODEL,), "model", message)
+
+
 _DECLARE = "declare each attribute once"
 
 RULES = (
-    Rule("FUN-01", "MUST", _distinct, _RENAME, since_ir=8, structural=True),
+    Rule("FUN-01", "MUST", repeated_functions, _RENAME, since_ir=8, structural=True),
     Rule(
         "FUN-02", "MUST", _no_recursion, "write the function without recursion, for example with Loop",
         since_ir=8, structural=True,
@@ -424,4 +471,5 @@ RULES = (
         since_ir=8, structural=True,
     ),
     Rule("FUN-13", "MUST", _call_attributes, "correct the call", since_ir=8, structural=True),
+    Rule("inlined-size", "own", _size, "write the model with fewer calls", structural=True),
 )

@@ -48,7 +48,8 @@ def _model_check(context: Context) -> Iterator[Hit]:
         if not all(info.type.WhichOneof("value") for info in (*small.graph.input, *small.graph.output)):
             continue  # the checker wants a type there, whether or not the clauses do
         try:
-            checker.check_model(small)
+            # FUN-04 says it of the versions that functions import: a warning.
+            checker.check_model(small, skip_opset_compatibility_check=True)
         except Exception as error:  # ValidationError, RuntimeError, ...
             position, where = _place(root, str(error))
             yield Hit(position, where, f"the model must be valid, but onnx.checker says: {one_line(error)}")

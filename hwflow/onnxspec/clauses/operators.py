@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from onnx import AttributeProto
 
@@ -33,11 +33,26 @@ def operator_of(context: Context, scope: Scope, form: NodeForm) -> Operator | No
     return None if operator is None or operator.deprecated else operator
 
 
+class _Guesses:
+    """What was probably meant; for the first few names only, as a hostile file may have very many or very long ones."""
+
+    def __init__(self) -> None:
+        self._left = 20
+
+    def near(self, name: str, names: Iterable[str]) -> str | None:
+        if self._left == 0 or len(name) > 60:
+            return None
+        self._left -= 1
+        return next(iter(difflib.get_close_matches(name, names, n=1)), None)
+
+
 def _set_name(domain: str) -> str:
     return show(domain or "ai.onnx")
 
 
 def _known_operators(context: Context) -> Iterator[Hit]:
+    guesses = _Guesses()
+
     def check(scope: Scope, form: NodeForm) -> Iterator[Complaint]:
         domain, op_type = form.domain, form.op_type
         version = scope.opsets.get(domain)
@@ -55,9 +70,9 @@ def _known_operators(context: Context) -> Iterator[Hit]:
                 message = f"the operator must be in {shown}, but {op_type} came with version {since[op_type]}"
                 yield Complaint(message, f"export the model with opset {since[op_type]} or higher")
             else:
-                near = difflib.get_close_matches(op_type, since, n=1)
+                near = guesses.near(op_type, since)
                 message = f"the operator must be in {shown}, but {show(op_type)} is not"
-                yield Complaint(message, f"did you mean {near[0]}?" if near else None)
+                yield Complaint(message, f"did you mean {near}?" if near else None)
 
     yield from form_hits(context, check)
     yield from _operator_sets(context)
@@ -65,30 +80,35 @@ def _known_operators(context: Context) -> Iterator[Hit]:
 
 def _operator_sets(context: Context) -> Iterator[Hit]:
     """Operator sets of which nothing is known, and versions of known ones that there are not: once a graph."""
+    known = known_domains()
     for scope, forms in context.node_forms:
-        used: dict[str, dict[str, None]] = {}
-        for form in forms.forms:
-            domain = form.domain
-            if domain in scope.opsets and domain not in DIALECT_DOMAINS and not calls_function(context, form):
-                used.setdefault(domain, {})[form.op_type] = None
-        for domain, op_types in used.items():
-            version = scope.opsets[domain]
-            highest = known_domains().get(domain)
+
+        def is_odd(form: NodeForm, scope: Scope = scope) -> bool:
+            version = scope.opsets.get(form.domain)
+            if version is None or form.domain in DIALECT_DOMAINS or calls_function(context, form):
+                return False
             # opset-version speaks of ai.onnx itself.
-            if domain == "" or (highest is not None and 1 <= version <= highest):
-                continue
-            index = next(
-                i
-                for i, node in enumerate(scope.nodes)
-                if node.domain == domain and node.op_type in op_types and not calls_function(context, forms.of(i))
-            )
+            return form.domain != "" and not 1 <= version <= known.get(form.domain, 0)
+
+        odd = {key: form for key, form in forms.by_key.items() if is_odd(form)}
+        if not odd:
+            continue
+        op_types: dict[str, set[str]] = {}
+        for form in odd.values():
+            op_types.setdefault(form.domain, set()).add(form.op_type)
+        first: dict[str, int] = {}
+        for index, key in enumerate(forms.keys):
+            if key in odd:
+                first.setdefault(odd[key].domain, index)
+        for domain, index in first.items():
             position, where = scope.at(NODES, index), scope.where(index)
+            used, highest = listed(sorted(op_types[domain])), known.get(domain)
             if highest is None:
                 yield Hit(
                     position,
                     where,
                     f"the operators that a graph uses must be declared by the operator sets it imports, but set "
-                    f"{show(domain)} is not known ({listed(sorted(op_types))}): its nodes cannot be checked",
+                    f"{show(domain)} is not known ({used}): its nodes cannot be checked",
                     "replace the nodes by operators of a known set, or add functions for them to the model",
                     "warning",
                 )
@@ -96,13 +116,15 @@ def _operator_sets(context: Context) -> Iterator[Hit]:
                 yield Hit(
                     position,
                     where,
-                    f"operator set {show(domain)} must be of a version from 1 to {highest}, not {version} "
-                    f"({listed(sorted(op_types))})",
+                    f"operator set {show(domain)} must be of a version from 1 to {highest}, not {scope.opsets[domain]} "
+                    f"({used})",
                     f"export the model with version {highest} or lower of {show(domain)}",
                 )
 
 
 def _attribute_set(context: Context) -> Iterator[Hit]:
+    guesses = _Guesses()
+
     def check(scope: Scope, form: NodeForm) -> Iterator[Complaint]:
         operator = operator_of(context, scope, form)
         if operator is None:
@@ -111,11 +133,11 @@ def _attribute_set(context: Context) -> Iterator[Hit]:
             name = attribute.name
             if name in operator.attributes or not name:  # ATT-05 says that a name is missing
                 continue
-            near = difflib.get_close_matches(name, operator.attributes, n=1)
+            near = guesses.near(name, operator.attributes)
             every = f"one of {listed(sorted(operator.attributes), 20)}" if operator.attributes else "absent"
             yield Complaint(
                 f"an attribute of {operator} must be {every}, not {show(name)}",
-                f"did you mean {near[0]}?" if near else "remove the attribute",
+                f"did you mean {near}?" if near else "remove the attribute",
                 # onnx keeps these names for the internals of programs, and lets them through.
                 "warning" if name.startswith("__") or (form.domain, form.op_type) in _UNCHECKED else None,
             )

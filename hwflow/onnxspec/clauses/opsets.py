@@ -64,11 +64,12 @@ def _opset_import(context: Context) -> Iterator[Hit]:
         elif not _imports_default(context):
             yield _assumed_default(context)
     elif context.ir_version >= 1 and entries:
+        domains = listed(dict.fromkeys(opset.domain or "ai.onnx" for opset in entries))
         yield Hit(
             (MODEL,),
             "model",
             f"opset_import must be absent below IR version 3, but the model has IR version {context.ir_version} and "
-            f"imports {listed(dict.fromkeys(opset.domain or 'ai.onnx' for opset in entries))}; the imports are followed",
+            f"imports {domains}; the imports hold",
             "export the model with IR version 3 or higher",
             "warning",
         )
@@ -95,7 +96,8 @@ def _one_version(context: Context) -> Iterator[Hit]:
             message = f"a domain must be imported once, but {found}, all of version {given[0]}"
         else:
             several = ", ".join(map(str, given[:5])) + (", ..." if len(given) > 5 else "")
-            message = f"a domain must be imported once, but {found}, of versions {several}: the highest, {max(given)}, holds"
+            found += f", of versions {several}: the highest, {max(given)}, holds"
+            message = f"a domain must be imported once, but {found}"
         yield Hit((MODEL,), "model", message)
 
 

@@ -5,11 +5,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 
 import onnx
 
 from hwflow.onnxspec.graph import INPUTS, MODEL, NODES, OUTPUTS, VALUE_INFO, Node, Position, Scope, show
 from hwflow.onnxspec.rules import Context, Hit, Rule, listed
+
+# Read from ten thousand things at a time: quicker than a loop.
+_node_entries = attrgetter("proto.metadata_props")
+_node_text = attrgetter("proto.doc_string")
+_tensor_entries = attrgetter("tensor.metadata_props")
+_tensor_text = attrgetter("tensor.doc_string")
+_text = attrgetter("doc_string")
 
 _Entries = Sequence[onnx.StringStringEntryProto]
 # Position and `where` of something that has documentation or metadata, and what it has of it.
@@ -24,7 +32,7 @@ def _repeated(entries: _Entries) -> str:
 
 
 def _metadata_hit(position: Position, where: str, repeated: str) -> Hit:
-    return Hit(position, where, f"keys of metadata_props should be distinct, but there more than once: {repeated}")
+    return Hit(position, where, f"the keys of metadata_props should be distinct, but repeated there: {repeated}")
 
 
 def _model_metadata(context: Context) -> Iterator[Hit]:
@@ -52,14 +60,14 @@ def _other_metadata(context: Context) -> Iterator[Hit]:
             for index, info in enumerate(infos):
                 if info.metadata_props and (repeated := _repeated(info.metadata_props)):
                     yield _metadata_hit(scope.at(section, index), f"{kind} {show(info.name)}{scope.label}", repeated)
-        for index, node in enumerate(scope.nodes):
-            entries = node.proto.metadata_props
-            if entries and (repeated := _repeated(entries)):
-                yield _metadata_hit(scope.at(NODES, index), scope.where(index), repeated)
-    for site in context.tensors:
-        entries = site.tensor.metadata_props
-        if entries and (repeated := _repeated(entries)):
-            yield _metadata_hit(site.position, site.where, repeated)
+        if any(map(_node_entries, scope.nodes)):
+            for index, node in enumerate(scope.nodes):
+                if repeated := _repeated(node.proto.metadata_props):
+                    yield _metadata_hit(scope.at(NODES, index), scope.where(index), repeated)
+    if any(map(_tensor_entries, context.tensors)):
+        for site in context.tensors:
+            if repeated := _repeated(site.tensor.metadata_props):
+                yield _metadata_hit(site.position, site.where, repeated)
 
 
 # Elements of HTML that people write into texts. Left out: names that are more often something else between angle
@@ -103,22 +111,24 @@ def _documentation(context: Context) -> Iterator[_Documented]:
 def _texts(context: Context) -> Iterator[Iterable[str]]:
     """The texts of :func:`_documentation` without the places, which cost much more."""
     yield (context.model.doc_string,)
-    for scope in context.scopes:
+    for scope, forms in context.node_forms:
         if scope.graph is not None:
             yield (scope.graph.doc_string,)
         elif scope.function is not None:
             yield (scope.function.doc_string,)
-            yield (attribute.doc_string for attribute in scope.function.attribute_proto)
+            yield map(_text, scope.function.attribute_proto)
         for _, _, infos in _values(scope):
-            yield (info.doc_string for info in infos)
-        yield (node.proto.doc_string for node in scope.nodes)
-        yield (attribute.doc_string for node in scope.nodes for attribute in node.attributes)
-    yield (site.tensor.doc_string for site in context.tensors)
+            yield map(_text, infos)
+        yield map(_node_text, scope.nodes)
+        if any(attribute.documented for form in forms.forms for attribute in form.attributes):
+            yield (attribute.doc_string for node in scope.nodes for attribute in node.attributes)
+    yield map(_tensor_text, context.tensors)
 
 
 def _markup(context: Context) -> Iterator[Hit]:
-    # Equal texts are common (one stack trace for all nodes of a module).
-    if not any("<" in text and _MARKUP.search(text) for text in {t for texts in _texts(context) for t in texts}):
+    # A set, because equal texts are common (none; one stack trace for all nodes of a module).
+    texts = set().union(*_texts(context))
+    if not any("<" in text and _MARKUP.search(text) for text in texts):
         return
     for position, where, text in _documentation(context):
         found = _MARKUP.search(text) if "<" in text else None

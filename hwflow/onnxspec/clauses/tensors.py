@@ -86,8 +86,9 @@ def _miscounted(stored: StoredTensor) -> Iterator[str]:
     if not stored.fields and stored.count:
         yield f"the tensor must hold {stored.elements}, but it holds no data"
     found = stored.fields.get("raw_data")
-    if found is not None and stored.need is not None and found != stored.need.size:
-        yield f"raw_data must have {stored.need.size} bytes for {stored.elements}, not {found}"
+    size = stored.raw_size
+    if found is not None and size is not None and found != size:
+        yield f"raw_data must have {size} bytes for {stored.elements}, not {found}"
     found = stored.fields.get(stored.element.field)
     if found is not None:
         wanted = stored.element.stored_entries(stored.count)
@@ -104,6 +105,7 @@ def _raw_strings(context: Context) -> Iterator[Hit]:
             yield Hit(stored.position, stored.where, message)
 
 
+_FEW = 64
 # Typed fields that hold integers of more than one element type, and their numpy types.
 _INTEGER_FIELDS = {"int32_data": (np.int32, -(2**31), 2**31 - 1), "uint64_data": (np.uint64, 0, 2**64 - 1)}
 
@@ -127,6 +129,10 @@ def _out_of_range(stored: StoredTensor) -> str:
     dtype, least, most = _INTEGER_FIELDS.get(element.field, (np.int64, element.low, element.high))
     if (element.low, element.high) == (least, most):
         return ""
+    if stored.fields[element.field] <= _FEW:  # making an array would take longer
+        few = getattr(stored.tensor, element.field)
+        if max(few) <= element.high and min(few) >= element.low:
+            return ""
     entries: NDArray[np.generic] = np.array(getattr(stored.tensor, element.field), dtype=dtype)
     wrong = entries > element.high  # type: ignore[operator]  # of an integer dtype, which mypy cannot know
     if least < 0:
@@ -146,7 +152,7 @@ def _padding(stored: StoredTensor) -> str:
     if element is None or not count or element.bits in (0, 8) or element.bits > 8:
         return ""
     used = element.bits * count % 8
-    raw = stored.need is not None and stored.fields.get("raw_data") == stored.need.size
+    raw = stored.fields.get("raw_data") == stored.raw_size
     typed = element.packed > 1 and stored.fields.get(element.field) == element.stored_entries(count)
     if not used or not (raw or typed):
         return ""
@@ -170,17 +176,17 @@ def _booleans(context: Context) -> Iterator[Hit]:
 
 
 def _raw_booleans(data: bytes) -> str:
-    elements = np.frombuffer(data, dtype=np.uint8)
-    if elements.max() <= 1:
+    if not data.translate(None, b"\0\1"):  # what is left without these bytes
         return ""
+    elements = np.frombuffer(data, dtype=np.uint8)
     index = int((elements > 1).argmax())
     return f"elements of bool must be the bytes 0 or 1, but element {index} is {elements[index]}"
 
 
 def _strings(context: Context) -> Iterator[Hit]:
     for stored in _inside(context):
-        strings = list(stored.tensor.string_data)
-        if not _clean_text(strings):
+        strings = list(stored.tensor.string_data) if "string_data" in stored.fields else []
+        if strings and not _clean_text(strings):
             for severity, message in _odd_text(strings):
                 yield Hit(stored.position, stored.where, message, severity=severity)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -49,6 +50,13 @@ def training(*nodes: onnx.NodeProto) -> onnx.ModelProto:
 
 def call(inputs: list[str], outputs: list[str]) -> onnx.NodeProto:
     return node("Sum2", inputs, outputs, name="call", domain="org.example")
+
+
+def batch_norm(outputs: list[str], opset: int, **mode: int) -> onnx.ModelProto:
+    norm = node("BatchNormalization", ["x", "s", "s", "s", "s"], outputs, name="n", **mode)
+    shape = [1, 4, 2, 2]
+    ones = np.ones(4, np.float32)
+    return model([norm], [value("x", shape)], [value("y", shape)], {"s": ones}, {"": opset})
 
 
 LOOP_BODY = helper.make_graph(
@@ -178,6 +186,23 @@ TWINS = [
         ],
         name="of-a-function",
     ),
+    *(
+        Twin(
+            "NOD-31",
+            bad=batch_norm(["y", "mean"], opset, **mode),
+            good=batch_norm(["y", *others], opset, **mode),
+            findings=[
+                f"error: node 'n' (BatchNormalization): BatchNormalization (version {opset}) must have 1 or "
+                f"{1 + len(others)} outputs (Y, {formal}), not 2 [NOD-31]\n"
+                "  remedy: name all outputs, or only the first"
+            ],
+            name=f"one-or-all-{opset}",
+        )
+        for opset, mode, others, formal in (
+            (9, {}, ["mean", "var", "a", "b"], "[mean], [var], [saved_mean], [saved_var]"),
+            (15, {"training_mode": 1}, ["mean", "var"], "[running_mean], [running_var]"),
+        )
+    ),
     Twin(
         "VAR-03",
         bad=model([node("Concat", [], ["y"], name="n", axis=1)]),
@@ -233,8 +258,8 @@ TWINS = [
         bad=model([node("Sum", ["x", "", "x"], ["y"], name="n")]),
         good=model([node("Sum", ["x", "x"], ["y"], name="n")]),
         findings=[
-            "error: node 'n' (Sum): input 1 (data_0) of Sum (version 13) belongs to a variadic parameter and must have "
-            "a name, but it is the empty string [OPT-04]\n  remedy: name the value to read"
+            "error: node 'n' (Sum): all inputs of Sum (version 13) for its variadic parameter data_0 must have names, "
+            "but input 1 is the empty string [OPT-04]\n  remedy: name the value to read"
         ],
         name="variadic-input",
     ),
@@ -243,10 +268,20 @@ TWINS = [
         bad=model([node("Split", ["x"], ["s", ""], name="n", axis=1, num_outputs=2), node("Relu", ["x"], ["y"])]),
         good=model([node("Split", ["x"], ["s", "t"], name="n", axis=1, num_outputs=2), node("Relu", ["x"], ["y"])]),
         findings=[
-            "error: node 'n' (Split): output 1 (outputs) of Split (version 18) belongs to a variadic parameter and "
-            "must have a name, but it is the empty string [OPT-04]\n  remedy: name the output"
+            "error: node 'n' (Split): all outputs of Split (version 18) for its variadic parameter outputs must have "
+            "names, but output 1 is the empty string [OPT-04]\n  remedy: name the output"
         ],
         name="variadic-output",
+    ),
+    Twin(
+        "OPT-04",
+        bad=model([node("Sum", ["x", "", "x", ""], ["y"], name="n")]),
+        good=model([node("Sum", ["x", "x"], ["y"], name="n")]),
+        findings=[
+            "error: node 'n' (Sum): all inputs of Sum (version 13) for its variadic parameter data_0 must have names, "
+            "but 2 inputs from 1 on are the empty string [OPT-04]\n  remedy: name the value to read"
+        ],
+        name="several",
     ),
     Twin(
         "OPT-04",

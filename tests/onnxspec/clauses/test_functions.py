@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import AttributeProto, helper
 
+from hwflow.onnxspec import validate
 from tests.onnxspec.build import model, node, value
 from tests.onnxspec.clauses.twins import Twin, check
 
@@ -427,6 +428,38 @@ TWINS = [
 ]
 
 
+def chain(calls: int) -> onnx.ModelProto:
+    """Seventeen functions, each with ``calls`` calls of the next."""
+    steps = [[call(f"F{i + 1}", f"b{k}") for k in range(calls)] for i in range(17)]
+    functions = [function(step, f"F{i}", outputs=["b0"]) for i, step in enumerate(steps)]
+    return calling(function([call("F0")]), *functions, function([node("Relu", ["a"], ["b"])], "F17"))
+
+
+OWN = [
+    # 3 * 2^17 - 2 nodes in F0, 3 * 2^16 - 2 in F1
+    Twin(
+        "inlined-size",
+        bad=chain(2),
+        good=chain(1),
+        findings=[
+            "error: function 'org.local.F1': a function must stand for at most 100000 nodes, those of the functions it "
+            "calls included, but this one stands for more [inlined-size]\n  remedy: write the model with fewer calls"
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize("twin", OWN, ids=str)
+def test_own_rules(twin: Twin, tmp_path: Path) -> None:
+    check(twin, tmp_path)
+
+
 @pytest.mark.parametrize("twin", TWINS, ids=str)
 def test_twins(twin: Twin, tmp_path: Path) -> None:
     check(twin, tmp_path)
+
+
+def test_functions_without_a_graph() -> None:
+    proto = onnx.ModelProto.FromString(SLOPED.SerializeToString())
+    proto.ClearField("graph")
+    assert [finding.rule for finding in validate(proto)] == ["PRO-28"]
