@@ -52,6 +52,7 @@ _TAME = frozenset((
 # fmt: on
 _TAME_RANK = 16
 _MOST_RANK = 1024  # dimensions, of types that inference is run on at all
+_MOST_HERE = 8 << 20  # bytes without large tensors: of a model that inference takes in the same process, and twice
 _MOST_GROWTH, _MOST_GROWN = 8, 32 << 20  # times and bytes that the inferred model may be larger
 _SECONDS = 0.8  # of processor time for a small model
 _SECONDS_NODE = 1e-4  # and more for each node
@@ -272,12 +273,14 @@ class _Root:
 
     def _run(self) -> None:
         plain = self._skeleton(declared=False)
+        large = plain.proto.ByteSize() > _MOST_HERE
+        self.tame = self.tame and not large
         answer = self._guarded(partial(_infer, plain.proto))
         known: Run | None = None
         if isinstance(answer, bytes):
             known = self._read(answer, plain.variables)
             self.runs.append(known)
-            if not self._wants_more(known):
+            if large or not self._wants_more(known):
                 return
         # The model knows more than inference, or inference fails without what the model knows.
         full = self._skeleton(declared=True)

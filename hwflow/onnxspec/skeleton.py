@@ -11,6 +11,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import onnx
 from onnx import AttributeProto, TensorProto, helper
@@ -50,10 +51,22 @@ def is_large(tensor: TensorProto) -> bool:
     """Whether a tensor is not to be copied: large, not in the model at all, or without a meaning."""
     dims = tensor.dims
     return (
-        (len(dims) > 0 and (math.prod(dims) > MOST_ELEMENTS or min(dims) < 0))
+        (len(dims) > 0 and not 0 <= math.prod(dims) <= MOST_ELEMENTS)
         or tensor.data_location == TensorProto.EXTERNAL
         or tensor.data_type not in element_types.BY_CODE
     )
+
+
+# By graph: the same is asked for inference and for the checker.
+_LARGE: WeakKeyDictionary[Scope, dict[int, TensorProto]] = WeakKeyDictionary()
+
+
+def _large(root: Scope, graph: onnx.GraphProto) -> dict[int, TensorProto]:
+    """The initializers that are not to be copied, by index."""
+    large = _LARGE.get(root)
+    if large is None:
+        large = _LARGE[root] = {index: t for index, t in enumerate(graph.initializer) if is_large(t)}
+    return large
 
 
 def tensor_form(tensor: TensorProto) -> TypeForm:
@@ -158,7 +171,7 @@ def skeleton(
     """
     graph = root.graph
     assert graph is not None  # a root is a graph
-    large = {index: tensor for index, tensor in enumerate(graph.initializer) if is_large(tensor)}
+    large = _large(root, graph)
     hidden = _hidden_constants(root, root.opsets.get("", 0))
     proto = onnx.ModelProto(ir_version=min(max(model.ir_version, 3), onnx.IR_VERSION))
     copy = proto.graph
@@ -314,7 +327,7 @@ def _strip(
 
 
 def _unknown_makers(scope: Scope, versions: Mapping[str, int], functions: Collection[tuple[str, str]]) -> set[str]:
-    """Values made by operators of which inference knows nothing: all there is to know of them is what the model says."""
+    """Values made by operators of which inference knows nothing: what the model says is all there is to know."""
     kinds = {(node.domain, node.op_type) for node in scope.nodes}.difference(functions)
     unknown = {kind for kind in kinds if not _is_inferable(kind[1], versions.get(kind[0], 1), kind[0])}
     if not unknown:

@@ -40,6 +40,8 @@ def _place(scope: Scope, message: str) -> tuple[Position, str]:
 def _model_check(context: Context) -> Iterator[Hit]:
     if context.has_errors or any(t.gave_up for t in context.inference.troubles):
         return
+    if any(stored.site.role != "initializer" for stored, _ in context.external):
+        return  # the checker would look for the files in the current folder
     for root, below in roots(context.scopes):
         around = {name: context.inference.form(0, name) for name in free_names(root)}
         small = skeleton(

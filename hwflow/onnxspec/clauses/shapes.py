@@ -19,9 +19,15 @@ def _dims(form: TypeForm) -> tuple[Dim, ...]:
     return (form[-1].dims or ()) if form else ()
 
 
+def _with(context: Context, wrong: Callable[[Dim], bool]) -> set[int]:
+    """Ids of the types that have a wrong dimension; each different type is looked at once."""
+    different = {id(form): form for form in context.forms}
+    return {key for key, form in different.items() if any(map(wrong, set(_dims(form))))}
+
+
 def _hits(context: Context, wrong: Callable[[Dim], bool], message: Callable[[int, Dim], str]) -> Iterator[Hit]:
     """One hit for each type that has a wrong dimension, about the first."""
-    bad = {id(form) for form in {id(form): form for form in context.forms}.values() if any(map(wrong, set(_dims(form))))}
+    bad = _with(context, wrong)
     if not bad:
         return
     for site, form in zip(context.types, context.forms, strict=True):
@@ -34,7 +40,7 @@ def _negative(context: Context) -> Iterator[Hit]:
     def wrong(dim: Dim) -> bool:
         return isinstance(dim, int) and dim < 0
 
-    bad = {id(form) for form in {id(form): form for form in context.forms}.values() if any(map(wrong, set(_dims(form))))}
+    bad = _with(context, wrong)
     if not bad:
         return
     for site, form in zip(context.types, context.forms, strict=True):
@@ -53,7 +59,7 @@ def _identifiers(context: Context) -> Iterator[Hit]:
     bad = {
         id(form): names
         for form in {id(form): form for form in context.forms}.values()
-        if (names := [dim for dim in dict.fromkeys(_dims(form)) if _is_wrong_name(dim)])
+        if (names := [d for d in dict.fromkeys(_dims(form)) if isinstance(d, str) and _is_wrong_name(d)])
     }
     if not bad:
         return
@@ -70,9 +76,9 @@ def _identifiers(context: Context) -> Iterator[Hit]:
         yield Hit(scope.position, scope.title, message)
 
 
-def _is_wrong_name(dim: Dim) -> bool:
+def _is_wrong_name(dim: str) -> bool:
     # "" and "*" have clauses of their own.
-    return isinstance(dim, str) and dim not in ("", "*") and _IDENTIFIER.fullmatch(dim) is None
+    return dim not in ("", "*") and _IDENTIFIER.fullmatch(dim) is None
 
 
 def _empty(context: Context) -> Iterator[Hit]:
