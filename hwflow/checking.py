@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec import ModelProto, is_clause, read_model
@@ -65,4 +64,4 @@ def _unsupported(
 def _own(finding: Finding) -> Finding:
     """A finding of hwflow's own rules says nothing against the model as ONNX; one about an argument stays an error."""
     stays = finding.severity != "error" or is_clause(finding.rule) or finding.where.startswith("option ")
-    return finding if stays else replace(finding, severity="unsupported")
+    return finding if stays else Finding(finding.rule, finding.where, finding.message, finding.remedy, "unsupported")

@@ -1,13 +1,28 @@
 """The ONNX IR specification: reading a model file, its clauses as checks, shape and type resolution, training."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from onnx import ModelProto
 
 from hwflow.onnxspec.model import Attribute, OnnxNode, ResolvedModel, ValueInfo
 from hwflow.onnxspec.reader import read_model
-from hwflow.onnxspec.resolve import resolve, resolve_with_graph
-from hwflow.onnxspec.training import TrainingModel
 from hwflow.onnxspec.validate import is_clause, validate
-from hwflow.onnxspec.writer import write_model
+
+if TYPE_CHECKING:
+    from hwflow.onnxspec.resolver import resolve, resolve_with_graph
+    from hwflow.onnxspec.training import TrainingModel
+    from hwflow.onnxspec.writer import write_model
+
+# Imported when first used: checking a model needs none of them, and shall start fast.
+_LATER = {
+    "TrainingModel": "hwflow.onnxspec.training",
+    "resolve": "hwflow.onnxspec.resolver",
+    "resolve_with_graph": "hwflow.onnxspec.resolver",
+    "write_model": "hwflow.onnxspec.writer",
+}
 
 __all__ = [
     "Attribute",
@@ -23,3 +38,9 @@ __all__ = [
     "validate",
     "write_model",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module 'hwflow.onnxspec' has no attribute '{name}'")
