@@ -111,9 +111,11 @@ def option(name: str) -> str:
 def _check_type(info: onnx.ValueInfoProto) -> Finding | None:
     where = f"input '{info.name}'"
     kind = info.type.WhichOneof("value")
-    if kind != "tensor_type":
-        found = "of no type" if kind is None else f"a {kind.removesuffix('_type').replace('_', ' ')}"
-        return Finding("GRA-18", where, f"an input must be a tensor, not {found}", "export the model again")
+    if kind is None:
+        return Finding("GRA-18", where, "an input must be a tensor, not of no type", "export the model again")
+    if kind != "tensor_type":  # legal: sequences, maps, optionals
+        message = f"an input must be a tensor, not a {kind.removesuffix('_type').replace('_', ' ')}"
+        return Finding(RULE, where, message, "export the model with tensors as inputs")
     if info.type.tensor_type.elem_type not in DTYPE_NAMES:
         number = info.type.tensor_type.elem_type
         message = f"an input must have a known element type, not number {number}"

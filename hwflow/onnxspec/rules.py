@@ -172,7 +172,31 @@ class Context:
             for index in range(len(scope.nodes))
         }
         errors = {position for position, finding in self.found if finding.severity == "error"}
-        return frozenset(places[position] for position in errors if position in places)
+        refused = {places[position] for position in errors if position in places}
+        return frozenset(refused | self._refused_calls(errors))
+
+    def _refused_calls(self, errors: set[Position]) -> set[tuple[int, int]]:
+        """Nodes that call a function with errors in it, or one that does."""
+        if not errors or not self.functions:
+            return set()
+        bodies = {scope.position: key for key, scope in self.functions.items()}
+        deep = len(next(iter(bodies)))
+        wrong = {bodies[position[:deep]] for position in errors if position[:deep] in bodies}
+        calls: dict[FunctionKey, list[tuple[int, int]]] = {}
+        for number, scope in enumerate(self.scopes):
+            for index, node in enumerate(scope.nodes):
+                key = (node.domain, node.op_type, node.proto.overload)
+                if key in self.functions:
+                    calls.setdefault(key, []).append((number, index))
+        pending, refused = list(wrong), set()
+        while pending:
+            for number, index in calls.get(pending.pop(), ()):
+                refused.add((number, index))
+                caller = bodies.get(self.scopes[number].position[:deep])
+                if caller is not None and caller not in wrong:
+                    wrong.add(caller)
+                    pending.append(caller)
+        return refused
 
     @property
     def has_errors(self) -> bool:

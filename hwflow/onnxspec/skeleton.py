@@ -75,8 +75,8 @@ def tensor_form(tensor: TensorProto) -> TypeForm:
 
 
 def sparse_form(sparse: onnx.SparseTensorProto) -> TypeForm:
-    """The type of a sparse tensor's value."""
-    return clean_form((Level("sparse tensor", sparse.values.data_type, tuple(sparse.dims)),))
+    """The type of a sparse initializer's value: a plain tensor, as sparse is only how it is stored (onnx.proto)."""
+    return clean_form((Level("tensor", sparse.values.data_type, tuple(sparse.dims)),))
 
 
 def _versions(root: Scope, domains: Iterable[str]) -> dict[str, int]:
@@ -102,9 +102,10 @@ class Skeleton:
 def _copy_graph(
     graph: onnx.GraphProto, copy: onnx.GraphProto, large: Collection[int], hidden: Mapping[int, onnx.NodeProto]
 ) -> None:
-    """Copies all but the initializers ``large``, with other nodes in the place of ``hidden``."""
+    """Copies all but the sparse initializers and those in ``large``, with other nodes in the place of ``hidden``."""
     if not large and not hidden:
         copy.CopyFrom(graph)
+        del copy.sparse_initializer[:]
         return
     copy.name = graph.name
     copy.input.extend(graph.input)
@@ -114,7 +115,6 @@ def _copy_graph(
     else:
         copy.node.extend(graph.node)
     copy.initializer.extend(t for index, t in enumerate(graph.initializer) if index not in large)
-    copy.sparse_initializer.extend(graph.sparse_initializer)
     copy.value_info.extend(graph.value_info)
 
 
@@ -202,19 +202,25 @@ def skeleton(
     for info in copy.input:
         _set_type(info, clean_form(reader.read(info.type)), result)
     for tensor in large.values():
-        inside = stored.get((id(root), tensor.name))
-        if inside is not None:
-            copy.initializer.add().CopyFrom(inside)
+        data = stored.get((id(root), tensor.name))
+        if data is not None:
+            copy.initializer.add().CopyFrom(data)
         elif tensor.name not in known:
             known.add(tensor.name)
             _set_type(copy.input.add(name=tensor.name), tensor_form(tensor), result)
+    for sparse in graph.sparse_initializer:
+        name = sparse.values.name
+        if name and name not in known:  # inference would give it a type that no operator reads
+            known.add(name)
+            _set_type(copy.input.add(name=name), sparse_form(sparse), result)
     for name, form in around.items():
         if name not in known:
             known.add(name)
             _set_type(copy.input.add(name=name), form, result)
     for scope, nested in nested_graphs(root, below, copy):
         if scope is not root:
-            _hoist(nested, copy, known, result, {name: t for (key, name), t in stored.items() if key == id(scope)})
+            inside = {name: t for (key, name), t in stored.items() if key == id(scope)}
+            _hoist(nested, scope, root, copy, known, result, inside)
             for info in nested.input:
                 _set_type(info, clean_form(reader.read(info.type)) if declared else (), result)
         _strip(nested, scope, reader, result, declared, versions, functions)
@@ -371,27 +377,57 @@ def nested_graphs(
 
 def _hoist(
     graph: onnx.GraphProto,
+    scope: Scope,
+    root: Scope,
     main: onnx.GraphProto,
     known: set[str],
     result: Skeleton,
     stored: Mapping[str, TensorProto],
 ) -> None:
-    """Large initializers of a subgraph become inputs of the main graph: a subgraph cannot have inputs of its own."""
+    """Large and sparse initializers of a subgraph become inputs of the main graph: a subgraph cannot have its own."""
     large = [tensor for tensor in graph.initializer if is_large(tensor)]
-    if not large:
+    if not large and not graph.sparse_initializer:
         return
-    gone = set()
     own = {info.name for info in graph.input}
+    forms: dict[str, TypeForm] = {}
     for tensor in large:
         if tensor.name in stored:
             tensor.CopyFrom(stored[tensor.name])
-        elif tensor.name and tensor.name not in known and tensor.name not in own:
-            known.add(tensor.name)
-            gone.add(tensor.name)
-            _set_type(main.input.add(name=tensor.name), tensor_form(tensor), result)
-    kept = [tensor for tensor in graph.initializer if tensor.name not in gone]
+        elif tensor.name and tensor.name not in own:
+            forms.setdefault(tensor.name, tensor_form(tensor))
+    kept = [tensor for tensor in graph.initializer if tensor.name not in forms]
     rest = onnx.GraphProto()
     rest.initializer.extend(kept)
     del graph.initializer[:]
     graph.initializer.extend(rest.initializer)
+    for sparse in graph.sparse_initializer:
+        if sparse.values.name and sparse.values.name not in own:
+            forms.setdefault(sparse.values.name, sparse_form(sparse))
+    del graph.sparse_initializer[:]
+    renamed: dict[str, str] = {}
+    for name, form in forms.items():
+        free = name
+        # Graphs beside and around this one may have other values of that name.
+        if name in known or name in root.defined or name in scope.outer:
+            free = renamed[name] = f"{name}\0{len(known)}"
+        known.add(free)
+        _set_type(main.input.add(name=free), form, result)
+    if renamed:
+        _rename_inputs(graph, renamed)
 
+
+def _rename_inputs(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
+    """Renames what nodes read, in the graph and in those nested in it that have no values of these names."""
+    pending = [(graph, names)]
+    while pending:
+        holder, new = pending.pop()
+        for node in holder.node:
+            for place, name in enumerate(node.input):
+                if name in new:
+                    node.input[place] = new[name]
+            for _, nested in graphs_of(node):
+                own = {item.name for item in (*nested.input, *nested.initializer)}
+                own.update(sparse.values.name for sparse in nested.sparse_initializer)
+                left = {name: value for name, value in new.items() if name not in own}
+                if left:
+                    pending.append((nested, left))

@@ -286,7 +286,8 @@ def test_inputs_without_a_tensor_type() -> None:
         [sequence, value("n", None), onnx.ValueInfoProto(name="t"), value("k", [1], 99), value("x", ["N", 4])],
     )
     assert refused(lambda: run(proto)) == [
-        "error: input 's': an input must be a tensor, not a sequence [GRA-18]\n  remedy: export the model again",
+        "error: input 's': an input must be a tensor, not a sequence [dimensions]\n"
+        "  remedy: export the model with tensors as inputs",
         "error: input 'n': an input must have a shape, but the model gives none [GRA-19]\n"
         "  remedy: export the model with input shapes",
         "error: input 't': an input must be a tensor, not of no type [GRA-18]\n  remedy: export the model again",

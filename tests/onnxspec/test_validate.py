@@ -226,3 +226,54 @@ def test_local_functions() -> None:
 def test_rule_ids_are_given_once() -> None:
     ids = [rule.id for rule in RULES if not rule.id.startswith("onnx.")]
     assert len(ids) == len(set(ids))
+
+
+def _sparse(name: str, dims: list[int]) -> onnx.SparseTensorProto:
+    entries = helper.make_tensor(name, FLOAT, [1], [2.0])
+    return helper.make_sparse_tensor(entries, helper.make_tensor("", TensorProto.INT64, [1], [2]), dims)
+
+
+def test_a_sparse_initializer_is_a_tensor() -> None:
+    product = node("MatMul", ["x", "w"], ["y"])
+    assert findings(model([product], sparse_initializer=[_sparse("w", [4, 4])])) == []
+    (text,) = findings(model([product], sparse_initializer=[_sparse("w", [5, 4])]))
+    assert text.startswith("error: node 'MatMul_y' (MatMul): ")
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_branches_may_have_initializers_of_one_name(is_sparse: bool) -> None:
+    def branched(name: str, size: int) -> onnx.GraphProto:
+        nodes = [node("MatMul", ["x", "w"], [name])]
+        graph = helper.make_graph(nodes, name, [], [value(name, [1, size])])
+        if is_sparse:
+            graph.sparse_initializer.append(_sparse("w", [4, size]))
+        else:
+            graph.initializer.append(numpy_helper.from_array(np.zeros((4, size), np.float32), "w"))
+        return graph
+
+    def chosen(size: int) -> onnx.ModelProto:
+        choice = node("If", ["c"], ["k"], name="choose", then_branch=branched("t", 300), else_branch=branched("e", 301))
+        choice.attribute[1].g.output[0].type.tensor_type.shape.dim[1].dim_value = size
+        made = [choice, node("Relu", ["x"], ["y"])]
+        return model(made, [value("x", [1, 4]), value("c", [], TensorProto.BOOL)])
+
+    assert findings(chosen(301)) == []
+    (text,) = findings(chosen(300))
+    assert "the size of axis 1 must be 300, which node 'MatMul_t' (MatMul)" in text or "must be 301" in text
+
+
+def test_functions_may_be_in_the_default_domain() -> None:
+    opsets = [helper.make_opsetid("", 21)]
+    function = helper.make_function("", "Twice", ["a"], ["b"], [node("Add", ["a", "a"], ["b"])], opsets)
+    assert findings(model([node("Twice", ["x"], ["y"])], functions=[function])) == []
+
+
+def test_an_error_in_a_function_is_not_said_of_its_calls() -> None:
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("org.local", 1)]
+    inner = helper.make_function("org.local", "F", ["a"], ["b"], [node("Own", ["a"], ["b"], domain="org.own")], opsets)
+    outer = helper.make_function("org.local", "G", ["a"], ["b"], [node("F", ["a"], ["b"], domain="org.local")], opsets)
+    proto = model(
+        [node("G", ["x"], ["y"], domain="org.local")], opsets={"": 21, "org.local": 1}, functions=[inner, outer]
+    )
+    (text,) = findings(proto)
+    assert "[OPS-01]" in text

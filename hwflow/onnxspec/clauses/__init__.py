@@ -24,7 +24,7 @@ from hwflow.onnxspec.clauses import (
 from hwflow.onnxspec.rules import Rule
 
 # A clause becomes a check by one entry in the RULES of the file of its subject. Rules see what those before them found:
-# `names` gathers, and `onnx_checks` runs where nothing else has an objection.
+# `names` and `graph.LATE_RULES` gather, and `onnx_checks` runs where nothing else has an objection.
 RULES: tuple[Rule, ...] = (
     *model.RULES,
     *opsets.RULES,
@@ -42,5 +42,6 @@ RULES: tuple[Rule, ...] = (
     *training.RULES,
     *names.RULES,
     *shapes.RULES,
+    *graph.LATE_RULES,
     *onnx_checks.RULES,
 )

@@ -23,6 +23,7 @@ from hwflow.onnxspec.graph import (
 from hwflow.onnxspec.rules import Context, FunctionKey, Hit, Rule, listed
 
 _RENAME = "rename one of them"
+KEEP_ONE = "keep one of the imports"
 _OVERLOADS_FROM = 10  # IR version
 MAX_INLINED = 100_000
 """Nodes that functions and branches may put into a model."""
@@ -143,7 +144,8 @@ def _no_recursion(context: Context) -> Iterator[Hit]:
             yield hit(list(path)[path[index] :])
 
 
-def _one_version(context: Context) -> Iterator[Hit]:
+def several_versions(context: Context) -> Iterator[Hit]:
+    """Functions that import more than one version of an operator set."""
     for scope, function in _bodies(context):
         versions: dict[str, set[int]] = {}
         for opset in function.opset_import:
@@ -238,6 +240,18 @@ def _no_value(context: Context) -> Iterator[Hit]:
                 )
 
 
+def _repeated(scope: Scope, kind: str, name: str) -> Hit:
+    message = f"{kind}s must have distinct names, but {show(name)} is there more than once"
+    return Hit(scope.position, scope.title, message, _RENAME)
+
+
+def repeated_inputs(context: Context) -> Iterator[Hit]:
+    """Inputs of functions that an earlier input has the name of."""
+    for scope, _ in _bodies(context):
+        for name, count in Counter(filter(None, scope.inputs)).items():
+            yield from [_repeated(scope, "input", name)] * (count - 1)
+
+
 def _signature(context: Context) -> Iterator[Hit]:
     for scope, _ in _bodies(context):
         for names, kind in ((scope.inputs, "input"), (scope.outputs, "output")):
@@ -247,8 +261,7 @@ def _signature(context: Context) -> Iterator[Hit]:
                     message = f"{kind} {index} must have a name, but it has none"
                     yield Hit(scope.position, scope.title, message, "give it a name")
                 elif name in seen:
-                    message = f"{kind}s must have distinct names, but {show(name)} is there more than once"
-                    yield Hit(scope.position, scope.title, message, _RENAME)
+                    yield _repeated(scope, kind, name)
                 seen.add(name)
         inputs = set(scope.inputs)
         for name in dict.fromkeys(scope.outputs):
@@ -326,6 +339,12 @@ def _body(context: Context) -> Iterator[Hit]:
                 "break the cycle: no node may read, directly or through others, what it makes",
             )
         yield from _order(scope, set(left))
+
+
+def double_assignments(context: Context) -> Iterator[Hit]:
+    """Values of functions' bodies that have a second definition."""
+    for scope, _ in _bodies(context):
+        yield from _single_assignment(scope)
 
 
 def _single_assignment(scope: Scope) -> Iterator[Hit]:
@@ -451,7 +470,7 @@ RULES = (
         "FUN-02", "MUST", _no_recursion, "write the function without recursion, for example with Loop",
         since_ir=8, structural=True,
     ),
-    Rule("FUN-03", "MUST", _one_version, "keep one of the imports", since_ir=8, structural=True),
+    Rule("FUN-03", "MUST", several_versions, KEEP_ONE, since_ir=8, structural=True),
     # A warning: the function's own import says what the node means.
     Rule(
         "FUN-04", "SHOULD", _same_schemas, "import the same version in function and model",

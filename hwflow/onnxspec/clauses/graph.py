@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import onnx
 
+from hwflow.onnxspec.clauses.functions import double_assignments, repeated_inputs
 from hwflow.onnxspec.graph import (
     ANNOTATIONS,
     INITIALIZERS,
@@ -94,8 +95,8 @@ def _initializer_names(context: Context) -> Iterator[Hit]:
 
 
 def double_definitions(scope: Scope) -> Iterator[tuple[bool, Hit]]:
-    """Every definition of a value of the graph after its first one, and whether both are outputs of nodes. That one
-    name is an input and an initializer is no such case."""
+    """Every definition of a value of the graph after its first one, and whether it is a node's output and the first one
+    in the same graph. That one name is an input and an initializer is no such case."""
     # The algorithm graph continues the main graph, and so defines nothing that the main graph does.
     apart = scope.kind is not Kind.ALGORITHM or scope.outer.isdisjoint(scope.made)
     if scope.defined_once and apart:
@@ -123,7 +124,7 @@ def double_definitions(scope: Scope) -> Iterator[tuple[bool, Hit]]:
                 makers[name] = index
             else:
                 message = f"value {show(name)} must be defined once, but {other} defines it too"
-                yield maker is not None, Hit(scope.at(NODES, index), scope.where(index), message)
+                yield maker is not None or name in entered, Hit(scope.at(NODES, index), scope.where(index), message)
 
 
 def _single_assignment(context: Context) -> Iterator[Hit]:
@@ -131,6 +132,8 @@ def _single_assignment(context: Context) -> Iterator[Hit]:
         for outputs, hit in double_definitions(scope):
             if outputs:
                 yield hit
+    if context.ir_version >= 8:
+        yield from double_assignments(context)
 
 
 def _value_namespace(context: Context) -> Iterator[Hit]:
@@ -140,6 +143,9 @@ def _value_namespace(context: Context) -> Iterator[Hit]:
         yield from _repeated_initializers(scope)
         yield from _repeated_entries(scope, graph)
         yield from _repeated_outputs(scope)
+    if context.ir_version >= 8:
+        yield from repeated_inputs(context)
+        yield from double_assignments(context)
 
 
 def _repeated_outputs(scope: Scope) -> Iterator[Hit]:
@@ -210,6 +216,9 @@ def _shapes_given(context: Context) -> Iterator[Hit]:
 def _initializers_are_inputs(context: Context) -> Iterator[Hit]:
     if not needs_initializer_inputs(context) or not context.scopes:
         return
+    for inner in context.scopes:
+        if inner.kind is Kind.SUBGRAPH:
+            yield from unlisted_initializers(inner, context.ir_version)
     scope = context.scopes[0]
     absent = scope.held.difference(scope.inputs, ("",))
     if absent:
@@ -226,6 +235,20 @@ def _initializers_are_inputs(context: Context) -> Iterator[Hit]:
 def _are(names: Iterable[str], one: str, more: str) -> str:
     every = list(names)
     return f"{listed(every)} {one if len(every) == 1 else more}"
+
+
+def unlisted_initializers(scope: Scope, ir_version: int) -> Iterator[Hit]:
+    """Initializers of a subgraph that are no inputs of it, before IR version 4."""
+    absent = scope.held.difference(scope.inputs) - {""}
+    if absent:
+        names = [name for name in dict.fromkeys(scope.initializers) if name in absent]
+        yield Hit(
+            scope.at(INITIALIZERS, scope.initializers.index(names[0])),
+            scope.title,
+            f"in IR version {ir_version} every initializer of a subgraph must be one of its inputs too, but "
+            f"{_are(names, 'is', 'are')} not",
+            "list the initializers as inputs, after the others, or export the model with IR version 4 or higher",
+        )
 
 
 # value_info
@@ -247,6 +270,21 @@ def _entries_apply(context: Context) -> Iterator[Hit]:
                 found = sorted(wrong, key=places.__getitem__)
                 message = f"value_info must name {matter}, but {_are(found, one, more)}"
                 yield Hit(scope.at(VALUE_INFO, places[found[0]]), scope.title, message)
+
+
+_AGAINST_INFERENCE = ("NOD-32", "SHP-10", "SHP-16")
+
+
+def _entries_agree(context: Context) -> Iterator[Hit]:
+    """What clauses about types and shapes have found out about entries of value_info."""
+    for position, finding in list(context.found):
+        if finding.rule in _AGAINST_INFERENCE and position[-2:-1] == (VALUE_INFO,):
+            yield Hit(position, finding.where, finding.message, finding.remedy, "error")
+
+
+def _described_values(context: Context) -> Iterator[Hit]:
+    yield from _entries_apply(context)
+    yield from _entries_agree(context)
 
 
 def _contradict(one: onnx.TypeProto, other: onnx.TypeProto) -> bool:
@@ -332,8 +370,12 @@ RULES = (
     ),
     Rule("GRA-23", "MUST", _single_assignment, _RENAME),
     Rule("NAM-04", "MUST", _value_namespace, _RENAME),
-    # A warning: tools that rewrite a graph leave entries behind, which describe nothing that anyone reads.
-    Rule("GRA-15", "definition", _entries_apply, "remove the entries", severity="warning"),
     Rule("PRO-06", "MUST", _value_info_names, "remove one of the entries"),
     Rule("PRO-23", "MUST", _annotations, "remove the annotation", since_ir=5),
+)
+
+# After the clauses about types and shapes, from which it gathers.
+LATE_RULES = (
+    # A warning: tools that rewrite a graph leave entries behind, which describe nothing that anyone reads.
+    Rule("GRA-15", "definition", _described_values, "remove the entries", severity="warning"),
 )

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from hwflow.errors import Finding
 from hwflow.onnxspec.clauses.attributes import repeated_names
 from hwflow.onnxspec.clauses.functions import repeated_functions
+from hwflow.onnxspec.clauses.operators import calls_function
+from hwflow.onnxspec.clauses.shapes import RENAME_VARIABLES, wrong_variables
 from hwflow.onnxspec.graph import MODEL, NODES, Scope, show
 from hwflow.onnxspec.rules import Context, Hit, Rule, listed
 
@@ -37,6 +40,7 @@ def _identifiers(context: Context) -> Iterator[Hit]:
             "node": [node.name for node in scope.nodes],
             "value": chain(scope.inputs, scope.initializers, made),
             "attribute": [attribute.name for form in forms.forms for attribute in form.attributes],
+            "operator": [form.op_type for form in forms.forms if not calls_function(context, form)],
         }
         bad: dict[str, list[str]] = {}
         for what, every in named.items():
@@ -54,6 +58,8 @@ def _identifiers(context: Context) -> Iterator[Hit]:
             "names must be C identifiers (a letter or underscore, then letters, digits and underscores), but "
             f"{', '.join(counts)} {verb} not: {examples}",
         )
+    for hit in wrong_variables(context):
+        yield replace(hit, remedy=RENAME_VARIABLES)
 
 
 def _node_names(context: Context) -> Iterator[Hit]:

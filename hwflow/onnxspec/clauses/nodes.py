@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hwflow.onnxspec.clauses.graph import double_definitions, needs_initializer_inputs
+from hwflow.onnxspec.clauses.graph import double_definitions, needs_initializer_inputs, unlisted_initializers
 from hwflow.onnxspec.graph import INITIALIZERS, INPUTS, NODES, OUTPUTS, Kind, Scope, find_cycles, show
-from hwflow.onnxspec.rules import Context, Hit, Rule, Severity, listed
+from hwflow.onnxspec.rules import Context, Hit, Rule, Severity
 
 # What a function's body reads and makes, and in which order, is said by the clauses about functions.
 
@@ -134,7 +134,7 @@ def _initializers_come_last(context: Context) -> Iterator[Hit]:
         return
     for scope in _subgraphs(context):
         yield from _actual_inputs(scope)
-        yield from _unlisted(scope, context.ir_version)
+        yield from unlisted_initializers(scope, context.ir_version)
         if _passed(scope) is None and not scope.held.isdisjoint(scope.inputs):
             last = max((i for i, name in enumerate(scope.inputs) if name not in scope.held), default=-1)
             for index, name in enumerate(scope.inputs[: max(last, 0)]):
@@ -146,19 +146,6 @@ def _initializers_come_last(context: Context) -> Iterator[Hit]:
                         f"{show(name)} is input {index}, and {show(scope.inputs[last])}, which is none, input {last}",
                         "list the inputs that are initializers last",
                     )
-
-
-def _unlisted(scope: Scope, ir_version: int) -> Iterator[Hit]:
-    absent = scope.held.difference(scope.inputs) - {""}
-    if absent:
-        names = [name for name in dict.fromkeys(scope.initializers) if name in absent]
-        yield Hit(
-            scope.at(INITIALIZERS, scope.initializers.index(names[0])),
-            scope.title,
-            f"in IR version {ir_version} every initializer of a subgraph must be one of its inputs too, but "
-            f"{listed(names)} {'is' if len(names) == 1 else 'are'} not",
-            "list the initializers as inputs, after the others, or export the model with IR version 4 or higher",
-        )
 
 
 def _shadowed(scope: Scope, name: str) -> str | None:

@@ -14,6 +14,7 @@ from onnx import checker
 from hwflow.onnxspec.graph import MODEL, NODES, Position, Scope
 from hwflow.onnxspec.inference import free_names, roots
 from hwflow.onnxspec.rules import Context, Hit, Rule
+from hwflow.onnxspec.schemas import known_domains
 from hwflow.onnxspec.skeleton import skeleton
 from hwflow.onnxspec.text import one_line
 
@@ -40,6 +41,8 @@ def _place(scope: Scope, message: str) -> tuple[Position, str]:
 def _model_check(context: Context) -> Iterator[Hit]:
     if context.has_errors or any(t.gave_up for t in context.inference.troubles):
         return
+    if any(domain in known_domains() for domain, _, _ in context.functions):
+        return  # the checker knows no functions in the domains of onnx itself
     if any(stored.site.role != "initializer" for stored, _ in context.external):
         return  # the checker would look for the files in the current folder
     for root, below in roots(context.scopes):

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from onnx import AttributeProto
 
 from hwflow.onnxspec.clauses.form_hits import Complaint, form_hits
+from hwflow.onnxspec.clauses.opsets import unknown_versions
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
 from hwflow.onnxspec.graph import NODES, Scope, show
 from hwflow.onnxspec.node_forms import KINDS, AttributeForm, NodeForm
@@ -74,6 +75,7 @@ def _known_operators(context: Context) -> Iterator[Hit]:
                 message = f"the operator must be in {shown}, but {show(op_type)} is not"
                 yield Complaint(message, f"did you mean {near}?" if near else None)
 
+    yield from unknown_versions(context)
     yield from form_hits(context, check)
     yield from _operator_sets(context)
 
@@ -87,7 +89,7 @@ def _operator_sets(context: Context) -> Iterator[Hit]:
             version = scope.opsets.get(form.domain)
             if version is None or form.domain in DIALECT_DOMAINS or calls_function(context, form):
                 return False
-            # opset-version speaks of ai.onnx itself.
+            # unknown_versions speaks of ai.onnx itself.
             return form.domain != "" and not 1 <= version <= known.get(form.domain, 0)
 
         odd = {key: form for key, form in forms.by_key.items() if is_odd(form)}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import onnx
 
 from hwflow.onnxspec.clauses.domains import is_reverse_domain
+from hwflow.onnxspec.clauses.functions import KEEP_ONE, several_versions
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
 from hwflow.onnxspec.graph import MODEL, NODES, Kind, Position, implicit_version, plain_domain, show
 from hwflow.onnxspec.rules import Context, Hit, Rule, listed
@@ -51,6 +53,11 @@ def _assumed_default(context: Context) -> Hit:
     )
 
 
+_NO_IMPORTS = Hit(
+    (MODEL,), "model", "opset_import must have at least one entry, but it is empty", _NAME_THE_DEFAULT, "error"
+)
+
+
 def _imports_default(context: Context) -> bool:
     return any(plain_domain(opset.domain) == "" for opset in context.model.opset_import)
 
@@ -59,8 +66,7 @@ def _opset_import(context: Context) -> Iterator[Hit]:
     entries = context.model.opset_import
     if context.ir_version >= 3:
         if not entries:
-            message = "opset_import must have at least one entry, but it is empty"
-            yield Hit((MODEL,), "model", message, _NAME_THE_DEFAULT)
+            yield _NO_IMPORTS
         elif not _imports_default(context):
             yield _assumed_default(context)
     elif context.ir_version >= 1 and entries:
@@ -76,15 +82,21 @@ def _opset_import(context: Context) -> Iterator[Hit]:
 
 
 def _implicit_default(context: Context) -> Iterator[Hit]:
-    if context.ir_version < 3 or not context.model.opset_import or _imports_default(context):
+    if context.ir_version < 3 or _imports_default(context):
         return
     # A function's body has imports of its own, and nothing is implicit there.
     if any(node.domain == "" for scope in context.scopes if not scope.in_function for node in scope.nodes):
-        yield _assumed_default(context)
+        yield _assumed_default(context) if context.model.opset_import else _NO_IMPORTS
 
 
 def _one_version(context: Context) -> Iterator[Hit]:
-    # Functions' imports are FUN-03's.
+    yield from _one_version_in_model(context)
+    if context.ir_version >= 8:
+        for hit in several_versions(context):
+            yield replace(hit, remedy=KEEP_ONE, severity="error")
+
+
+def _one_version_in_model(context: Context) -> Iterator[Hit]:
     versions: dict[str, list[int]] = {}
     for opset in context.model.opset_import:
         versions.setdefault(plain_domain(opset.domain), []).append(opset.version)
@@ -111,7 +123,8 @@ def _version_given(context: Context) -> Iterator[Hit]:
             yield Hit(position, where, message)
 
 
-def _version_known(context: Context) -> Iterator[Hit]:
+def unknown_versions(context: Context) -> Iterator[Hit]:
+    """Imports of versions that there are not yet: none of their operators is declared."""
     for position, where, entries, _ in _imports(context):
         for opset in entries:
             domain = plain_domain(opset.domain)
@@ -163,7 +176,7 @@ RULES = (
     Rule("OPS-04", "definition", _implicit_default, _NAME_THE_DEFAULT, severity="warning"),
     Rule("PRO-03", "MUST", _one_version, "remove all entries but the one meant", severity="warning"),
     Rule("PRO-04", "MUST", _version_given, "give the version that the operators were written for", structural=True),
-    Rule("opset-version", "own", _version_known, "export the model with a lower version", structural=True),
+    Rule("opset-version", "own", unknown_versions, "export the model with a lower version", structural=True),
     Rule("OPS-01", "MUST", _imported, "add the domain to opset_import", since_ir=3, structural=True),
     Rule("OPS-12", "SHOULD", _reverse_domains, "rename the domain after one that you hold", severity="warning"),
 )

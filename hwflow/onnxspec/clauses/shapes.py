@@ -12,6 +12,7 @@ from hwflow.onnxspec.sequences import sequence_contents
 from hwflow.onnxspec.typeforms import Dim, TypeForm, dims_text
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+RENAME_VARIABLES = "rename the dimension variables"
 _UNSET = "leave the dimension unset if its size is unknown"
 
 
@@ -55,7 +56,8 @@ def _negative(context: Context) -> Iterator[Hit]:
             yield Hit(site.position, site.where, message, severity="warning")
 
 
-def _identifiers(context: Context) -> Iterator[Hit]:
+def wrong_variables(context: Context) -> Iterator[Hit]:
+    """Dimension variables that are no C identifiers, once a graph."""
     bad = {
         id(form): names
         for form in {id(form): form for form in context.forms}.values()
@@ -150,7 +152,7 @@ def _sequence_ranks(context: Context) -> Iterator[Hit]:
 RULES = (
     Rule("SHP-06", "MAY", _negative, _UNSET),
     # A warning: nothing but hwflow's own option needs the name, and any text serves it.
-    Rule("SHP-08", "MUST", _identifiers, "rename the dimension variables", severity="warning"),
+    Rule("SHP-08", "MUST", wrong_variables, RENAME_VARIABLES, severity="warning"),
     Rule("SHP-14", "definition", _empty, _UNSET, severity="warning"),
     Rule("SHP-15", "definition", _star, "leave the shape out if the rank is unknown", severity="warning"),
     Rule("SHP-10", "MUST", _sizes, "correct the size that is wrong, or give different sizes different variables"),

@@ -169,6 +169,19 @@ def _combination(context: Context) -> Iterator[Hit]:
                 yield from _shadowed(inner, scope)
             yield from _read_by_main(main, reads, scope)
             yield from _same_names(node_names, value_infos, scope)
+            yield from _invalid_in(scope, context)
+
+
+# What makes two graphs that are one no valid graph, beside the names that they share.
+_VALIDITY = frozenset({"NOD-05", "NOD-12", "NOD-35", "GRA-03", "GRA-23"})
+
+
+def _invalid_in(algorithm: Scope, context: Context) -> Iterator[Hit]:
+    """What was found in the algorithm graph itself: with it the two graphs are no valid graph either."""
+    here = len(algorithm.position)
+    for position, finding in list(context.found):
+        if finding.rule in _VALIDITY and position[:here] == algorithm.position:
+            yield Hit(position, finding.where, finding.message, finding.remedy)
 
 
 def _inside(main: Scope, scopes: Sequence[Scope]) -> list[Scope]:

@@ -98,6 +98,32 @@ NAMELESS = "\n  remedy: give it a name"
 ENTRIES = "[GRA-15]\n  remedy: remove the entries"
 
 
+ONE = numpy_helper.from_array(np.float32([1]), "one")
+
+
+def calling(inputs: Sequence[str], second: str) -> onnx.ModelProto:
+    """A model with a function in which a second node makes the value ``second``."""
+    body = [node("Relu", ["a"], ["b"], name="m"), node("Neg", ["a"], [second], name="n")]
+    opsets = [helper.make_opsetid("", 21)]
+    function = helper.make_function("org.local", "F", list(inputs), ["b"], body, opsets)
+    return model([node("Relu", ["x"], ["y"])], functions=[function])
+
+
+def in_a_function(clause: str) -> list[Twin]:
+    return [
+        Twin(
+            clause,
+            name="in a function",
+            bad=calling(["a"], "b"),
+            good=calling(["a"], "c"),
+            findings=[
+                "error: node 'n' (Neg) in function 'org.local.F': value 'b' must be defined once, but node 'm' (Relu) "
+                f"in function 'org.local.F' defines it too [{clause}]\n  remedy: rename one of them"
+            ],
+        )
+    ]
+
+
 def described(*names: str) -> onnx.ModelProto:
     """x -> a -> y, with value_info for the names."""
     nodes = [node("Add", ["x", "w"], ["a"]), node("Relu", ["a"], ["y"])]
@@ -417,6 +443,49 @@ TWINS = [
         findings=[
             "warning: graph 'then' in 'then_branch' of node 'choose' (If): value_info must name values of the graph, "
             f"but 'gone' is none {ENTRIES}"
+        ],
+    ),
+    Twin(
+        "GRA-15",
+        name="another shape than the node's",
+        bad=model([node("Relu", ["x"], ["a"], name="r"), node("Neg", ["a"], ["y"])], value_info=[value("a", [1, 5])]),
+        good=model([node("Relu", ["x"], ["a"], name="r"), node("Neg", ["a"], ["y"])], value_info=[value("a", [1, 4])]),
+        findings=[
+            "error: value 'a': the size of axis 1 must be 4, which node 'r' (Relu) gives it, not 5 [GRA-15]\n"
+            "  remedy: correct the size that is wrong, or give different sizes different variables"
+        ],
+    ),
+    Twin(
+        "GRA-23",
+        name="a node and an input",
+        bad=model([node("Relu", ["x"], ["y"]), node("Neg", ["y"], ["x"], name="n")]),
+        good=model([node("Relu", ["x"], ["y"]), node("Neg", ["y"], ["z"], name="n")]),
+        findings=[
+            "error: node 'n' (Neg): value 'x' must be defined once, but the graph's input defines it too [GRA-23]\n"
+            "  remedy: rename one of them"
+        ],
+    ),
+    *in_a_function("GRA-23"),
+    *in_a_function("NAM-04"),
+    Twin(
+        "NAM-04",
+        name="inputs of a function",
+        bad=calling(["a", "a"], "c"),
+        good=calling(["a", "a_2"], "c"),
+        findings=[
+            "error: function 'org.local.F': inputs must have distinct names, but 'a' is there more than once [NAM-04]\n"
+            "  remedy: rename one of them"
+        ],
+    ),
+    Twin(
+        "GRA-11",
+        name="in a subgraph",
+        bad=conditional(branch(initializer=[ONE]), ir_version=3),
+        good=conditional(branch(initializer=[ONE]), ir_version=4),
+        findings=[
+            "error: graph 'then' in 'then_branch' of node 'choose' (If): in IR version 3 every initializer of a "
+            "subgraph must be one of its inputs too, but 'one' is not [GRA-11]\n  remedy: list the initializers as "
+            "inputs, after the others, or export the model with IR version 4 or higher"
         ],
     ),
     *repeated_entries("PRO-06"),

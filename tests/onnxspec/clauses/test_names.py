@@ -48,6 +48,10 @@ def foreign(attribute: str) -> onnx.ModelProto:
     return model([own], opsets={"com.microsoft": 1, "": 21})
 
 
+def operator(op_type: str) -> onnx.ModelProto:
+    return model([node(op_type, ["x"], ["y"], domain="com.microsoft")], opsets={"com.microsoft": 1, "": 21})
+
+
 def functions(*names: tuple[str, str], ir_version: int = 10) -> onnx.ModelProto:
     """A model with local functions of these names and overloads, that calls none."""
     made = []
@@ -98,6 +102,17 @@ TWINS = [
     form("a space", through("a b"), through("a_b"), "1 value name is not: 'a b'"),
     form("a line feed", through("a\n"), through("a"), "1 value name is not: 'a\n'"),
     form("an attribute", foreign("my-flag"), foreign("my_flag"), "1 attribute name is not: 'my-flag'"),
+    form("an operator", operator("my-op"), operator("my_op"), "1 operator name is not: 'my-op'"),
+    Twin(
+        "NAM-01",
+        name="a dimension variable",
+        bad=model([node("Relu", ["x"], ["y"])], [value("x", ["N-1"])], [value("y", ["N-1"])]),
+        good=model([node("Relu", ["x"], ["y"])], [value("x", ["N_1"])], [value("y", ["N_1"])]),
+        findings=[
+            "warning: graph 'graph': dimension variables must be C identifiers, but 'N-1' is not [NAM-01]\n"
+            "  remedy: rename the dimension variables"
+        ],
+    ),
     form("the graph", titled("torch-jit"), titled("torch_jit"), "1 graph name is not: 'torch-jit'",
          "graph 'torch-jit'"),
     form(

@@ -214,6 +214,33 @@ TWINS = [
         ],
     ),
     Twin(
+        "OPS-04",
+        name="no imports at all",
+        bad=imports([]),
+        good=imports([("", 21)]),
+        findings=[f"error: model: opset_import must have at least one entry, but it is empty [OPS-04]\n  {NAME_IT}"],
+    ),
+    Twin(
+        "PRO-03",
+        name="in a function",
+        bad=function([("", 21), ("ai.onnx", 13)]),
+        good=function([("", 21)]),
+        findings=[
+            "error: function 'org.example.Own': a function must import one version of operator set 'ai.onnx', not 13 "
+            "and 21 [PRO-03]\n  remedy: keep one of the imports"
+        ],
+    ),
+    Twin(
+        "OPR-01",
+        name="a version that there is not",
+        bad=imports([("", 9999)]),
+        good=imports([("", 21)]),
+        findings=[
+            "error: model: the version of operator set 'ai.onnx' must be at most 28, not 9999 [OPR-01]\n"
+            "  remedy: export the model with version 28 of it or lower"
+        ],
+    ),
+    Twin(
         "opset-version",
         bad=imports([("", 29)]),
         good=imports([("", 28)], ir_version=14),
@@ -278,12 +305,12 @@ def rules(proto: onnx.ModelProto) -> list[str]:
 @pytest.mark.parametrize(
     ("entries", "found"),
     [
-        ([], ["PRO-02"]),
+        ([], ["PRO-02", "OPS-04"]),
         ([("", None)], ["PRO-04"]),
         ([("", -1)], ["PRO-04"]),
-        ([("", 29)], ["opset-version"]),
-        ([("", 2**40)], ["opset-version"]),
-        ([("", 2**63 - 1)], ["opset-version"]),
+        ([("", 29)], ["opset-version", "OPR-01"]),
+        ([("", 2**40)], ["opset-version", "OPR-01"]),
+        ([("", 2**63 - 1)], ["opset-version", "OPR-01"]),
     ],
 )
 def test_nothing_else_is_said_of_impossible_imports(entries: list[tuple[str, int | None]], found: list[str]) -> None:

@@ -379,6 +379,17 @@ TWINS = [
         ],
         name="value-info",
     ),
+    Twin(
+        "TRN-17",
+        bad=sgd(descent(algorithm([*BACKWARD, node("Sub", ["gone", "change"], ["w_new"], name="descend")]))),
+        good=sgd(descent(algorithm([*BACKWARD, node("Sub", ["w", "change"], ["w_new"], name="descend")]))),
+        findings=[
+            "error: node 'descend' (Sub) in algorithm graph of training_info[0]: input 'gone' must be a graph input, "
+            "an initializer or the output of a node, but nothing makes it [TRN-17]\n"
+            "  remedy: add what makes 'gone', or read another value"
+        ],
+        name="no-valid-graph",
+    ),
 ]
 
 
