@@ -18,7 +18,7 @@ import onnx
 from hwflow.errors import Finding
 from hwflow.onnxspec.agreement import Agreement, agree
 from hwflow.onnxspec.external_files import ExternalFiles, Problem
-from hwflow.onnxspec.graph import NODES, Kind, Position, Scope, scopes, show
+from hwflow.onnxspec.graph import NODES, Kind, Position, Scope, plain_domain, scopes, show
 from hwflow.onnxspec.inference import Inference, infer
 from hwflow.onnxspec.node_forms import FormReader, NodeForms
 from hwflow.onnxspec.sites import TensorSite, TypeSite, tensor_sites, type_sites
@@ -179,14 +179,20 @@ class Context:
         """Nodes that call a function with errors in it, or one that does."""
         if not errors or not self.functions:
             return set()
-        bodies = {scope.position: key for key, scope in self.functions.items()}
+        # Overloads are taken as one: where two functions have one name, the error stands at the second.
+        bodies = {
+            scope.position: (plain_domain(scope.function.domain), scope.function.name)
+            for scope in self.scopes
+            if scope.kind is Kind.FUNCTION and scope.function is not None
+        }
+        names = set(bodies.values())
         deep = len(next(iter(bodies)))
         wrong = {bodies[position[:deep]] for position in errors if position[:deep] in bodies}
-        calls: dict[FunctionKey, list[tuple[int, int]]] = {}
+        calls: dict[tuple[str, str], list[tuple[int, int]]] = {}
         for number, scope in enumerate(self.scopes):
             for index, node in enumerate(scope.nodes):
-                key = (node.domain, node.op_type, node.proto.overload)
-                if key in self.functions:
+                key = (node.domain, node.op_type)
+                if key in names:
                     calls.setdefault(key, []).append((number, index))
         pending, refused = list(wrong), set()
         while pending:

@@ -20,6 +20,8 @@ from hwflow.onnxspec.text import one_line
 
 _REMEDY = "correct the model, or export it again"
 _TOO_MUCH = "look for absurd attributes, ranks or sizes, or export the model again"
+# What inference says of a node that reads a value of no type: an echo, where something else is wrong.
+_UNTYPED = "expected to have type but instead is null"
 _NODE_NAMES = (
     re.compile(r"\(op_type:[^,)]*, node name: (?P<name>[^)]*)\)"),
     re.compile(r"Bad node spec for node\. Name: (?P<name>.*?) OpType:"),
@@ -63,7 +65,7 @@ def _model_check(context: Context) -> Iterator[Hit]:
 def _inference(context: Context) -> Iterator[Hit]:
     """What inference objects to beyond types (NOD-32) and sizes that the model states (SHP-10, SHP-16)."""
     for failure in context.inference.failures:
-        if failure.kind == "shape":
+        if failure.kind == "shape" and not (context.has_errors and _UNTYPED in failure.message):
             scope = context.scopes[failure.scope]
             yield Hit(scope.at(NODES, failure.node), scope.where(failure.node), failure.message)
     for trouble in context.inference.troubles:
