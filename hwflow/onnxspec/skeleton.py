@@ -405,15 +405,19 @@ def _hoist(
             forms.setdefault(sparse.values.name, sparse_form(sparse))
     del graph.sparse_initializer[:]
     renamed: dict[str, str] = {}
+    outputs = {info.name for info in graph.output}
     for name, form in forms.items():
         free = name
-        # Graphs beside and around this one may have other values of that name.
-        if name in known or name in root.defined or name in scope.outer:
+        # Graphs beside and around this one may have other values of that name; the checker wants an output to be made
+        # in its own graph.
+        if name in known or name in root.defined or name in scope.outer or name in outputs:
             free = renamed[name] = f"{name}\0{len(known)}"
         known.add(free)
         _set_type(main.input.add(name=free), form, result)
     if renamed:
         _rename_inputs(graph, renamed)
+        for name in outputs.intersection(renamed):  # behind all others: the scope's nodes keep their places
+            graph.node.add(op_type="Identity", input=[renamed[name]], output=[name])
 
 
 def _rename_inputs(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:

@@ -283,3 +283,17 @@ def test_a_cycle_is_not_said_of_what_reads_from_it() -> None:
     nodes = [node("Neg", ["b"], ["a"], name="n"), node("Relu", ["a"], ["b"], name="r"), node("Abs", ["b"], ["y"])]
     (text,) = findings(model(nodes))
     assert "[GRA-03]" in text
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_a_branch_may_be_an_initializer(is_sparse: bool) -> None:
+    def branched(which: str, size: int) -> onnx.GraphProto:
+        graph = helper.make_graph([], which, [], [value("w", [size, 300])], doc_string="Made by a test.")
+        if is_sparse:
+            graph.sparse_initializer.append(_sparse("w", [size, 300]))
+        else:
+            graph.initializer.append(numpy_helper.from_array(np.zeros((size, 300), np.float32), "w"))
+        return graph
+
+    choice = node("If", ["c"], ["y"], then_branch=branched("then", 4), else_branch=branched("else", 5))
+    assert findings(model([choice], [value("c", [], TensorProto.BOOL)], [value("y", [None, 300])])) == []
