@@ -286,13 +286,20 @@ def is_recursive(model: onnx.ModelProto) -> bool:
             for _, graph in graphs_of(node):
                 for holder in (graph, *_protos_below(graph)):
                     called.update((plain_domain(inner.domain), inner.op_type) for inner in holder.node)
-    while calls:  # drop those that call no function that is left
-        leaves = [key for key, called in calls.items() if called.isdisjoint(calls)]
-        if not leaves:
-            return True
-        for key in leaves:
-            del calls[key]
-    return False
+    callers: dict[tuple[str, str], list[tuple[str, str]]] = {key: [] for key in calls}
+    waiting: dict[tuple[str, str], int] = {}  # for how many of the functions that it calls
+    for key, called in calls.items():
+        local = [other for other in called if other in calls]
+        waiting[key] = len(local)
+        for other in local:
+            callers[other].append(key)
+    done = [key for key, count in waiting.items() if count == 0]
+    for key in done:  # grows while it is walked
+        for caller in callers[key]:
+            waiting[caller] -= 1
+            if waiting[caller] == 0:
+                done.append(caller)
+    return len(done) < len(calls)
 
 
 def _set_type(info: onnx.ValueInfoProto, form: TypeForm, result: Skeleton) -> None:

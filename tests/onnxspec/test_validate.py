@@ -297,3 +297,19 @@ def test_a_branch_may_be_an_initializer(is_sparse: bool) -> None:
 
     choice = node("If", ["c"], ["y"], then_branch=branched("then", 4), else_branch=branched("else", 5))
     assert findings(model([choice], [value("c", [], TensorProto.BOOL)], [value("y", [None, 300])])) == []
+
+
+def test_functions_may_call_each_other_deeply() -> None:
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("org.local", 1)]
+
+    def function(number: int) -> onnx.FunctionProto:
+        last = number == 400  # onnx gives up at 100, or a few hundred
+        body = node("Relu", ["a"], ["b"]) if last else node(f"F{number + 1}", ["a"], ["b"], domain="org.local")
+        return helper.make_function("org.local", f"F{number}", ["a"], ["b"], [body], opsets)
+
+    proto = model(
+        [node("F0", ["x"], ["y"], domain="org.local")],
+        opsets={"": 21, "org.local": 1},
+        functions=[function(number) for number in range(401)],
+    )
+    assert findings(proto) == []

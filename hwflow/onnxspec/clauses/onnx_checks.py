@@ -22,6 +22,8 @@ _REMEDY = "correct the model, or export it again"
 _TOO_MUCH = "look for absurd attributes, ranks or sizes, or export the model again"
 # What inference says of a node that reads a value of no type: an echo, where something else is wrong.
 _UNTYPED = "expected to have type but instead is null"
+# A limit of onnx's own, of 100 functions.
+_TOO_DEEP = "Function call chain depth exceeds limit"
 _NODE_NAMES = (
     re.compile(r"\(op_type:[^,)]*, node name: (?P<name>[^)]*)\)"),
     re.compile(r"Bad node spec for node\. Name: (?P<name>.*?) OpType:"),
@@ -58,6 +60,8 @@ def _model_check(context: Context) -> Iterator[Hit]:
             # FUN-04 says it of the versions that functions import: a warning.
             checker.check_model(small, skip_opset_compatibility_check=True)
         except Exception as error:  # ValidationError, RuntimeError, ...
+            if _TOO_DEEP in str(error):
+                continue
             position, where = _place(root, str(error))
             yield Hit(position, where, f"the model must be valid, but onnx.checker says: {one_line(error)}")
 
@@ -65,7 +69,9 @@ def _model_check(context: Context) -> Iterator[Hit]:
 def _inference(context: Context) -> Iterator[Hit]:
     """What inference objects to beyond types (NOD-32) and sizes that the model states (SHP-10, SHP-16)."""
     for failure in context.inference.failures:
-        if failure.kind == "shape" and not (context.has_errors and _UNTYPED in failure.message):
+        if _TOO_DEEP in failure.message or (context.has_errors and _UNTYPED in failure.message):
+            continue
+        if failure.kind == "shape":
             scope = context.scopes[failure.scope]
             yield Hit(scope.at(NODES, failure.node), scope.where(failure.node), failure.message)
     for trouble in context.inference.troubles:
@@ -73,7 +79,7 @@ def _inference(context: Context) -> Iterator[Hit]:
         if trouble.gave_up:
             message = f"types and shapes must be inferable, but onnx.shape_inference comes to no end: {trouble.message}"
             yield Hit(root.position or (MODEL,), root.title, message, _TOO_MUCH)
-        elif not context.has_errors:
+        elif not context.has_errors and _TOO_DEEP not in trouble.message:
             position, where = _place(root, trouble.message)
             message = f"types and shapes must fit together, but onnx.shape_inference says: {trouble.message}"
             yield Hit(position, where, message)
