@@ -11,6 +11,7 @@ import os
 import pickle
 import signal
 import sys
+import warnings
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -47,7 +48,10 @@ def guarded(work: Callable[[], T], budget: Budget) -> T:
         raise too_long
     read, write = os.pipe()
     try:
-        child = os.fork()
+        with warnings.catch_warnings():
+            # Python 3.12 warns where numpy has started threads; the child calls nothing that waits for one of them.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
     except OSError:  # no memory or no processes left
         os.close(read)
         os.close(write)

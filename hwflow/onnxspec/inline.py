@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import onnx
 from onnx import AttributeProto, helper
@@ -236,16 +237,16 @@ def standard_body(
 
     The newest body that is not newer than ``version``: a body is written in operators of its own version.
     """
-    # The attributes of schemas that are about functions are missing from onnx's stubs.
-    bodies = [v for v in schema.function_opset_versions if v <= version]  # type: ignore[attr-defined]
-    dependent = [v for v in schema.context_dependent_function_opset_versions if v <= version]  # type: ignore[attr-defined]
+    stated: Any = schema  # onnx's stubs lack what schemas say about functions
+    bodies = [v for v in stated.function_opset_versions if v <= version]
+    dependent = [v for v in stated.context_dependent_function_opset_versions if v <= version]
     try:
         if bodies:
-            data = schema.get_function_with_opset_version(max(bodies))  # type: ignore[attr-defined]
+            data = stated.get_function_with_opset_version(max(bodies))
         elif dependent:
-            stated = [(t or onnx.TypeProto()).SerializeToString() for t in types]
-            data = schema.get_context_dependent_function_with_opset_version(  # type: ignore[attr-defined]
-                max(dependent), node.SerializeToString(), stated
+            given = [(t or onnx.TypeProto()).SerializeToString() for t in types]
+            data = stated.get_context_dependent_function_with_opset_version(
+                max(dependent), node.SerializeToString(), given
             )
         else:
             return None

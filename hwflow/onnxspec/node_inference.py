@@ -13,6 +13,7 @@ from onnx import AttributeProto, TensorProto, shape_inference
 
 from hwflow.onnxspec import element_types
 from hwflow.onnxspec.graph import Node, Scope, show
+from hwflow.onnxspec.schemas import has_body
 from hwflow.onnxspec.skeleton import complete_calls, is_large, write_defaults
 from hwflow.onnxspec.text import one_line
 from hwflow.onnxspec.typeforms import TypeForm, read_type, type_text, write_type
@@ -235,11 +236,9 @@ class NodeRun:
         if node.captured or any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in node.attributes):
             self._take(number, node, {})
             return
-        # The two attributes are missing from onnx's stubs.
-        has_body = schema.has_function or schema.has_context_dependent_function  # type: ignore[attr-defined]
         if (number, index) in self.skip:
             self._take(number, node, {})
-        elif has_body:
+        elif has_body(schema):
             self._take(number, node, self._alone(number, scope, index, node))
         else:
             self._take(number, node, self._one(schema, number, scope, index, node))

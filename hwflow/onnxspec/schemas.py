@@ -78,6 +78,12 @@ def find_schema(op_type: str, version: int, domain: str) -> onnx.defs.OpSchema |
         return None
 
 
+def has_body(schema: onnx.defs.OpSchema) -> bool:
+    """Whether a function in other operators defines the operator."""
+    stated: Any = schema  # onnx's stubs lack the two
+    return bool(stated.has_function or stated.has_context_dependent_function)
+
+
 def _parameters(formal: Sequence[defs.OpSchema.FormalParameter]) -> tuple[Parameter, ...]:
     return tuple(
         Parameter(

@@ -15,6 +15,7 @@ from onnx import helper, shape_inference
 
 from hwflow.onnxspec.dialects import ShapeError, shape_rule
 from hwflow.onnxspec.model import Array, Attribute, ValueInfo
+from hwflow.onnxspec.schemas import has_body
 from hwflow.onnxspec.tensors import DTYPE_NAMES, ELEMENT_TYPES, to_tensor
 
 # Shapes, axes, pads and scales are small; nothing that inference reads is larger than this many elements.
@@ -114,9 +115,7 @@ def infer_standard(
             schema, node, types, data, opset_imports=list(opsets), ir_version=ir_version
         )
         outputs = {name: _output_info(name, inferred.get(name)) for name in node.output if name}
-        # The two attributes are missing from onnx's stubs.
-        has_body = schema.has_function or schema.has_context_dependent_function  # type: ignore[attr-defined]
-        if None in outputs.values() and has_body:
+        if None in outputs.values() and has_body(schema):
             inferred = _infer_function(schema, node, types, data, opsets, ir_version)
             outputs = {name: _output_info(name, inferred.get(name)) for name in node.output if name}
     except InferenceFailure:

@@ -18,7 +18,7 @@ from onnx import AttributeProto, TensorProto, helper
 
 from hwflow.onnxspec import element_types
 from hwflow.onnxspec.graph import Scope, plain_domain
-from hwflow.onnxspec.schemas import find_schema, known_domains
+from hwflow.onnxspec.schemas import find_schema, has_body, known_domains
 from hwflow.onnxspec.typeforms import Dim, Level, TypeForm, TypeReader, write_type
 
 # Shapes, axes, pads and scales are small; nothing that inference reads is larger than this many elements.
@@ -355,11 +355,7 @@ def _unknown_makers(scope: Scope, versions: Mapping[str, int], functions: Collec
 def _is_inferable(op_type: str, version: int, domain: str) -> bool:
     """Whether onnx infers the operator's output types; it does not, for one, of Gradient."""
     schema = find_schema(op_type, version, domain)
-    if schema is None:
-        return False
-    # Two of the three are missing from onnx's stubs.
-    has_body = schema.has_function or schema.has_context_dependent_function  # type: ignore[attr-defined]
-    return bool(schema.has_type_and_shape_inference_function or has_body)
+    return schema is not None and (schema.has_type_and_shape_inference_function or has_body(schema))
 
 
 def nested_graphs(
