@@ -69,7 +69,7 @@ def _seed(text: str) -> int:
 def _dimensions(options: Sequence[str]) -> dict[str, int]:
     result = {}
     for option in options:
-        name, _, value = option.partition("=")
+        name, _, value = option.rpartition("=")  # a name may hold the sign
         if not name or not value.isdecimal() or int(value) < 1:
             raise UsageError(
                 Finding(
@@ -154,8 +154,8 @@ def _sim(arguments: argparse.Namespace) -> int:
     with _progress() as progress:
         simulation = simulate(
             arguments.target, inputs=arguments.input, frames=arguments.frames, simulator=arguments.simulator,
-            stall=arguments.stall, seed=seed, wave=arguments.wave, trusted=arguments.trust,
-            progress=progress,
+            stall=arguments.stall, seed=seed, wave=arguments.wave,
+            dimensions=_dimensions(arguments.dim), trusted=arguments.trust, progress=progress,
         )
     if arguments.format == "json":
         _print_json(simulation.table())
@@ -303,6 +303,7 @@ def _parser() -> argparse.ArgumentParser:
         "--stall", type=float, default=0.0, metavar="P", help="stall both sides with probability P a cycle"
     )
     command.add_argument("--wave", metavar="F", help="write a waveform (.vcd or .fst)")
+    dimension(command)
     trust(command)
 
     command = add("compare", _compare, "compare the golden model with the ONNX reference evaluator, value by value")

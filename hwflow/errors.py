@@ -6,9 +6,13 @@ A command that refuses its input collects *all* findings before it raises: one :
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar
+
+# Control characters but tab and line break: a name in a model must not command the terminal.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,8 @@ class Finding:
     severity: str = "error"  # "error", "warning", or of `check`: "unsupported" (valid ONNX that is not compiled)
 
     def __str__(self) -> str:
-        return f"{self.severity}: {self.where}: {self.message} [{self.rule}]\n  remedy: {self.remedy}"
+        text = f"{self.severity}: {self.where}: {self.message} [{self.rule}]\n  remedy: {self.remedy}"
+        return _UNSAFE.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:

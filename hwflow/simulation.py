@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,13 +66,16 @@ def simulate(
     stall: float = 0.0,
     seed: int = 0,
     wave: str | os.PathLike[str] | None = None,
+    dimensions: Mapping[str, int] | None = None,
     trusted: Folders = (),
     progress: Progress | None = None,
 ) -> Simulation:
     """Simulate an output folder of ``synth``, or a model (which is compiled to a temporary folder first).
 
     ``stall``: probability per cycle that the source pauses and that the sink is not ready; timing is judged without
-    stalls only. Raises :class:`UsageError`, :class:`ModelRefused`, :class:`ToolError`; a wrong design raises nothing.
+    stalls only. ``dimensions`` (of a model; an output folder has its own) and ``trusted``: as for
+    :func:`hwflow.load`. Raises :class:`UsageError`, :class:`ModelRefused`, :class:`ToolError`; a wrong design raises
+    nothing.
     """
     say = progress or (lambda line: None)
     path = Path(target)
@@ -100,10 +104,15 @@ def simulate(
     if wave is not None:
         _check_wave(Path(wave), simulator)
     if path.is_dir():
+        if dimensions:
+            message = f"must belong to a model, but '{path}' is an output folder, whose sizes are fixed"
+            raise UsageError(Finding("dimension-option", "option --dim", message, "leave it out"))
         model = _compiled_model(path)
         chosen = choose_inputs(model, path / "model.onnx", inputs, frames, np.random.default_rng(seed))
         return _run(model, path, chosen, frames, simulator, stall, seed, wave, say)
-    design: Design = compile_model(path, DEFAULT_BOARD, trusted=trusted, progress=progress)
+    design: Design = compile_model(
+        path, DEFAULT_BOARD, dimensions=dimensions, trusted=trusted, progress=progress
+    )
     chosen = choose_inputs(design.model, path, inputs, frames, np.random.default_rng(seed))
     with tempfile.TemporaryDirectory(prefix="hwflow-") as folder:
         out = Path(folder) / "out"

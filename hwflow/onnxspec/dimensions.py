@@ -103,9 +103,20 @@ class Binding:
 _DECLARED = "correct the shape in the model, or leave it out"
 
 
-def option(name: str) -> str:
+def option(name: str, size: int | str = "VALUE") -> str:
     """What to write on the command line for a size of ``name``."""
-    return f"--dim {shlex.quote(f'{name}=VALUE')}"
+    text = f"{name}={size}"
+    if text.isprintable():
+        quoted = shlex.quote(text)
+    else:  # a line break cannot be copied as it is
+        known = "".join(c if c.isprintable() and c not in "'\\" else _escaped(c) for c in text)
+        quoted = f"$'{known}'"
+    return f"--dim={quoted}" if text.startswith("-") else f"--dim {quoted}"
+
+
+def _escaped(character: str) -> str:
+    """As between $' and ' of a POSIX shell."""
+    return "".join(f"\\{byte:03o}" for byte in character.encode())
 
 
 def _check_type(info: onnx.ValueInfoProto) -> Finding | None:
@@ -130,18 +141,44 @@ def _check_type(info: onnx.ValueInfoProto) -> Finding | None:
     return None
 
 
+def stored_sizes(graph: onnx.GraphProto) -> dict[str, tuple[int, str]]:
+    """Dimension variables in the declared shapes of initializers: what size the initializer gives each, and where."""
+    tensors = {tensor.name: tensor for tensor in graph.initializer}
+    sizes: dict[str, tuple[int, str]] = {}
+    for kind, infos in (("input", graph.input), ("value", graph.value_info)):
+        for info in infos:
+            if info.name not in tensors:
+                continue
+            dims = tensors[info.name].dims
+            for axis, (dimension, size) in enumerate(zip(info.type.tensor_type.shape.dim, dims, strict=False)):
+                if dimension.dim_param and dimension.dim_param not in _NO_VARIABLES:
+                    sizes.setdefault(dimension.dim_param, (size, f"{kind} {show(info.name)} (axis {axis})"))
+    return sizes
+
+
 def bind_dimensions(
-    inputs: Sequence[onnx.ValueInfoProto], given: Mapping[str, int], inner: Collection[str] = ()
+    inputs: Sequence[onnx.ValueInfoProto],
+    given: Mapping[str, int],
+    inner: Collection[str] = (),
+    stored: Mapping[str, tuple[int, str]] | None = None,
 ) -> Binding:
     """Sizes for all dimension variables of ``inputs`` (the graph inputs that are no initializers).
 
     The variable in the leading place of an input is the number of frames and becomes 1; the others come from ``given``.
-    ``inner``: variables of values behind the inputs, which may be in ``given`` too.
+    ``inner``: variables of values behind the inputs, which may be in ``given`` too; ``stored``: those that the model
+    itself gives a size (:func:`stored_sizes`).
     Findings: a leading size other than 1, a variable that ``given`` leaves open, a name in ``given`` that the model
     does not have, a size below 1, an input that is no tensor or has no shape, a variable that counts frames and is the
     size of another axis as well (unless ``given`` says that it is 1).
     """
     binding = Binding()
+    stored = stored or {}
+    for variable, (size, source) in stored.items():
+        if given.get(variable, size) != size:
+            message = f"dimension variable {show(variable)} must be {size} as at {source}, not {given[variable]}"
+            where = f"option {option(variable, given[variable])}"
+            binding.findings.append(Finding(RULE, where, message, "leave it out: the model gives the size"))
+    given = {**given, **{name: size for name, (size, _) in stored.items()}}
     frames: dict[str, str] = {}  # variable -> input
     others: dict[str, tuple[str, int]] = {}  # variable -> first (input, axis)
     for info in inputs:
@@ -169,8 +206,10 @@ def bind_dimensions(
                 message = f"dimension {axis} must be at least 1, not 0"
                 binding.findings.append(Finding(RULE, f"input '{info.name}'", message, "export the model again"))
     for name, value in frames.items():
-        binding.sizes[name] = 1
-        binding.places[name] = f"input {show(value)} (axis 0, the frames)"
+        # Otherwise it remains open, and with it what follows: 1 would lead to errors that the model does not have.
+        if (name not in others and name not in stored) or given.get(name) == 1:
+            binding.sizes[name] = 1
+            binding.places[name] = f"input {show(value)} (axis 0, the frames)"
         if name in others and name not in given:
             other, axis = others[name]
             binding.findings.append(
@@ -179,18 +218,23 @@ def bind_dimensions(
                     f"input {show(other)}",
                     f"axis {axis} must not have dimension variable {show(name)}, which counts the frames of input "
                     f"{show(value)}: they are processed one at a time",
-                    f"if the axis has size 1, say so with --dim {shlex.quote(f'{name}=1')}; "
+                    f"if the axis has size 1, say so with {option(name, 1)}; "
                     "else give the two dimensions different names",
                 )
             )
-        if given.get(name, 1) != 1:
+        if name in stored and given[name] != 1:
+            size, source = stored[name]
+            message = f"the leading dimension (frames) must be 1 or open, but {show(name)} is {size} at {source}"
+            remedy = "export the model with a batch of 1 or a dynamic batch"
+            binding.findings.append(Finding(RULE, f"input '{value}'", message, remedy))
+        elif given.get(name, 1) != 1:
             binding.findings.append(
                 Finding(
                     RULE,
                     f"input '{value}'",
                     f"dimension variable '{name}' counts frames, which are processed one at a time: "
                     f"it must be 1, not {given[name]}",
-                    f"leave out --dim {shlex.quote(f'{name}={given[name]}')}",
+                    f"leave out {option(name, given[name])}",
                 )
             )
     for name, (value, axis) in others.items():
@@ -204,20 +248,23 @@ def bind_dimensions(
             binding.findings.append(Finding(RULE, f"input '{value}'", message, f"give its size with {option(name)}"))
         else:
             binding.sizes[name] = given[name]
-            binding.places[name] = f"input {show(value)} (axis {axis})"
+            place = f"input {show(value)} (axis {axis}, by {option(name, given[name])})"
+            binding.places[name] = stored[name][1] if name in stored else place
     there = [name for name in others if name not in frames]
     for name, size in given.items():
         if name in frames or name in others:
             continue
-        if name in inner and size >= 0:
+        if name in stored:
+            binding.sizes[name], binding.places[name] = stored[name]
+        elif name in inner and size >= 0:
             binding.sizes[name] = size
-            binding.places[name] = f"option --dim {shlex.quote(f'{name}={size}')}"
+            binding.places[name] = f"option {option(name, size)}"
         else:
             listed = ", ".join(f"'{n}'" for n in there)
             binding.findings.append(
                 Finding(
                     RULE,
-                    f"option --dim {shlex.quote(f'{name}={size}')}",
+                    f"option {option(name, size)}",
                     f"--dim must name a dimension variable of the model's inputs, not '{name}'",
                     f"the variables there are: {listed}"
                     if listed

@@ -14,7 +14,7 @@ from onnx import AttributeProto, TensorProto, shape_inference
 from hwflow.onnxspec import element_types
 from hwflow.onnxspec.graph import Node, Scope, show
 from hwflow.onnxspec.schemas import has_body
-from hwflow.onnxspec.skeleton import is_large, write_defaults
+from hwflow.onnxspec.skeleton import complete_calls, is_large, write_defaults
 from hwflow.onnxspec.text import one_line
 from hwflow.onnxspec.typeforms import TypeForm, read_type, type_text, write_type
 
@@ -294,6 +294,8 @@ class NodeRun:
         call = proto.graph.node.add()
         call.CopyFrom(self._plain_proto(node))
         write_defaults(call, self.opsets.get(call.domain, 0))  # its body may need them
+        if proto.functions:
+            complete_calls(proto)
         proto.graph.output.extend(onnx.ValueInfoProto(name=name) for name in node.outputs if name)
         try:
             data = onnx_inference.infer_shapes(proto.SerializeToString(), True, True, True)

@@ -11,7 +11,7 @@ from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec.attributes import has_subgraph, python_attributes
 from hwflow.onnxspec.clauses.functions import MAX_INLINED
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
-from hwflow.onnxspec.dimensions import Binding, bind_dimensions, option
+from hwflow.onnxspec.dimensions import Binding, bind_dimensions, option, stored_sizes
 from hwflow.onnxspec.folding import cast_of, constant_value, fold, is_foldable, shape_value
 from hwflow.onnxspec.graph import main_scopes, model_opsets, topological_order
 from hwflow.onnxspec.inline import (
@@ -132,7 +132,7 @@ class _Resolver:
                 self.declared.setdefault(info.name, (kind, info))
         inner = {d.dim_param for _, info in self.declared.values() for d in info.type.tensor_type.shape.dim}
         inner.discard("")
-        self.binding: Binding = bind_dimensions(inputs, dimensions, inner)
+        self.binding: Binding = bind_dimensions(inputs, dimensions, inner, stored_sizes(self.graph))
         self.findings.extend(self.binding.findings)
         self.binding.findings = []
         for info in inputs:

@@ -197,6 +197,8 @@ def skeleton(
         if added.domain not in versions:
             versions[added.domain] = 1
             proto.opset_import.append(helper.make_opsetid(added.domain, 1))
+    if functions:
+        complete_calls(proto)
 
     known = set(root.inputs)
     for info in copy.input:
@@ -238,6 +240,20 @@ def write_defaults(node: onnx.NodeProto, version: int) -> None:
         for name, declared in schema.attributes.items()
         if name not in given and declared.default_value.type
     )
+
+
+def complete_calls(proto: onnx.ModelProto) -> None:
+    """Gives calls of the model's functions an unnamed output for each that they leave out at the end: to onnx 1.23.2
+    an output that is left out is one out of bounds."""
+    outputs = {(f.domain, f.name, f.overload): len(f.output) for f in proto.functions}
+    nested = [graph for f in proto.functions for node in f.node for _, graph in graphs_of(node)]
+    holders = [proto.graph, *proto.functions, *nested]
+    holders += [below for graph in (proto.graph, *nested) for below in _protos_below(graph)]
+    for holder in holders:
+        for node in holder.node:
+            missing = outputs.get((node.domain, node.op_type, node.overload), 0) - len(node.output)
+            if missing > 0:
+                node.output.extend([""] * missing)
 
 
 def _write_defaults(graph: onnx.GraphProto, versions: Mapping[str, int]) -> None:

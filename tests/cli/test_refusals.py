@@ -127,7 +127,17 @@ def test_dimensions(hwflow, tmp_path):
             "for example --dim N=1",
         )
         refused(synth(hwflow, "m.onnx", "--dim", option), 2, usage, before="")
+    simulated = ("sim", "m.onnx", "--simulator", "icarus", "--frames", 2, "--dim", "width=2")
+    assert hwflow(*simulated).code == 0
     assert synth(hwflow, "m.onnx", "--dim", "width=2", board="icebreaker").code == 0
+    fixed = error(
+        "option --dim", "must belong to a model, but 'out' is an output folder, whose sizes are fixed",
+        "dimension-option", "leave it out",
+    )
+    ran = hwflow("sim", "out", "--dim", "width=2")
+    assert (ran.code, ran.out, ran.err) == (2, "", fixed)
+    models.relu(tmp_path / "odd.onnx", ("N", 4, "-a=b"))
+    assert hwflow("check", "odd.onnx", "--dim=-a=b=2").code == 0
     assert json.loads(Path("out/manifest.json").read_text())["dimensions"] == {"width": 2}
     ran = hwflow("sim", "out", "--simulator", "icarus", "--frames", 2, "--seed", 1, "--format", "json")
     assert (ran.code, json.loads(ran.out)["mismatches"]) == (0, 0)

@@ -15,7 +15,7 @@ import pytest
 from onnx import AttributeProto, TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from hwflow.onnxspec import ResolvedModel, resolve, resolve_with_graph
+from hwflow.onnxspec import ResolvedModel, resolve, resolve_with_graph, validate
 from hwflow.onnxspec.inline import inline_functions
 from hwflow.onnxspec.tensors import ELEMENT_TYPES, native, to_tensor
 from tests.onnxspec.build import FLOAT, model, node, refused, value
@@ -513,3 +513,15 @@ def test_constants_fold_before_definitions_are_looked_at() -> None:
     resolved = same(proto, KEEP)
     assert [n.op_type for n in resolved.nodes] == ["Add"]
     assert resolved.constants["h"].tolist() == [4, 0, 5, 0]  # x at 3 and above, 0 at -3 and below
+
+
+def test_outputs_that_a_call_leaves_out() -> None:
+    two = function([node("Relu", ["a"], ["b"]), node("Neg", ["a"], ["c"])], "Two", outputs=["b", "c"])
+    outer = function([call("Two", ["a"], ["b"])], "Outer")
+    for name in ("Two", "Outer"):
+        proto = calling([call(name, ["x"], ["y"])], two, outer)
+        assert [f for f in validate(proto) if f.severity == "error"] == []
+        assert [n.op_type for n in resolve(proto, {}).nodes] == ["Relu"]
+    branches = {name: graph([call("Two", ["x"], ["t"])]) for name in ("then_branch", "else_branch")}
+    proto = calling([truth("c", True), node("If", ["c"], ["y"], **branches)], two)
+    assert [f for f in validate(proto) if f.severity == "error"] == []

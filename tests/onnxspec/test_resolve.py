@@ -162,6 +162,36 @@ def test_open_dimensions_are_refused_with_the_option() -> None:
     assert shapes(run(proto, **given)) == {"x": (1, 5, 7, 3), "u": (1, 5), "y": (1, 5, 7, 3), "v": (1, 5)}
 
 
+def test_options_for_odd_names_can_be_copied() -> None:
+    names = ["-K", "N=3", "it's", "a\nb"]
+    proto = model([node("Relu", ["x"], ["y"])], [value("x", [1, *names])], [value("y", None)])
+    remedies = [text.rpartition("give its size with ")[2] for text in refused(lambda: run(proto))]
+    assert remedies == [
+        "--dim=-K=VALUE", "--dim N=3=VALUE", """--dim 'it'"'"'s=VALUE'""", r"--dim $'a\012b=VALUE'",
+    ]
+    assert shapes(run(proto, **dict.fromkeys(names, 2)))["y"] == (1, 2, 2, 2, 2)
+
+
+def test_an_initializer_gives_a_variable_its_size() -> None:
+    proto = model(
+        [node("MatMul", ["x", "w"], ["y"])],
+        [value("x", ["N", "K"]), value("w", ["K", "M"])],
+        [value("y", ["N", "M"])],
+        {"w": np.ones((4, 3), np.float32)},
+    )
+    assert shapes(run(proto)) == {"x": (1, 4), "w": (4, 3), "y": (1, 3)}
+    assert shapes(run(proto, K=4, M=3))["y"] == (1, 3)
+    assert refused(lambda: run(proto, M=5)) == [
+        "error: option --dim M=5: dimension variable 'M' must be 3 as at input 'w' (axis 1), not 5 [dimensions]\n"
+        "  remedy: leave it out: the model gives the size",
+    ]
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "M"
+    assert refused(lambda: run(proto)) == [
+        "error: input 'x': the leading dimension (frames) must be 1 or open, but 'M' is 3 at input 'w' (axis 1) "
+        "[dimensions]\n  remedy: export the model with a batch of 1 or a dynamic batch",
+    ]
+
+
 def test_a_negative_size_is_an_open_one() -> None:
     proto = model([node("Relu", ["x"], ["y"])], [value("x", [-1, -1])], [value("y", None)])
     assert refused(lambda: run(proto)) == [
@@ -213,7 +243,7 @@ def test_a_variable_with_two_sizes() -> None:
     proto = model(nodes, [value("x", ["N", "W"])], [value("y", ["N", "W"])])
     assert refused(lambda: run(proto, W=3)) == [
         "error: output 'y': dimension variable 'W' must have one size in the whole model, but it is 6 here (axis 1) "
-        f"and 3 at input 'x' (axis 1) [SHP-10]\n{DIFFERENT}"
+        f"and 3 at input 'x' (axis 1, by --dim W=3) [SHP-10]\n{DIFFERENT}"
     ]
     legal = model(nodes, [value("x", ["N", "W"])], [value("y", ["N", "W2"])])
     assert shapes(run(legal, W=3))["y"] == (1, 6)
@@ -277,6 +307,16 @@ def test_frames_are_no_other_axis() -> None:
         "  remedy: if the axis has size 1, say so with --dim N=1; else give the two dimensions different names"
     ]
     assert shapes(run(proto, N=1))["y"] == (1, 4)
+    # what it would be if N were 1 is no fault of the model
+    proto = model(
+        [node("MatMul", ["u", "w"], ["y"]), node("Relu", ["x"], ["z"])],
+        [value("x", ["N", 4]), value("u", ["M", "N"])],
+        [value("y", ["M", 3]), value("z", ["N", 4])],
+        {"w": np.ones((5, 3), np.float32)},
+    )
+    assert [text.partition(":")[0] + text.partition(":")[2][:10] for text in refused(lambda: run(proto))] == [
+        "error input 'u'"
+    ]
 
 
 def test_inputs_without_a_tensor_type() -> None:
