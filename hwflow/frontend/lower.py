@@ -43,8 +43,11 @@ HANDLERS: dict[str, Handler] = {
 }
 """ONNX operators (domain ai.onnx) that hardware can be made of: the legality table of the Imported stage."""
 
-MAX_ELEMENTS = 1 << 24
-"""Of one value in one frame: a colour image of 2,300 x 2,300 pixels. Streams beyond are far beyond the devices."""
+MAX_ELEMENTS = 1 << 23
+"""Of one value in one frame: a colour image of 1,600 x 1,600 pixels. Streams beyond are far beyond the devices."""
+
+MAX_ALL_ELEMENTS = 1 << 26
+"""Of all values in one frame."""
 
 _KNOWN_TYPES = ", ".join((*sorted(REAL_TYPES), *INTEGER_TYPES))
 
@@ -104,6 +107,10 @@ def _refuse_oversized(model: ResolvedModel) -> None:
         for name, info in model.values.items()
         if name not in model.constants and prod(info.shape) > MAX_ELEMENTS
     ]
+    together = sum(prod(info.shape) for name, info in model.values.items() if name not in model.constants)
+    if not findings and together > MAX_ALL_ELEMENTS:
+        message = f"the values of one frame must hold at most {MAX_ALL_ELEMENTS} elements together, not {together}"
+        findings.append(Finding("frame-size", f"model '{model.name}'", message, "split the model"))
     if findings:
         raise ModelRefused(findings)
 

@@ -151,10 +151,13 @@ def quantize_linear(state: Lowering, node: OnnxNode) -> View:
         real = exact_constant(state, node, 0, "the constant")
         scale, zero_point = np.broadcast_arrays(parameters.scale, parameters.zero_point)
         scale, zero_point = np.broadcast_to(scale, real.shape), np.broadcast_to(zero_point, real.shape)
-        flat = [
-            quantize(x, s, int(z), element.min, element.max)
-            for x, s, z in zip(real.reshape(-1), scale.reshape(-1), zero_point.reshape(-1), strict=True)
-        ]
+        known: dict[tuple[int, int, int, int, int], int] = {}  # large constants repeat few values
+        flat = []
+        for x, s, z in zip(real.reshape(-1), scale.reshape(-1), zero_point.reshape(-1), strict=True):
+            key = (x.numerator, x.denominator, s.numerator, s.denominator, int(z))
+            if key not in known:
+                known[key] = quantize(x, s, int(z), element.min, element.max)
+            flat.append(known[key])
         return Constant(np.array(flat, dtype=np.int64).reshape(real.shape))
     if isinstance(view, Integers):  # int32 stands for itself
         view = Reals(view.value, view.shape, fractions(1), fractions(0))

@@ -18,10 +18,19 @@ Fractions = npt.NDArray[np.object_]  # of Fraction, broadcastable to the shape i
 def fractions(values: Any) -> Fractions:
     """Floats or integers as exact Fractions, shape kept (a float32 is a rational number)."""
     array = np.asarray(values)
-    flat = [Fraction(v) for v in array.reshape(-1).tolist()]
-    result = np.empty(len(flat), dtype=object)
-    result[:] = flat
+    if array.size < _MANY or array.dtype.kind not in "biuf":
+        flat = [Fraction(v) for v in array.reshape(-1).tolist()]
+        result = np.empty(len(flat), dtype=object)
+        result[:] = flat
+    else:  # large constants repeat few values
+        distinct, places = np.unique(array, return_inverse=True)
+        made = np.empty(len(distinct), dtype=object)
+        made[:] = [Fraction(v) for v in distinct.tolist()]
+        result = made[places.reshape(-1)]
     return result.reshape(array.shape)
+
+
+_MANY = 1 << 12  # elements
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import gcd, prod
 from typing import Any
 
 from hwflow.frontend.context import refuse
 from hwflow.onnxspec.model import OnnxNode
+
+MAX_TAPS = 1 << 16
+"""Of one window: 256 x 256 pixels, each of which is a multiplication or a comparison."""
 
 
 def window_attributes(
@@ -23,6 +27,11 @@ def window_attributes(
         raise refuse(
             node, "window-kernel", f"kernel_shape must be that of the weights {list(kernel)}, not {list(named)}",
             "correct the attribute or leave it out",
+        )
+    if prod(kernel) > MAX_TAPS:
+        raise refuse(
+            node, "window-size", f"a window must have at most {MAX_TAPS} taps, not {prod(kernel)} {list(kernel)}",
+            "use a smaller kernel",
         )
     strides = _integers(node, "strides") or (1, 1)
     dilations = _integers(node, "dilations") or (1, 1)
@@ -68,8 +77,17 @@ def holds_padding_only(image: Sequence[int], attributes: Mapping[str, Any]) -> b
         kernel, stride, dilation = (attributes[name][axis] for name in ("kernel", "strides", "dilations"))
         before, after = attributes["pads"][axis], attributes["pads"][axis + 2]
         span = (kernel - 1) * dilation + 1
-        for start in range(-before, image[axis] + after - span + 1, stride):
-            if not any(0 <= start + tap * dilation < image[axis] for tap in range(kernel)):
+        starts = range(-before, image[axis] + after - span + 1, stride)
+        if not starts:
+            continue
+        if before >= span or starts[-1] >= image[axis]:
+            return True
+        # A window that starts before the image and reaches it has its first tap there at start modulo dilation; it may
+        # lie behind the image. These places repeat.
+        if dilation > image[axis]:
+            ahead = len(range(-before, min(0, starts.stop), stride))
+            few = starts[: min(ahead, dilation // gcd(dilation, stride))]
+            if any(start % dilation >= image[axis] for start in few):
                 return True
     return False
 

@@ -1,10 +1,16 @@
-"""Folding: a node whose inputs are all constants becomes constants, as the ONNX reference evaluator computes them."""
+"""Folding: a node whose inputs are all constants becomes constants, as the ONNX reference evaluator computes them.
+
+A few bytes of a model can ask for any work: an image of 2**31 pixels, a regular expression that takes for ever. So what
+the graph makes of its constants has limits, and whatever is not small and plain runs guarded.
+"""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import onnx
@@ -12,8 +18,11 @@ from onnx import helper
 
 from hwflow.onnxspec.attributes import has_subgraph
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
+from hwflow.onnxspec.guard import MEMORY, Budget, GaveUp, guarded
 from hwflow.onnxspec.model import Array, Attribute, ValueInfo
 from hwflow.onnxspec.tensors import ELEMENT_TYPES, from_sparse, native, plain, to_array
+
+T = TypeVar("T")
 
 # Quantizers stay: the front end reads scale and zero point from them.
 _KEPT = frozenset({"QuantizeLinear", "DequantizeLinear"})
@@ -23,6 +32,17 @@ _RANDOM = frozenset(
 )
 # A constant made by the graph (ConstantOfShape, Expand, Tile, ...) above this many elements stays a node.
 _MAX_ELEMENTS = 1 << 26
+_MOST_MADE = 1 << 20  # elements that the graph makes of its constants; and four times those that it has
+_SECONDS, _SECONDS_ELEMENT = 0.6, 1e-7  # of processor time for all of that; more for each element that the model has
+_BYTES_ELEMENT = 64  # of memory, for each element
+# Operators whose work is in proportion to the elements that they read and make.
+_PLAIN = frozenset((
+    "Abs", "Add", "And", "Cast", "Ceil", "Clip", "Concat", "ConstantOfShape", "Div", "Equal", "Expand", "Flatten",
+    "Floor", "Gather", "Greater", "GreaterOrEqual", "Identity", "Less", "LessOrEqual", "Max", "Min", "Mul", "Neg",
+    "Not", "Or", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "Relu", "Reshape", "Round", "Slice", "Split",
+    "Sqrt", "Squeeze", "Sub", "Tile", "Transpose", "Unsqueeze", "Where",
+))  # fmt: skip
+_MOST_HERE = 1 << 14  # elements that a plain operator reads and makes in this process
 
 
 def constant_value(node: onnx.NodeProto) -> tuple[Array, str] | None:
@@ -73,23 +93,73 @@ def is_foldable(node: onnx.NodeProto, constants: Mapping[str, Array]) -> bool:
     )
 
 
-def fold(
+class Folder:
+    """Folding in one model, within limits for the whole of it.
+
+    ``stored``: elements of the tensors that the model has. :class:`~hwflow.onnxspec.guard.GaveUp` is raised where a
+    limit is reached; its text names it.
+    """
+
+    def __init__(self, stored: int) -> None:
+        self._most = self._left = _MOST_MADE + 4 * stored
+        self._budget = Budget(_SECONDS + _SECONDS_ELEMENT * stored)
+        self._memory = MEMORY + _BYTES_ELEMENT * stored
+        self._gave_up = ""  # the first reason
+
+    def fold(
+        self,
+        node: onnx.NodeProto,
+        values: Mapping[str, ValueInfo],
+        constants: Mapping[str, Array],
+        opsets: Sequence[onnx.OperatorSetIdProto],
+        ir_version: int,
+    ) -> dict[str, Array] | None:
+        """The node's outputs; ``values`` has their types already, and the result agrees with them.
+
+        None if the reference evaluator cannot compute the node, or gives another shape or type than inference: then it
+        stays a node, and what reads it decides.
+        """
+        outputs = [name for name in node.output if name]
+        if any(name not in values or math.prod(values[name].shape) > _MAX_ELEMENTS for name in outputs):
+            return None
+        made = sum(math.prod(values[name].shape) for name in outputs)
+        read = sum(constants[name].size for name in node.input if name)
+        text = any(values[name].dtype == "string" for name in (*node.input, *node.output) if name)
+        self.take(made)
+        work = partial(_evaluate, node, values, constants, opsets, ir_version)
+        if node.domain == "" and node.op_type in _PLAIN and made + read <= _MOST_HERE and not text:
+            return work()
+        return self.guarded(work)
+
+    def take(self, elements: int) -> None:
+        """Count ``elements`` that are made."""
+        if elements > self._left:
+            raise GaveUp(f"the graph makes more than {self._most} elements of its constants")
+        self._left -= elements
+
+    def guarded(self, work: Callable[[], T]) -> T:
+        """``work()`` with what is left of time and memory."""
+        import onnx.reference  # noqa: F401  # once, and not in each of the processes
+
+        if self._gave_up:
+            raise GaveUp(self._gave_up)
+        try:
+            return guarded(work, self._budget, self._memory)
+        except GaveUp as reason:
+            self._gave_up = str(reason)
+            raise
+
+
+def _evaluate(
     node: onnx.NodeProto,
     values: Mapping[str, ValueInfo],
     constants: Mapping[str, Array],
     opsets: Sequence[onnx.OperatorSetIdProto],
     ir_version: int,
 ) -> dict[str, Array] | None:
-    """The node's outputs; ``values`` has their types already, and the result agrees with them.
-
-    None if the reference evaluator cannot compute the node, or gives another shape or type than inference: then it
-    stays a node, and what reads it decides.
-    """
     from onnx.reference import ReferenceEvaluator  # most models have nothing to fold
 
     outputs = [name for name in node.output if name]
-    if any(name not in values or math.prod(values[name].shape) > _MAX_ELEMENTS for name in outputs):
-        return None
 
     def describe(name: str) -> onnx.ValueInfoProto:
         return helper.make_tensor_value_info(name, ELEMENT_TYPES[values[name].dtype], values[name].shape)
@@ -102,6 +172,8 @@ def fold(
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             results = ReferenceEvaluator(model).run(None, feeds)
+    except MemoryError:
+        raise
     except Exception:  # whatever the evaluator cannot do
         return None
     folded: dict[str, Array] = {}

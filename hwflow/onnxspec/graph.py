@@ -416,7 +416,8 @@ def _nested(root: Scope) -> list[Scope]:
             free -= scope.defined
             if free:
                 node = scope.parent.nodes[scope.caller]
-                node.captured = sorted(free.union(node.captured))
+                # A name that is not UTF-8 is bytes.
+                node.captured = sorted(free.union(node.captured), key=str)
     return found
 
 

@@ -1,8 +1,8 @@
-"""Running onnx's C++ where a hostile model cannot do harm.
+"""Running onnx's C++, and its reference evaluator, where a hostile model cannot do harm.
 
 onnx allocates by what a model declares, takes exponential time on some, and dies on a few (a negative batch_dims of
-GatherND, onnx 1.23.2). So such work runs in a process of its own, a fork of this one, with limits. Where the system has
-no fork (Windows) it runs here, without.
+GatherND, onnx 1.23.2); what the evaluator takes is not to be seen from a node. So such work runs in a process of its
+own, a fork of this one, with limits. Where the system has no fork (Windows) it runs here, without.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Budget:
         self.left = seconds
 
 
-def guarded(work: Callable[[], T], budget: Budget) -> T:
+def guarded(work: Callable[[], T], budget: Budget, memory: int = MEMORY) -> T:
     """``work()`` in a process of its own that may take what is left of ``budget``; its result must pickle.
 
-    Raises GaveUp if it takes more time or more than :data:`MEMORY`, or if it crashes; nothing of the budget is left
-    then.
+    Raises GaveUp if it takes more time, or more than ``memory`` (in bytes, beyond what this process has), or if it
+    crashes; nothing of the budget is left then.
     """
     if sys.platform == "win32":  # pragma: no cover
         return work()
@@ -58,7 +58,7 @@ def guarded(work: Callable[[], T], budget: Budget) -> T:
         raise GaveUp("the system has no process left for it") from None
     if child == 0:
         os.close(read)
-        _run(work, write, left)
+        _run(work, write, left, memory)
     os.close(write)
     with open(read, "rb") as pipe:
         data = pipe.read()
@@ -71,13 +71,13 @@ def guarded(work: Callable[[], T], budget: Budget) -> T:
             raise GaveUp("the system has stopped it")
         raise GaveUp(f"it crashes ({signal.Signals(stopped).name})")
     if os.WEXITSTATUS(status) != 0 or not data:
-        raise GaveUp(f"it takes more than {MEMORY >> 20} MiB of memory")
+        raise GaveUp(f"it takes more than {memory >> 20} MiB of memory")
     budget.left = left - usage.ru_utime - usage.ru_stime
     result: T = pickle.loads(data)  # written by our own fork
     return result
 
 
-def _limit(seconds: float) -> None:
+def _limit(seconds: float, memory: int) -> None:
     import resource
 
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
@@ -87,17 +87,17 @@ def _limit(seconds: float) -> None:
         with open(_STATM, encoding="ascii") as statm:
             size = int(statm.read().split()[0]) * resource.getpagesize()
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        limit = size + MEMORY if hard == resource.RLIM_INFINITY else min(size + MEMORY, hard)
+        limit = size + memory if hard == resource.RLIM_INFINITY else min(size + memory, hard)
         resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
     except (OSError, ValueError):  # not Linux
         pass
 
 
-def _run(work: Callable[[], object], write: int, seconds: float) -> None:
+def _run(work: Callable[[], object], write: int, seconds: float, memory: int) -> None:
     """The child: works, writes, and ends without the parent's exit handlers and buffers."""
     code = 1
     try:
-        _limit(seconds)
+        _limit(seconds, memory)
         data = pickle.dumps(work())
         with open(write, "wb") as pipe:
             pipe.write(data)

@@ -118,7 +118,9 @@ def fold_loop(
     ir_version: int,
 ) -> dict[str, tuple[Array, str]] | None:
     """Value and element type of each output of a Loop or Scan node of ai.onnx, all of whose inputs, and all that its
-    body reads from around it, are constants; None if it is another node, or one that cannot be computed in bounds."""
+    body reads from around it, are constants; None if it is another node, or one that cannot be computed in bounds.
+
+    What a step takes is not bounded here: to be run guarded."""
     if node.op_type not in ("Loop", "Scan") or not all(name in constants for name in node.input if name):
         return None
     graph = next((g for a in node.attribute if a.name == "body" for g in graphs_of(a)), None)
@@ -156,6 +158,8 @@ def fold_loop(
                 code = helper.np_dtype_to_tensor_dtype(array.dtype)
                 folded[name] = plain(np.array(array), DTYPE_NAMES[code])
         return folded if all(name in folded for name in node.output if name) else None
+    except MemoryError:
+        raise
     except Exception:  # whatever inference and the evaluator cannot do
         return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import onnx
 
@@ -12,8 +13,9 @@ from hwflow.onnxspec.attributes import has_subgraph, python_attributes
 from hwflow.onnxspec.clauses.functions import MAX_INLINED
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
 from hwflow.onnxspec.dimensions import Binding, bind_dimensions, option, stored_sizes
-from hwflow.onnxspec.folding import cast_of, constant_value, fold, is_foldable, shape_value
+from hwflow.onnxspec.folding import Folder, cast_of, constant_value, is_foldable, shape_value
 from hwflow.onnxspec.graph import main_scopes, model_opsets, topological_order
+from hwflow.onnxspec.guard import GaveUp
 from hwflow.onnxspec.inline import (
     FlatNodes,
     Imports,
@@ -117,6 +119,7 @@ class _Resolver:
         self.tensors: list[onnx.TensorProto | onnx.SparseTensorProto] = []  # initializers of branches
         self.inlined = 0
         self._inliner: Inliner | None = None
+        self._folder: Folder | None = None
         self.inference = Inference(self.values, self.constants, model.ir_version)
         self._schemas: dict[tuple[str, int, str], onnx.defs.OpSchema | None] = {}
         self._attributes: dict[Hashable, dict[str, Attribute]] = {}
@@ -146,6 +149,13 @@ class _Resolver:
         if self._inliner is None:
             self._inliner = Inliner(value_names(self.scopes), set(self.scope.names))
         return self._inliner
+
+    @property
+    def folder(self) -> Folder:
+        """Made when there is something to fold."""
+        if self._folder is None:
+            self._folder = Folder(sum(array.size for array in self.constants.values()))
+        return self._folder
 
     def run(self) -> ResolvedModel:
         live = self._live()
@@ -269,7 +279,11 @@ class _Resolver:
         self.flat.append(item)
         if has_subgraph(node):
             if node.domain == "" and item.imports[""] >= _SCAN_WITHOUT_BATCH:
-                folded = fold_loop(node, self.values, self.constants, item.imports.protos, self.model.ir_version)
+                try:
+                    folded = self._loop(item)
+                except GaveUp as reason:
+                    self._refuse_folding(item, reason)
+                    return None
                 if folded is not None:
                     for name, constant in folded.items():
                         self._define(name, *constant)
@@ -317,7 +331,15 @@ class _Resolver:
             message = f"the node's attributes must be well formed, but reading them failed: {reason}"
             self._refuse(item, "PRO-10", message, "export the model again")
             return
-        if not self._take_shapes(item, inferred) or (schema is not None and self._folded(item, attributes)):
+        if not self._take_shapes(item, inferred):
+            return
+        try:
+            if schema is not None and self._folded(item, attributes):
+                return
+        except GaveUp as reason:
+            self._refuse_folding(item, reason)
+            for name in node.output:
+                self.values.pop(name, None)
             return
         if schema is not None and self._replaced(item, schema, key):
             return
@@ -382,12 +404,27 @@ class _Resolver:
             node = cast_of(node, self.values[node.input[1]].dtype)
         if not is_foldable(node, self.constants):
             return False
-        folded = fold(node, self.values, self.constants, item.imports.protos, self.model.ir_version)
+        folded = self.folder.fold(node, self.values, self.constants, item.imports.protos, self.model.ir_version)
         if folded is None:
             return False
         for name, array in folded.items():
             self._define(name, array, self.values[name].dtype)
         return True
+
+    def _loop(self, item: Item) -> dict[str, tuple[Array, str]] | None:
+        """The outputs of a Loop or Scan over constants, None for another node."""
+        node = item.proto
+        if node.op_type not in ("Loop", "Scan") or not all(name in self.constants for name in node.input if name):
+            return None
+        work = partial(fold_loop, node, self.values, self.constants, item.imports.protos, self.model.ir_version)
+        folded = self.folder.guarded(work)
+        if folded is not None:
+            self.folder.take(sum(array.size for array, _ in folded.values()))
+        return folded
+
+    def _refuse_folding(self, item: Item, reason: GaveUp) -> None:
+        message = f"what the graph computes of constants must be computable before the first frame, but: {reason}"
+        self._refuse(item, "constants", message, "compute it when the model is exported, and store the result in it")
 
     def _called(self, item: Item, function: onnx.FunctionProto) -> list[Item] | None:
         """The body of a function in the place of its call."""

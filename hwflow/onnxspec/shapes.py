@@ -7,13 +7,15 @@ the next, and large initializers are never copied. All sizes are known before, s
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import onnx
 from onnx import helper, shape_inference
 
 from hwflow.onnxspec.dialects import ShapeError, shape_rule
+from hwflow.onnxspec.guard import Budget, GaveUp, guarded
 from hwflow.onnxspec.model import Array, Attribute, ValueInfo
 from hwflow.onnxspec.schemas import has_body
 from hwflow.onnxspec.tensors import DTYPE_NAMES, ELEMENT_TYPES, to_tensor
@@ -22,6 +24,13 @@ from hwflow.onnxspec.tensors import DTYPE_NAMES, ELEMENT_TYPES, to_tensor
 _MAX_DATA = 1024
 # Operators of quantized networks of which inference looks at types and shapes only, never at values.
 _BY_TYPE = frozenset({"Add", "Conv", "DequantizeLinear", "Gemm", "MatMul", "Mul", "QuantizeLinear", "Relu"})
+
+
+# Inference of these dies, or allocates without bound, on some attributes or shapes (onnx 1.23.2); so it does of some
+# operators of other domains than ai.onnx.
+_WILD = frozenset({"EyeLike", "GatherND", "LayerNormalization", "RegexFullMatch", "STFT", "Split"})
+_MOST_FOLLOWED = 1 << 12  # elements of a vector: onnx takes time and memory for each, at each node of a body
+_SECONDS = 0.6  # of processor time for all inference that is not tame
 
 
 class InferenceFailure(Exception):
@@ -84,8 +93,43 @@ def _infer_function(
         list(data.values()),
     )
     model = helper.make_model(graph, opset_imports=list(opsets), ir_version=ir_version)
-    inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    shapes = [kind.tensor_type.shape.dim for kind in types.values()]
+    follow = all(len(shape) != 1 or shape[0].dim_value <= _MOST_FOLLOWED for shape in shapes)
+    inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=follow)
     return {info.name: info.type for info in inferred.graph.output}
+
+
+def _infer_node(
+    schema: onnx.defs.OpSchema,
+    node: onnx.NodeProto,
+    types: dict[str, onnx.TypeProto],
+    data: dict[str, onnx.TensorProto],
+    opsets: Sequence[onnx.OperatorSetIdProto],
+    ir_version: int,
+) -> dict[str, onnx.TypeProto]:
+    return shape_inference.infer_node_outputs(
+        schema, node, types, data, opset_imports=list(opsets), ir_version=ir_version
+    )
+
+
+def _packed(work: Callable[[], dict[str, onnx.TypeProto]]) -> dict[str, bytes] | str:
+    """The types as bytes, or what inference objects to: what another process can hand over."""
+    try:
+        return {name: kind.SerializeToString() for name, kind in work().items()}
+    except MemoryError:
+        raise
+    except Exception as error:  # onnx raises ValidationError, InferenceError, RuntimeError, ...
+        return _clean(error)
+
+
+def _guarded(work: Callable[[], dict[str, onnx.TypeProto]], budget: Budget) -> dict[str, onnx.TypeProto]:
+    try:
+        result = guarded(partial(_packed, work), budget)
+    except GaveUp as reason:
+        raise InferenceFailure(f"onnx.shape_inference comes to no end: {reason}") from reason
+    if isinstance(result, str):
+        raise InferenceFailure(result)
+    return {name: onnx.TypeProto.FromString(kind) for name, kind in result.items()}
 
 
 def infer_standard(
@@ -95,10 +139,12 @@ def infer_standard(
     constants: Mapping[str, Array],
     opsets: Sequence[onnx.OperatorSetIdProto],
     ir_version: int,
+    budget: Budget,
 ) -> dict[str, ValueInfo]:
     """Output values of a node with a schema, without those whose shape inference leaves open.
 
-    Raises InferenceFailure if the node does not fit its schema or its inputs do not fit each other.
+    ``budget`` is for what runs guarded. Raises InferenceFailure if the node does not fit its schema or its inputs do
+    not fit each other.
     """
     types: dict[str, onnx.TypeProto] = {}
     data: dict[str, onnx.TensorProto] = {}
@@ -111,12 +157,12 @@ def infer_standard(
             if array is not None and array.size <= _MAX_DATA and info.dtype != "string":
                 data[name] = to_tensor(name, array, info.dtype)
     try:
-        inferred = shape_inference.infer_node_outputs(
-            schema, node, types, data, opset_imports=list(opsets), ir_version=ir_version
-        )
+        work = partial(_infer_node, schema, node, types, data, opsets, ir_version)
+        inferred = _guarded(work, budget) if node.domain or node.op_type in _WILD else work()
         outputs = {name: _output_info(name, inferred.get(name)) for name in node.output if name}
         if None in outputs.values() and has_body(schema):
-            inferred = _infer_function(schema, node, types, data, opsets, ir_version)
+            work = partial(_infer_function, schema, node, types, data, opsets, ir_version)
+            inferred = _guarded(work, budget)
             outputs = {name: _output_info(name, inferred.get(name)) for name in node.output if name}
     except InferenceFailure:
         raise
@@ -139,6 +185,7 @@ class Inference:
 
     def __init__(self, values: Mapping[str, ValueInfo], constants: Mapping[str, Array], ir_version: int) -> None:
         self._values, self._constants, self._ir_version = values, constants, ir_version
+        self._budget = Budget(_SECONDS)
         self._results: dict[Hashable, _Result] = {}
         self._inputs: dict[str, Hashable] = {}
 
@@ -176,7 +223,7 @@ class Inference:
         """As :func:`infer_standard`; a ``key`` of None is not remembered."""
         result = None if key is None else self._results.get(key)
         if result is None:
-            found = infer_standard(schema, node, self._values, self._constants, opsets, self._ir_version)
+            found = infer_standard(schema, node, self._values, self._constants, opsets, self._ir_version, self._budget)
             infos = [found.get(name) for name in node.output]
             result = tuple(None if info is None else (info.shape, info.dtype) for info in infos)
             if key is not None:

@@ -234,9 +234,9 @@ def faults_behind_refused_nodes(b: Builder) -> str:
 
 
 @cases(
-    "error: input 'x': a frame of 'x' must hold at most 16777216 elements, not 1152921504606846976 [1, 1073741824, "
+    "error: input 'x': a frame of 'x' must hold at most 8388608 elements, not 1152921504606846976 [1, 1073741824, "
     "1073741824] [frame-size]\n  remedy: correct the shape, or split the model",
-    "error: node 'relu' (Relu): a frame of 'relu' must hold at most 16777216 elements, not 1152921504606846976 [1, "
+    "error: node 'relu' (Relu): a frame of 'relu' must hold at most 8388608 elements, not 1152921504606846976 [1, "
     "1073741824, 1073741824] [frame-size]\n  remedy: correct the shape, or split the model",
 )
 def frames_of_absurd_size(b: Builder) -> str:
