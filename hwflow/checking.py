@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec import ModelProto, is_clause, read_model
 from hwflow.onnxspec.external_data import Folders, load_external_data
-from hwflow.onnxspec.graph import Scope
+from hwflow.onnxspec.graph import Scope, show
 from hwflow.onnxspec.validate import validate_scopes
 
 
@@ -58,6 +58,10 @@ def _unsupported(
         dataflow_of(proto, dimensions)
     except ModelRefused as refused:
         return refused.findings
+    except MemoryError as error:
+        message = f"the model must fit into memory, but it does not: {str(error) or 'there is no more'}"
+        where = f"model {show(proto.graph.name)}"
+        return (Finding("memory", where, message, "split the model, or use a larger machine"),)
     return ()
 
 

@@ -33,6 +33,9 @@ _AGAIN = "save the model again with its external data"
 _NUMBER = re.compile(r"[0-9]+")
 _DIGEST = re.compile(r"[0-9a-fA-F]{40}")
 _CHUNK = 1 << 20  # bytes read at once for a digest
+_LONGEST = 4096  # characters of a location: systems take no longer paths
+# A file much larger than what is stored of it has a size that costs nothing: hashing it would take for ever.
+_SPARSE, _SPARSE_RATIO, _BLOCK = 1 << 30, 64, 512
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a FIFO",
@@ -153,6 +156,9 @@ class ExternalFiles:
 
     def _find(self, location: str) -> File | Problem | None:
         shown = show(location)
+        if len(location) > _LONGEST:
+            message = f"location must have at most {_LONGEST} characters, not {len(location)}: {shown}"
+            return Problem("EXT-02", message, _AGAIN)
         folder = self.folder
         objection = ""
         kept: list[str] = []
@@ -190,6 +196,10 @@ class ExternalFiles:
             return _refused(message)
         if not os.access(path, os.R_OK):
             return Problem("EXT-02", f"file {shown} must be readable, but it is not", "check its permissions")
+        stored = getattr(status, "st_blocks", None)  # Windows has none
+        if stored is not None and status.st_size > max(_SPARSE, _SPARSE_RATIO * _BLOCK * stored):
+            message = f"file {shown} must hold its data, but of its {status.st_size} bytes {_BLOCK * stored} are stored"
+            return Problem("EXT-02", message, "copy or download the file again")
         return File(path, status.st_size)
 
     def _trusts(self, path: str) -> bool:

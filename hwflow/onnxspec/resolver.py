@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import prod
 
 import onnx
 
@@ -36,6 +37,7 @@ from hwflow.onnxspec.tensors import from_sparse, to_array
 from hwflow.onnxspec.validate import structural_findings
 
 _SCAN_WITHOUT_BATCH = 9  # version; Loop has not changed in meaning since 1
+_TOO_MUCH = "what the graph computes of constants must be computable before the first frame, but"
 _UNKNOWN_SHAPE_REMEDY = "give the value a shape in the graph's value_info"
 Operator = tuple[str, str]  # domain, op_type
 
@@ -218,7 +220,14 @@ class _Resolver:
 
     def _read_initializer(self, name: str, tensor: onnx.TensorProto | onnx.SparseTensorProto) -> None:
         try:
-            array, dtype = to_array(tensor) if isinstance(tensor, onnx.TensorProto) else from_sparse(tensor)
+            if isinstance(tensor, onnx.TensorProto):
+                array, dtype = to_array(tensor)
+            else:
+                self.folder.take(prod(tensor.dims))
+                array, dtype = from_sparse(tensor)
+        except GaveUp as limit:
+            where = f"initializer '{name}'"
+            self.findings.append(Finding("constants", where, f"{_TOO_MUCH}: {limit}", "store it as a dense tensor"))
         except Exception as error:  # ValueError, TypeError, KeyError, IndexError: a malformed tensor
             reason = " ".join(str(error).split())
             message = f"the tensor must be well formed, but reading it failed: {reason}"
@@ -310,6 +319,8 @@ class _Resolver:
             schema = self._schema(node.op_type, version, node.domain)
         key: Hashable | None = None
         try:
+            if node.op_type == "Constant":
+                self._count_sparse(node)
             constant = constant_value(node) if node.op_type == "Constant" and schema is not None else None
             if constant is not None:
                 self._define(node.output[0], *constant)
@@ -322,6 +333,9 @@ class _Resolver:
                 if data is not None:
                     key = self.inference.key(node, data, item.imports.key)
                 inferred = self.inference.infer(schema, node, key, item.imports.protos)
+        except GaveUp as limit:
+            self._refuse_folding(item, limit)
+            return
         except InferenceFailure as failure:
             message = f"the node must fit its operator and its inputs, but: {failure}"
             self._refuse(item, "onnx.shape_inference", message, "correct the node or what it reads")
@@ -422,9 +436,15 @@ class _Resolver:
             self.folder.take(sum(array.size for array, _ in folded.values()))
         return folded
 
+    def _count_sparse(self, node: onnx.NodeProto) -> None:
+        """The elements that a Constant with a sparse value has when it is dense."""
+        for attribute in node.attribute:
+            if attribute.HasField("sparse_tensor"):
+                self.folder.take(prod(attribute.sparse_tensor.dims))
+
     def _refuse_folding(self, item: Item, reason: GaveUp) -> None:
-        message = f"what the graph computes of constants must be computable before the first frame, but: {reason}"
-        self._refuse(item, "constants", message, "compute it when the model is exported, and store the result in it")
+        remedy = "compute it when the model is exported, and store the result in it"
+        self._refuse(item, "constants", f"{_TOO_MUCH}: {reason}", remedy)
 
     def _called(self, item: Item, function: onnx.FunctionProto) -> list[Item] | None:
         """The body of a function in the place of its call."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -11,6 +13,9 @@ from hwflow.onnxspec.model import Array
 
 DTYPE_NAMES: dict[int, str] = {element.code: element.name for element in element_types.ALL}
 ELEMENT_TYPES: dict[str, int] = {element.name: element.code for element in element_types.ALL}
+
+MOST_DENSE = 1 << 26
+"""Elements of a sparse tensor that is made dense: a few bytes may claim any number."""
 
 _NARROW_INTEGERS = {"int2": np.int8, "int4": np.int8, "uint2": np.uint8, "uint4": np.uint8}
 
@@ -46,7 +51,12 @@ def to_tensor(name: str, array: Array, dtype: str) -> TensorProto:
 
 
 def from_sparse(sparse: onnx.SparseTensorProto) -> tuple[Array, str]:
-    """A sparse tensor as a dense array; its indices are either flat or one row of coordinates each."""
+    """A sparse tensor as a dense array; its indices are either flat or one row of coordinates each.
+
+    Raises MemoryError if the dense array has more than :data:`MOST_DENSE` elements.
+    """
+    if math.prod(sparse.dims) > MOST_DENSE:
+        raise MemoryError(f"a sparse tensor must have at most {MOST_DENSE} elements, not {math.prod(sparse.dims)}")
     values = numpy_helper.to_array(sparse.values)
     indices = numpy_helper.to_array(sparse.indices).astype(np.int64)
     shape = tuple(sparse.dims)

@@ -6,7 +6,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -170,13 +172,106 @@ def branches_of_branches() -> onnx.ModelProto:
     return proto
 
 
+def quantized_sum(nodes: list[onnx.NodeProto], term: str, constants: dict[str, Any]) -> onnx.ModelProto:
+    """Quantized x [1, 4] plus ``term``, which ``nodes`` make of constants."""
+    quantizers = [node("QuantizeLinear", ["x", "s", "z"], ["xq"]), node("DequantizeLinear", ["xq", "s", "z"], ["xd"])]
+    last = [
+        node("Add", ["xd", term], ["sum"]),
+        node("QuantizeLinear", ["sum", "s", "z"], ["q"]),
+        node("DequantizeLinear", ["q", "s", "z"], ["y"]),
+    ]
+    scales = {"s": np.float32(0.5), "z": np.int8(0)}
+    return model([*quantizers, *nodes, *last], outputs=[value("y", ["A", "B"])], constants={**scales, **constants})
+
+
+def endless_expression() -> onnx.ModelProto:
+    """A regular expression that takes exponential time, on a constant."""
+    text = helper.make_tensor("text", TensorProto.STRING, [1], [b"a" * 64])
+    nodes = [node("RegexFullMatch", ["text"], ["m"], pattern="(a+)+b"), node("Cast", ["m"], ["w"], to=FLOAT)]
+    return quantized_sum(nodes, "w", {"text": text})
+
+
+def large_product() -> onnx.ModelProto:
+    """Of two matrices of zeros that the graph makes, 8,000 wide."""
+    nodes = [
+        node("ConstantOfShape", ["n"], ["a"]),
+        node("MatMul", ["a", "a"], ["b"]),
+        node("ReduceMax", ["b"], ["w"], keepdims=0),
+    ]
+    return quantized_sum(nodes, "w", {"n": np.array([8000, 8000])})
+
+
+def doubling_texts() -> onnx.ModelProto:
+    """A text of 2**46 characters."""
+    nodes = [node("StringConcat", [f"t{i}", f"t{i}"], [f"t{i + 1}"]) for i in range(40)]
+    nodes += [node("RegexFullMatch", ["t40"], ["m"], pattern="a"), node("Cast", ["m"], ["w"], to=FLOAT)]
+    return quantized_sum(nodes, "w", {"t0": helper.make_tensor("t0", TensorProto.STRING, [1], [b"a" * 64])})
+
+
+def slow_loops() -> onnx.ModelProto:
+    """Two hundred loops over constants, of a hundred thousand steps each."""
+    body = helper.make_graph(
+        [node("Identity", ["go"], ["on"]), node("Add", ["v", "v"], ["next"])],
+        "body",
+        [value("i", [], TensorProto.INT64), value("go", [], TensorProto.BOOL), value("v", [])],
+        [value("on", [], TensorProto.BOOL), value("next", [])],
+    )
+    nodes = [node("Loop", ["k", "", f"v{i}"], [f"v{i + 1}"], body=body) for i in range(200)]
+    return quantized_sum(nodes, "v200", {"v0": np.float32(1), "k": np.int64(100_000)})
+
+
+def followed_vector() -> onnx.ModelProto:
+    """A sum of vectors of 2**31 elements, which onnx follows one by one."""
+    return model([node("Add", ["x", "x"], ["y"])], [value("x", [2**31])], [value("y", [2**31])])
+
+
+def far_axis() -> onnx.ModelProto:
+    """An axis on which inference of LayerNormalization crashes (onnx 1.23.2)."""
+    normalize = node("LayerNormalization", ["x", "w"], ["y"], axis=2**31)
+    return model([normalize], constants={"w": np.ones(4, np.float32)}, opsets={"": 17}, ir_version=8)
+
+
+def wide_window() -> onnx.ModelProto:
+    """A MaxPool over 2**31 x 2**31 pixels."""
+    window = {"kernel_shape": [2**31, 2**31], "pads": [2**30] * 4}
+    nodes = [
+        node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        node("MaxPool", ["d"], ["p"], **window),
+        node("QuantizeLinear", ["p", "s", "z"], ["r"]),
+        node("DequantizeLinear", ["r", "s", "z"], ["y"]),
+    ]
+    scales = {"s": np.float32(0.5), "z": np.int8(0)}
+    return model(nodes, [value("x", [1, 1, 8, 8])], [value("y", [1, 1, "H", "W"])], scales)
+
+
+def long_locations() -> onnx.ModelProto:
+    """External data at a path of millions of parts."""
+    proto = model([node("Add", ["x", "w"], ["y"])])
+    tensor = proto.graph.initializer.add(name="w", data_type=FLOAT, dims=[4], data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value="a/" * 3_000_000)
+    return proto
+
+
+def captured_bytes() -> bytes:
+    """Names that are no UTF-8, read from around a branch beside one that is."""
+    branch = helper.make_graph([node("Add", ["x", "qqqq"], ["t"])], "g", [], [value("t", [1, 4])])
+    proto = model(
+        [node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)],
+        [value("x", [1, 4]), value("c", [], TensorProto.BOOL)],
+    )
+    return proto.SerializeToString().replace(b"qqqq", b"q\xff\xffq")
+
+
 MODELS: tuple[Callable[[], onnx.ModelProto], ...] = (
     in_a_circle, backwards, all_of_one_name, nothing_makes_them, long_names, huge_dimensions, huge_quantized,
     negative_dimensions, tensors_without_data, large_constants, many_dimensions, many_variables, functions_that_grow,
-    functions_in_a_circle, endless_loop, branches_of_branches,
+    functions_in_a_circle, endless_loop, branches_of_branches, endless_expression, large_product, doubling_texts,
+    slow_loops, followed_vector, far_axis, wide_window, long_locations,
 )  # fmt: skip
 
 BYTES = {
+    "captured_bytes": captured_bytes(),
     "deep_graphs": wire.nested_graphs(2000),
     "deep_types": wire.nested_types(2000),
     "endless_graph": wire.varint(7 << 3 | 2) + wire.varint(2**62) + b"\x12\x01g",
