@@ -111,9 +111,13 @@ def option(name: str) -> str:
 def _check_type(info: onnx.ValueInfoProto) -> Finding | None:
     where = f"input '{info.name}'"
     kind = info.type.WhichOneof("value")
-    if kind != "tensor_type":
-        found = "of no type" if kind is None else f"a {kind.removesuffix('_type').replace('_', ' ')}"
-        return Finding("GRA-18", where, f"an input must be a tensor, not {found}", "export the model again")
+    if kind is None:
+        return Finding("GRA-18", where, "an input must be a tensor, not of no type", "export the model again")
+    if kind != "tensor_type":  # legal, but nothing that hardware can be given
+        found = kind.removesuffix("_type").replace("_", " ")
+        return Finding(
+            "input-type", where, f"an input must be a tensor, not a {found}", "let the host pass the tensors in it"
+        )
     if info.type.tensor_type.elem_type not in DTYPE_NAMES:
         number = info.type.tensor_type.elem_type
         message = f"an input must have a known element type, not number {number}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -29,11 +30,12 @@ from hwflow.onnxspec.loops import fold_loop
 from hwflow.onnxspec.model import Array, Attribute, OnnxNode, ResolvedModel, ValueInfo
 from hwflow.onnxspec.parameters import count_parameters
 from hwflow.onnxspec.schemas import find_schema
-from hwflow.onnxspec.shapes import Inference, InferenceFailure, attribute_bytes, infer_dialect, type_proto
+from hwflow.onnxspec.shapes import Inference, InferenceFailure, NoTensor, attribute_bytes, infer_dialect, type_proto
 from hwflow.onnxspec.tensors import from_sparse, to_array
 from hwflow.onnxspec.validate import structural_findings
 
 _SCAN_WITHOUT_BATCH = 9  # version; Loop has not changed in meaning since 1
+_MOST_DENSE = 2**28  # elements: a sparse tensor is small in the file, whatever its dims
 _UNKNOWN_SHAPE_REMEDY = "give the value a shape in the graph's value_info"
 Operator = tuple[str, str]  # domain, op_type
 
@@ -207,6 +209,10 @@ class _Resolver:
                 self._read_initializer(sparse.values.name, sparse)
 
     def _read_initializer(self, name: str, tensor: onnx.TensorProto | onnx.SparseTensorProto) -> None:
+        if isinstance(tensor, onnx.SparseTensorProto) and math.prod(tensor.dims) > _MOST_DENSE:
+            message = f"a sparse tensor must hold at most {_MOST_DENSE} elements with its zeros, not {list(tensor.dims)}"
+            self.findings.append(Finding("initializer-size", f"initializer '{name}'", message, "make it smaller"))
+            return
         try:
             array, dtype = to_array(tensor) if isinstance(tensor, onnx.TensorProto) else from_sparse(tensor)
         except Exception as error:  # ValueError, TypeError, KeyError, IndexError: a malformed tensor
@@ -308,6 +314,9 @@ class _Resolver:
                 if data is not None:
                     key = self.inference.key(node, data, item.imports.key)
                 inferred = self.inference.infer(schema, node, key, item.imports.protos)
+        except NoTensor as failure:
+            self._refuse(item, "supported-operator", str(failure), "replace the node or leave it out")
+            return
         except InferenceFailure as failure:
             message = f"the node must fit its operator and its inputs, but: {failure}"
             self._refuse(item, "onnx.shape_inference", message, "correct the node or what it reads")
