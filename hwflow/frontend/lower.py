@@ -277,8 +277,8 @@ def _look_at(state: Lowering, node: OnnxNode, handler: Handler) -> None:
 def _stand_in(state: Lowering, node: OnnxNode, views: list[View]) -> HostInput | Integers | Reals | None:
     """What a refused node's result would be like: the host's, or hardware's by its element type."""
     known = [v.stand_in if isinstance(v, Refused) else v for v in views]
-    info = state.model.values[node.outputs[0]]
-    if info.shape[:1] != (1,) or min(info.shape) < 1:
+    info = state.model.values.get(node.outputs[0])  # none where the first output is left out
+    if info is None or info.shape[:1] != (1,) or min(info.shape) < 1:
         return None
     shape = state.frame_shape(node.outputs[0])
     if any(isinstance(v, Integers | Reals) for v in known):

@@ -124,9 +124,11 @@ def _check_type(info: onnx.ValueInfoProto) -> Finding | None:
     kind = info.type.WhichOneof("value")
     if kind is None:
         return Finding("GRA-18", where, "an input must be a tensor, not of no type", "export the model again")
-    if kind != "tensor_type":  # legal: sequences, maps, optionals
-        message = f"an input must be a tensor, not a {kind.removesuffix('_type').replace('_', ' ')}"
-        return Finding(RULE, where, message, "export the model with tensors as inputs")
+    if kind != "tensor_type":  # legal, but nothing that hardware can be given
+        found = kind.removesuffix("_type").replace("_", " ")
+        return Finding(
+            "input-type", where, f"an input must be a tensor, not a {found}", "let the host pass the tensors in it"
+        )
     if info.type.tensor_type.elem_type not in DTYPE_NAMES:
         number = info.type.tensor_type.elem_type
         message = f"an input must have a known element type, not number {number}"

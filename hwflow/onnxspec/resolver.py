@@ -32,7 +32,7 @@ from hwflow.onnxspec.loops import fold_loop
 from hwflow.onnxspec.model import Array, Attribute, OnnxNode, ResolvedModel, ValueInfo
 from hwflow.onnxspec.parameters import count_parameters
 from hwflow.onnxspec.schemas import find_schema
-from hwflow.onnxspec.shapes import Inference, InferenceFailure, attribute_bytes, infer_dialect, type_proto
+from hwflow.onnxspec.shapes import Inference, InferenceFailure, NoTensor, attribute_bytes, infer_dialect, type_proto
 from hwflow.onnxspec.tensors import from_sparse, to_array
 from hwflow.onnxspec.validate import structural_findings
 
@@ -236,6 +236,7 @@ class _Resolver:
             self._define(name, array, dtype)
 
     def _define(self, name: str, array: Array, dtype: str) -> None:
+        array.flags.writeable = False  # what came from another process is not
         self.constants[name] = array
         self._set(ValueInfo(name, tuple(array.shape), dtype))
 
@@ -335,6 +336,9 @@ class _Resolver:
                 inferred = self.inference.infer(schema, node, key, item.imports.protos)
         except GaveUp as limit:
             self._refuse_folding(item, limit)
+            return
+        except NoTensor as failure:
+            self._refuse(item, "supported-operator", str(failure), "replace the node or leave it out")
             return
         except InferenceFailure as failure:
             message = f"the node must fit its operator and its inputs, but: {failure}"

@@ -37,6 +37,10 @@ class InferenceFailure(Exception):
     """Inference says that the node is wrong; the text says why. Never leaves this package."""
 
 
+class NoTensor(InferenceFailure):
+    """What the node makes is legal, but no tensor: hwflow has no use for it."""
+
+
 def type_proto(info: ValueInfo) -> onnx.TypeProto:
     """The type of a value as onnx writes it."""
     return helper.make_tensor_type_proto(ELEMENT_TYPES[info.dtype], info.shape)
@@ -47,7 +51,7 @@ def _output_info(name: str, kind: onnx.TypeProto | None) -> ValueInfo | None:
         return None
     if not kind.HasField("tensor_type"):
         found = str(kind.WhichOneof("value")).removesuffix("_type").replace("_", " ")
-        raise InferenceFailure(f"output '{name}' must be a tensor, not a {found}")
+        raise NoTensor(f"output '{name}' must be a tensor, not a {found}")
     dtype = DTYPE_NAMES.get(kind.tensor_type.elem_type)
     if dtype is None or not kind.tensor_type.HasField("shape"):
         return None

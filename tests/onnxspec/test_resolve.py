@@ -326,8 +326,8 @@ def test_inputs_without_a_tensor_type() -> None:
         [sequence, value("n", None), onnx.ValueInfoProto(name="t"), value("k", [1], 99), value("x", ["N", 4])],
     )
     assert refused(lambda: run(proto)) == [
-        "error: input 's': an input must be a tensor, not a sequence [dimensions]\n"
-        "  remedy: export the model with tensors as inputs",
+        "error: input 's': an input must be a tensor, not a sequence [input-type]\n"
+        "  remedy: let the host pass the tensors in it",
         "error: input 'n': an input must have a shape, but the model gives none [GRA-19]\n"
         "  remedy: export the model with input shapes",
         "error: input 't': an input must be a tensor, not of no type [GRA-18]\n  remedy: export the model again",
@@ -626,8 +626,8 @@ def test_nodes_that_do_not_fit_are_all_named() -> None:
         "matrix multiplication [onnx.shape_inference]\n  remedy: correct the node or what it reads"
     )
     assert found[2] == (
-        "error: node 'seq' (SequenceConstruct): the node must fit its operator and its inputs, but: output 's' must be "
-        "a tensor, not a sequence [onnx.shape_inference]\n  remedy: correct the node or what it reads"
+        "error: node 'seq' (SequenceConstruct): output 's' must be a tensor, not a sequence "
+        "[supported-operator]\n  remedy: replace the node or leave it out"
     )
 
 

@@ -177,6 +177,7 @@ def test_all_at_once_in_the_order_of_the_graph() -> None:
         ("NOD-05", "node 'n1' (Add)"),
         ("NOD-33", "node 'n2' (Concat)"),
         ("GRA-03", "node 'n3' (Add)"),
+        ("NOD-35", "node 'n3' (Add)"),
         ("NOD-12", "output 'y'"),
     ]
 

@@ -68,7 +68,8 @@ def _initializer_place(scope: Scope, index: int) -> str:
     return f"{kind} {show(scope.initializers[index]) if scope.initializers[index] else index}{scope.label}"
 
 
-def _repeated_initializers(scope: Scope) -> Iterator[Hit]:
+def repeated_initializers(scope: Scope) -> Iterator[Hit]:
+    """Every initializer of the graph, sparse ones included, whose name an earlier one has."""
     if len(scope.held) == len(scope.initializers):
         return
     seen: set[str] = set()
@@ -88,7 +89,7 @@ def _initializer_names(context: Context) -> Iterator[Hit]:
                     yield Hit(
                         scope.at(INITIALIZERS, index), _initializer_place(scope, index), message, "give it a name"
                     )
-        yield from _repeated_initializers(scope)
+        yield from repeated_initializers(scope)
 
 
 # Definitions
@@ -140,7 +141,7 @@ def _value_namespace(context: Context) -> Iterator[Hit]:
     for scope, graph in context.graphs:
         for _, hit in double_definitions(scope):
             yield hit
-        yield from _repeated_initializers(scope)
+        yield from repeated_initializers(scope)
         yield from _repeated_entries(scope, graph)
         yield from _repeated_outputs(scope)
     if context.ir_version >= 8:

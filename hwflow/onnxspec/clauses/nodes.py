@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hwflow.onnxspec.clauses.graph import double_definitions, needs_initializer_inputs, unlisted_initializers
+from hwflow.onnxspec.clauses.graph import (
+    double_definitions,
+    needs_initializer_inputs,
+    repeated_initializers,
+    unlisted_initializers,
+)
 from hwflow.onnxspec.graph import INITIALIZERS, INPUTS, NODES, OUTPUTS, Kind, Scope, find_cycles, show
 from hwflow.onnxspec.rules import Context, Hit, Rule, Severity
 
@@ -51,6 +56,7 @@ def _one_definition(context: Context) -> Iterator[Hit]:
     for scope, _ in context.graphs:
         for _, hit in double_definitions(scope):
             yield hit
+        yield from repeated_initializers(scope)
 
 
 def _dangling_outputs(context: Context) -> Iterator[Hit]:
@@ -197,25 +203,31 @@ def _no_shadowing(context: Context) -> Iterator[Hit]:
 
 def _no_cycles(context: Context) -> Iterator[Hit]:
     for scope in context.scopes:
-        if scope.in_order or not scope.topology[1]:
-            continue
-        what = "function" if scope.kind is Kind.FUNCTION else "graph"
-        for cycle in find_cycles(scope.nodes, scope.topology[1], scope.given):
-            around = [show(scope.names[i]) for i in (*cycle[:12], cycle[0])]
-            if len(cycle) > 12:
-                around = [*around[:6], "...", *(show(scope.names[i]) for i in (*cycle[-4:], cycle[0]))]
-            yield Hit(
-                scope.at(NODES, cycle[0]),
-                scope.where(cycle[0]),
-                f"the {what} must have no cycle, but there is one: {' -> '.join(around)}",
-            )
+        yield from _cycles(scope)
+
+
+def _cycles(scope: Scope) -> Iterator[Hit]:
+    if scope.in_order or not scope.topology[1]:
+        return
+    what = "function" if scope.kind is Kind.FUNCTION else "graph"
+    for cycle in find_cycles(scope.nodes, scope.topology[1], scope.given):
+        around = [show(scope.names[i]) for i in (*cycle[:12], cycle[0])]
+        if len(cycle) > 12:
+            around = [*around[:6], "...", *(show(scope.names[i]) for i in (*cycle[-4:], cycle[0]))]
+        yield Hit(
+            scope.at(NODES, cycle[0]),
+            scope.where(cycle[0]),
+            f"the {what} must have no cycle, but there is one: {' -> '.join(around)}",
+            "break the cycle: no node may read, directly or through others, what it makes",
+        )
 
 
 def _order(context: Context) -> Iterator[Hit]:
     for scope in context.scopes:
         if scope.kind is Kind.FUNCTION or scope.in_order:
             continue
-        on_cycle = set(scope.topology[1])  # GRA-03 says it
+        yield from _cycles(scope)  # no order of its nodes would do
+        on_cycle = set(scope.topology[1])
         for index, node in enumerate(scope.nodes):
             if index in on_cycle:
                 continue
