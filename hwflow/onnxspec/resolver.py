@@ -210,7 +210,7 @@ class _Resolver:
 
     def _read_initializer(self, name: str, tensor: onnx.TensorProto | onnx.SparseTensorProto) -> None:
         if isinstance(tensor, onnx.SparseTensorProto) and math.prod(tensor.dims) > _MOST_DENSE:
-            message = f"a sparse tensor must hold at most {_MOST_DENSE} elements with its zeros, not {list(tensor.dims)}"
+            message = f"a sparse tensor must hold at most {_MOST_DENSE} elements with zeros, not {list(tensor.dims)}"
             self.findings.append(Finding("initializer-size", f"initializer '{name}'", message, "make it smaller"))
             return
         try:
