@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from hwflow.errors import Finding, ModelRefused
-from hwflow.onnxspec import ModelProto, is_clause, read_model
+from hwflow.onnxspec import ModelProto, read_model
 from hwflow.onnxspec.external_data import Folders, load_external_data
 from hwflow.onnxspec.graph import Scope, show
 from hwflow.onnxspec.validate import validate_scopes
@@ -67,5 +67,6 @@ def _unsupported(
 
 def _own(finding: Finding) -> Finding:
     """A finding of hwflow's own rules says nothing against the model as ONNX; one about an argument stays an error."""
-    stays = finding.severity != "error" or is_clause(finding.rule) or finding.where.startswith("option ")
-    return finding if stays else Finding(finding.rule, finding.where, finding.message, finding.remedy, "unsupported")
+    if finding.severity != "error" or finding.where.startswith("option "):
+        return finding
+    return Finding(finding.rule, finding.where, finding.message, finding.remedy, "unsupported")

@@ -6,6 +6,7 @@ import argparse
 import gc
 import io
 import json
+import os
 import secrets
 import sys
 from collections import Counter
@@ -57,6 +58,13 @@ def _print_table(grid: Table) -> None:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _folder(text: str) -> str:
+    """argparse type of --trust."""
+    if not os.path.isdir(text):
+        raise argparse.ArgumentTypeError(f"must be a folder, not '{text}'")
+    return text
 
 
 def _seed(text: str) -> int:
@@ -267,7 +275,7 @@ def _parser() -> argparse.ArgumentParser:
 
     def trust(command: argparse.ArgumentParser) -> None:
         command.add_argument(
-            "--trust", action="append", default=[], metavar="DIR",
+            "--trust", action="append", default=[], metavar="DIR", type=_folder,
             help="a folder in which external data may lie and to which links may lead, beside the model's own",
         )
 

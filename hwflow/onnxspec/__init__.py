@@ -9,7 +9,7 @@ from onnx import ModelProto
 
 from hwflow.onnxspec.model import Attribute, OnnxNode, ResolvedModel, ValueInfo
 from hwflow.onnxspec.reader import read_model
-from hwflow.onnxspec.validate import is_clause, validate
+from hwflow.onnxspec.validate import validate
 
 if TYPE_CHECKING:
     from hwflow.onnxspec.resolver import resolve, resolve_with_graph
@@ -31,7 +31,6 @@ __all__ = [
     "ResolvedModel",
     "TrainingModel",
     "ValueInfo",
-    "is_clause",
     "read_model",
     "resolve",
     "resolve_with_graph",

@@ -14,8 +14,6 @@ from hwflow.onnxspec.graph import Scope
 from hwflow.onnxspec.rules import Context, Options, Rule, run_rules
 from hwflow.onnxspec.text import text_findings
 
-_IDS = frozenset(rule.id for rule in RULES)
-
 
 def validate(
     model: onnx.ModelProto,
@@ -52,8 +50,3 @@ def _run(rules: Iterable[Rule], context: Context) -> list[Finding]:
 def structural_findings(model: onnx.ModelProto) -> list[Finding]:
     """Findings of the rules without which the graph cannot be walked."""
     return _run((rule for rule in RULES if rule.structural), Context(model))
-
-
-def is_clause(rule: str) -> bool:
-    """Whether a finding's rule speaks of the model as ONNX (a clause, or onnx's own checks), not of hwflow's needs."""
-    return rule in _IDS

@@ -97,6 +97,15 @@ def test_a_float_model(hwflow, tmp_path):
     assert (ran.code, ran.err.count("error: ")) == (1, 1)
 
 
+@pytest.mark.parametrize("command", ["check", "synth", "sim", "compare"])
+def test_a_trusted_folder_that_is_none(hwflow, tmp_path, command):
+    models.relu(tmp_path / "m.onnx")
+    board = ["--board", "icebreaker"] if command == "synth" else []
+    ran = hwflow(command, "m.onnx", *board, "--trust", "nowhere")
+    assert (ran.code, ran.out) == (2, "")
+    assert "argument --trust: must be a folder, not 'nowhere'" in ran.err
+
+
 def test_a_good_model_has_no_findings(hwflow):
     ran = hwflow("check", DIGITS, "--format", "json")
     assert (ran.code, json.loads(ran.out)) == (0, {"findings": [], "errors": 0, "warnings": 0})

@@ -149,6 +149,15 @@ def _attribute_set(context: Context) -> Iterator[Hit]:
                 yield Complaint(
                     f"{operator} must have attribute {show(name)}, but it is missing", f"add attribute {show(name)}"
                 )
+        if (form.domain, form.op_type) == ("", "Constant") and not operator.required:
+            values = sorted(given.intersection(operator.attributes))
+            if len(values) != 1:
+                found = listed(values) if values else "none"
+                yield Complaint(
+                    f"{operator} must have exactly one of the attributes {listed(sorted(operator.attributes), 20)}, "
+                    f"not {found}",
+                    "remove all but one of them" if values else "give the value in one of them",
+                )
 
     return form_hits(context, check)
 

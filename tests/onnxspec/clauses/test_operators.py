@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -61,6 +62,17 @@ def untyped(**values: int | float) -> onnx.ModelProto:
         field = {"i": number} if isinstance(number, int) else {"f": number}
         softmax.attribute.add(name=name, **field)
     return model([softmax], ir_version=1, opsets={"": 1})
+
+
+ONE_VALUE = (
+    "Constant (version 21) must have exactly one of the attributes 'sparse_value', 'value', 'value_float', "
+    "'value_floats', 'value_int', 'value_ints', 'value_string', 'value_strings'"
+)
+
+
+def constant(**values: Any) -> onnx.ModelProto:
+    """A Constant that is added to x."""
+    return model([node("Constant", [], ["c"], name="n", **values), node("Add", ["x", "c"], ["y"])])
 
 
 TWINS = [
@@ -179,6 +191,25 @@ TWINS = [
             "'axis', 'epsilon', 'stash_type', not 'mark' [NOD-33]\n  remedy: remove the attribute"
         ],
         name="unchecked",
+    ),
+    Twin(
+        "NOD-33",
+        bad=constant(value_float=1.0, value_int=1),
+        good=constant(value_float=1.0),
+        findings=[
+            f"error: node 'n' (Constant): {ONE_VALUE}, not 'value_float', 'value_int' [NOD-33]\n"
+            "  remedy: remove all but one of them"
+        ],
+        name="two-values",
+    ),
+    Twin(
+        "NOD-33",
+        bad=constant(),
+        good=constant(value_floats=[1.0]),
+        findings=[
+            f"error: node 'n' (Constant): {ONE_VALUE}, not none [NOD-33]\n  remedy: give the value in one of them"
+        ],
+        name="no-value",
     ),
     Twin(
         "NOD-33",
