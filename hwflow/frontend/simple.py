@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import inf
+from math import inf, prod
 
 import numpy as np
 
@@ -104,7 +104,15 @@ def max_pool(state: Lowering, node: OnnxNode) -> View:
 def reshape(state: Lowering, node: OnnxNode) -> View:
     """Reshape, Flatten, Squeeze, Unsqueeze: a new shape of each frame."""
     view = state.view(node.inputs[0])
+    source_shape = state.model.values[node.inputs[0]].shape
     target = state.model.values[node.outputs[0]].shape
+    if prod(source_shape) != prod(target):  # inference says nothing while the number of frames is open
+        raise refuse(
+            node, "reshape-size",
+            f"the result must have as many elements as input '{node.inputs[0]}' has in one frame, "
+            f"{prod(source_shape)}, not {prod(target)} {list(target)}",
+            "correct the shape",
+        )
     if isinstance(view, Constant):
         return Constant(view.array.reshape(target))
     if isinstance(view, QuantizedConstant):

@@ -234,6 +234,23 @@ def faults_behind_refused_nodes(b: Builder) -> str:
 
 
 @cases(
+    "error: node 'r' (Reshape): the result must have as many elements as input 'dequantizelinear1' has in one frame, "
+    "24, not 1 [1, 1] [reshape-size]\n  remedy: correct the shape",
+)
+def reshape_to_another_size(b: Builder) -> str:
+    return b.requantize(b.node("Reshape", image(b, 2, 4, 3), b.constant([1, 1], "int64"), name="r"), 0.5)
+
+
+@cases(
+    "error: node 'r' (Reshape): the result must have as many elements as input 'dequantizelinear1' has in one frame, "
+    "24, not 1 [1, 1] [reshape-size]\n  remedy: correct the shape",
+)
+def reshape_of_two_scales_to_another_size(b: Builder) -> str:
+    d = b.requantize(b.input("x", ["N", 2, 4, 3]), [0.25, 0.5], [0, 0], axis=1)
+    return b.requantize(b.node("Reshape", d, b.constant([1, 1], "int64"), name="r"), 0.5)
+
+
+@cases(
     "error: input 'x': a frame of 'x' must hold at most 8388608 elements, not 1152921504606846976 [1, 1073741824, "
     "1073741824] [frame-size]\n  remedy: correct the shape, or split the model",
     "error: node 'relu' (Relu): a frame of 'relu' must hold at most 8388608 elements, not 1152921504606846976 [1, "

@@ -77,6 +77,8 @@ def test_sets_of_attributes() -> None:
             context = Context(model_of(schema, node))
             says = checker_says(schema, node)
             refused = "Unrecognized attribute" in says or "Required attribute" in says
+            if schema.name == "Constant" and schema.since_version >= 11:
+                refused = True  # one of several attributes is required, which onnx leaves to its inference
             hits = [hit for check in ATTRIBUTES for hit in check(context) if hit.severity != "warning"]
             if bool(hits) != refused:
                 different.append((schema.name, schema.since_version, name, says))
