@@ -7,6 +7,7 @@ own, a fork of this one, with limits. Where the system has no fork (Windows) it 
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import pickle
 import signal
@@ -80,6 +81,7 @@ def guarded(work: Callable[[], T], budget: Budget, memory: int = MEMORY) -> T:
 def _limit(seconds: float, memory: int) -> None:
     import resource
 
+    faulthandler.disable()  # a crash here is a finding there, and no report
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

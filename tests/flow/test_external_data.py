@@ -32,6 +32,7 @@ def test_from_the_model_to_the_simulation(hwflow, outside, tmp_path):
     assert ran.code == 1
     assert "external data must not lie behind a link, but 'w.bin' is a symbolic link [EXT-02]" in ran.err
     assert "--trust" in ran.err and not out.exists()
+    (tmp_path / "elsewhere").mkdir()
     trust = ("--trust", tmp_path / "elsewhere", "--trust", tmp_path / "data")
     assert hwflow("check", outside).code == 1
     assert hwflow("check", outside, *trust).code == 0
