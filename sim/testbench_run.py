@@ -39,6 +39,7 @@ def main() -> int:
     parser.add_argument("--wave", type=Path, metavar="FILE", help="write a waveform (.vcd, Icarus also .fst)")
     options = parser.parse_args()
     try:
+        # The emitted folder's own copy of this package: it is not there where this file is checked.
         from hwflow_testbench.cocotb_run import run_cocotb  # type: ignore[import-not-found]
         from hwflow_testbench.errors import SimError  # type: ignore[import-not-found]
         from hwflow_testbench.vectors import load_vectors  # type: ignore[import-not-found]

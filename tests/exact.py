@@ -20,12 +20,15 @@ from onnx import TensorProto, helper, numpy_helper
 Array = npt.NDArray[Any]
 
 
+def _fraction(value: Any) -> float | Fraction:
+    return float(value) if isinf(value) else Fraction(float(value))
+
+
 def objects(values: Any) -> Array:
     """Fractions for floats (infinities stay), ints for integers."""
     array = np.asarray(values)
-    convert: Callable[[Any], Any] = int
-    if array.dtype.kind not in "iub" and not str(array.dtype).lstrip("u").startswith("int"):
-        convert = lambda v: float(v) if isinf(v) else Fraction(float(v))  # noqa: E731
+    is_integer = array.dtype.kind in "iub" or str(array.dtype).lstrip("u").startswith("int")
+    convert: Callable[[Any], Any] = int if is_integer else _fraction
     result = np.empty(array.shape, dtype=object)
     for index in np.ndindex(array.shape):
         result[index] = convert(array[index])

@@ -102,7 +102,7 @@ def test_biases_are_in_steps_of_the_accumulator(
     assert bias.dtype == np.int32
     assert bias.shape == constants[f"{layer}_weight_scale"].shape
     assert not constants[f"{layer}_bias_zero_point"].any()
-    expected = constants[f"{source}_scale"] * constants[f"{layer}_weight_scale"]  # type: ignore[operator]
+    expected = constants[f"{source}_scale"] * constants[f"{layer}_weight_scale"]
     np.testing.assert_array_equal(constants[f"{layer}_bias_scale"], expected)
 
 

@@ -176,7 +176,7 @@ def test_choice_follows_cost() -> None:
     assert isinstance(realise([line], 20, True), MultiplyAddShift)
     binary = Staircase(-(1 << 19), (1 << 19) - 1, 0, (1234,))
     # thresholds: 1 * (20 + 1); multiply-add-shift: 20 * 1 + 22
-    assert (cost(threshold_form([binary]), 20), cost(find_multiply_add_shift([binary]) or line, 20)) == (21, 42)  # type: ignore[arg-type]
+    assert (cost(threshold_form([binary]), 20), cost(find_multiply_add_shift([binary]) or line, 20)) == (21, 42)
     assert isinstance(realise([binary], 20, True), ThresholdForm)
     curve = Staircase(0, 255, 0, tuple(sorted(round(255 * (k / 200) ** 2) + 1 for k in range(1, 200))))
     # ROM: 256 words of 8 bits, 16 bits a LUT

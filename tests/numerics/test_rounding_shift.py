@@ -47,10 +47,10 @@ def quantized(lo: int, hi: int, scale: F, zero_point: F | int, out_zero_point: i
 def test_evaluate_rounds_as_said(rounding: str) -> None:
     x = np.arange(-40, 41)
     for shift, m, b in product((1, 2, 3), (0, 1, 3), (-5, 0, 2)):
-        form = MultiplyAddShift((m,), (b,), shift, -9, 8, rounding)  # type: ignore[arg-type]
+        form = MultiplyAddShift((m,), (b,), shift, -9, 8, rounding)
         expected = [max(-9, min(8, rounded(m * v + b, shift, rounding))) for v in range(-40, 41)]
         assert form.evaluate(x).tolist() == expected
-        wide = MultiplyAddShift((m << 70,), (b << 70,), shift + 70, -9, 8, rounding)  # type: ignore[arg-type]
+        wide = MultiplyAddShift((m << 70,), (b << 70,), shift + 70, -9, 8, rounding)
         assert wide.evaluate(x).tolist() == expected
 
 
@@ -177,11 +177,11 @@ def test_proves_is_equality(stairs: list[Staircase], rounding: str, shift: int, 
     if form is None or data.draw(st.booleans()):
         some = st.lists(st.integers(0, 40), min_size=len(stairs), max_size=len(stairs))
         low, high = min(s.low for s in stairs), max(s.high for s in stairs)
-        form = MultiplyAddShift(tuple(data.draw(some)), tuple(data.draw(some)), shift, low, high, rounding)  # type: ignore[arg-type]
+        form = MultiplyAddShift(tuple(data.draw(some)), tuple(data.draw(some)), shift, low, high, rounding)
     else:  # a form that works, and its neighbours
         addends = tuple(b + data.draw(st.integers(-2, 2)) for b in form.addends)
         kind = data.draw(st.sampled_from((form.rounding, rounding)))
-        form = MultiplyAddShift(form.multipliers, addends, form.shift, form.low, form.high, kind)  # type: ignore[arg-type]
+        form = MultiplyAddShift(form.multipliers, addends, form.shift, form.low, form.high, kind)
     equal = all(values(form, s, c) == counted(s) for c, s in enumerate(stairs))
     assert proves(form, stairs) == equal
 

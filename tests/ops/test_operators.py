@@ -63,7 +63,7 @@ def test_the_interval_holds_every_result(case: Case) -> None:
 @pytest.mark.parametrize("case", [c for c in ALL if c.corners], ids=[name_of(c) for c in ALL if c.corners])
 def test_the_interval_is_reached_at_both_ends(case: Case) -> None:
     node = case.node()
-    frames = case.corners(node)  # type: ignore[misc]
+    frames = case.corners(node)
     for value, result in zip(node.outputs, golden(node, frames), strict=True):
         for channel, interval in enumerate(value.typed.channel_intervals(1)):
             assert (result[:, :, channel].min(), result[:, :, channel].max()) == (interval.lo, interval.hi), (
