@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hwflow.ir.graph import IntArray, Value
+from hwflow.ir.graph import Fractions, IntArray, Value
 from hwflow.numerics.elementwise import Elementwise
-
-Fractions = npt.NDArray[np.object_]  # of Fraction, broadcastable to the shape it belongs to
-
 
 def fractions(values: Any) -> Fractions:
     """Floats or integers as exact Fractions, shape kept (a float32 is a rational number)."""

@@ -29,13 +29,29 @@ class Stage(Enum):
     SCHEDULED = "Scheduled"
 
 
+Fractions = npt.NDArray[np.object_]  # of Fraction, broadcastable to the shape it belongs to
+
+
+@dataclass(frozen=True, eq=False)
+class Meaning:
+    """What integers mean: real = scale * (integer - zero_point), both broadcastable to one frame's logical shape."""
+
+    scale: Fractions
+    zero_point: Fractions
+
+
 @dataclass(eq=False)
 class Value:
-    """One tensor. ``type`` is None until types are inferred. ``origin`` is the ONNX value it stands for, or ''."""
+    """One tensor. ``type`` is None until types are inferred. ``origin`` is the ONNX value it stands for, or ''.
+
+    ``meaning`` is set where that ONNX value is a real tensor that a quantizer made (QONNX): the integers, rounded, carry
+    it exactly. Where it is an integer tensor ``meaning`` is None.
+    """
 
     name: str
     type: TensorType | None = None
     origin: str = ""
+    meaning: Meaning | None = None
 
     @property
     def typed(self) -> TensorType:
@@ -78,13 +94,18 @@ class Port:
 
 @dataclass(eq=False)
 class Graph:
-    """A model at one stage."""
+    """A model at one stage.
+
+    ``prefix`` and ``suffix`` are the names of the ONNX nodes that the host runs before and after the hardware, in order.
+    """
 
     name: str
     stage: Stage
     inputs: list[Port]
     outputs: list[Port]
     nodes: list[Node]
+    prefix: tuple[str, ...] = ()
+    suffix: tuple[str, ...] = ()
 
     def copy(self) -> Graph:
         """The same graph with nodes, values and ports of its own: a pass that changes it leaves the original alone."""
@@ -94,7 +115,7 @@ class Graph:
             for n in self.nodes
         ]
         inputs, outputs = ([replace(p, value=own[p.value]) for p in ports] for ports in (self.inputs, self.outputs))
-        return Graph(self.name, self.stage, inputs, outputs, nodes)
+        return Graph(self.name, self.stage, inputs, outputs, nodes, self.prefix, self.suffix)
 
     def values(self) -> list[Value]:
         """Every value: inputs first, then in order of production."""

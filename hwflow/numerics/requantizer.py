@@ -26,6 +26,7 @@ from hwflow.numerics.multiply_add_shift import (
     find_rounding_multiply_add_shift,
 )
 from hwflow.numerics.staircase import IntArray, Staircase
+from hwflow.numerics.step_function import StepFunction
 
 __all__ = [
     "BITS_PER_LUT",
@@ -238,16 +239,17 @@ def _ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def realise(staircases: Sequence[Staircase], input_bits: int, input_signed: bool) -> Form:
-    """The cheapest form by :func:`cost`, proved equal to ``staircases`` (one a channel) over their whole intervals.
+def realise(steps: Sequence[StepFunction], input_bits: int, input_signed: bool) -> Form:
+    """The cheapest form by :func:`cost`, proved equal to ``steps`` (one a channel) over their whole intervals.
 
     ``input_bits, input_signed`` is the type of the requantizer's input; every interval must fit in it (ValueError).
     Thresholds always exist; a multiply-add-shift may not, and one that rounds is looked for where none that rounds down
     has as small a shift; a ROM is considered up to MAX_LOOKUP_BITS bits of interval.
     On a tie the order is multiply-add-shift, thresholds, ROM.
     """
-    if not staircases:
-        raise ValueError("staircases must be one a channel, not none")
+    if not steps:
+        raise ValueError("steps must be one a channel, not none")
+    staircases = [s.staircase() for s in steps]
     lo, hi = min(s.lo for s in staircases), max(s.hi for s in staircases)
     least = -1 << (input_bits - 1) if input_signed else 0
     greatest = least + (1 << input_bits) - 1

@@ -1,32 +1,53 @@
-"""A chain of quantizers as one staircase: each stage dequantizes, applies functions, quantizes again."""
+"""What a requantizer does, stage by stage: each stage maps integers to integers and gives its exact step function."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from hwflow.numerics.elementwise import Elementwise
-from hwflow.numerics.staircase import Staircase, quantizer_staircase
+from hwflow.numerics.rounding import Quantizer, Rounding
+from hwflow.numerics.staircase import quantizer_staircase
+from hwflow.numerics.step_function import StepFunction, compose
+
+
+class Stage(ABC):
+    """One stage; subclasses are frozen dataclasses (hashable, comparable)."""
+
+    @abstractmethod
+    def steps(self, lo: int, hi: int) -> StepFunction:
+        """Over the integers ``lo`` to ``hi``."""
 
 
 @dataclass(frozen=True)
-class QuantizerStage:
-    """saturate(round_half_even(functions(scale * (q - zero_point)) / out_scale) + out_zero_point) in [low, high]."""
+class QuantizerStage(Stage):
+    """``Quantizer(functions(scale * (q - zero_point)))``; see :class:`hwflow.numerics.rounding.Quantizer` for the
+    quantizer's fields. ``scale`` may have any sign, or be 0."""
 
     scale: Fraction
     zero_point: Fraction
     functions: tuple[Elementwise, ...]
     out_scale: Fraction
-    out_zero_point: int
+    out_zero_point: Fraction | int
     low: int
     high: int
+    rounding: Rounding = Rounding.ROUND
+    zero_point_inside: bool = False
 
-    def staircase(self, lo: int, hi: int) -> Staircase:
-        """Over the integers ``lo`` to ``hi``."""
-        return quantizer_staircase(
-            lo, hi, self.scale, self.zero_point, self.functions,
-            self.out_scale, self.out_zero_point, self.low, self.high,
+    @property
+    def quantizer(self) -> Quantizer:
+        return Quantizer(
+            self.out_scale, self.out_zero_point, self.low, self.high, self.rounding, self.zero_point_inside
+        )
+
+    def steps(self, lo: int, hi: int) -> StepFunction:
+        return StepFunction.of_staircase(
+            quantizer_staircase(
+                lo, hi, self.scale, self.zero_point, self.functions, self.out_scale, self.out_zero_point, self.low,
+                self.high, rounding=self.rounding, zero_point_inside=self.zero_point_inside,
+            )
         )
 
     def unrounded(self, q: int) -> Fraction:
@@ -37,19 +58,21 @@ class QuantizerStage:
         return x / self.out_scale
 
 
-def compose(outer: Staircase, inner: Staircase) -> Staircase:
-    """outer(inner(x)) over inner's interval; outer must be defined on [inner.low, inner.high].
+@dataclass(frozen=True)
+class StepStage(Stage):
+    """A step function as it is given; it must be defined on the whole input."""
 
-    outer rises at T exactly where inner first reaches T, so each threshold of outer is replaced by one of inner.
-    """
-    start = outer(inner.low)
-    kept = [t for t in outer.thresholds if inner.low < t <= inner.high]
-    return Staircase(inner.lo, inner.hi, start, tuple(inner.thresholds[t - inner.low - 1] for t in kept))
+    function: StepFunction
+
+    def steps(self, lo: int, hi: int) -> StepFunction:
+        f = self.function
+        starts = [(lo, f(lo)), *((b, f(b)) for b in f.breaks if lo < b <= hi)]
+        return StepFunction.of(lo, hi, starts)
 
 
-def chain(stages: Sequence[QuantizerStage], lo: int, hi: int) -> Staircase:
-    """The staircase of ``stages`` one after the other over [lo, hi]."""
-    result = stages[0].staircase(lo, hi)
+def chain(stages: Sequence[Stage], lo: int, hi: int) -> StepFunction:
+    """The step function of ``stages`` one after the other over [lo, hi]."""
+    result = stages[0].steps(lo, hi)
     for stage in stages[1:]:
-        result = compose(stage.staircase(result.low, result.high), result)
+        result = compose(stage.steps(result.low, result.high), result)
     return result

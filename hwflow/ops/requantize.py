@@ -1,8 +1,8 @@
-"""Requantize: a staircase a channel, from accumulators (or other integers) to a small integer type.
+"""Requantize: a step function a channel, from accumulators (or other integers) to a small integer type.
 
 Attributes: ``axis`` (the channel axis), ``stages`` (one entry, or one a channel: a chain of
-:class:`hwflow.numerics.stages.QuantizerStage`). Derived: ``staircases`` (one a channel, exact), ``form`` (the hardware
-realisation, proved equal to the staircases over their whole intervals).
+:class:`hwflow.numerics.stages.Stage`). Derived: ``steps`` (one step function a channel, exact), ``form`` (the hardware
+realisation, proved equal to the step functions over their whole intervals).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hdl_lib.rom import Table
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.numerics.requantizer import LookupForm, MultiplyAddShift, ThresholdForm, realise
 from hwflow.numerics.stages import chain
-from hwflow.numerics.staircase import Staircase
+from hwflow.numerics.step_function import StepFunction
 from hwflow.ops import costs
 from hwflow.ops.memory import pack_words
 from hwflow.ops.operator import (
@@ -51,27 +51,27 @@ class Requantize(LogicalOperator, HardwareOperator):
         stages = attributes["stages"]
         if len(stages) == 1:
             stages = stages * len(intervals)
-        made: dict[Any, Staircase] = {}
+        made: dict[Any, StepFunction] = {}
         for stage, interval in zip(stages, intervals, strict=True):
             key = (stage, interval)
             if key not in made:
                 made[key] = chain(stage, interval.lo, interval.hi)
-        return {"staircases": tuple(made[key] for key in zip(stages, intervals, strict=True))}
+        return {"steps": tuple(made[key] for key in zip(stages, intervals, strict=True))}
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         axis = attributes["axis"]
-        channels = tuple(Interval(s.low, s.high) for s in attributes["staircases"])
+        channels = tuple(Interval(s.low, s.high) for s in attributes["steps"])
         return (TensorType.of(inputs[0].shape, channels, axis),)
 
     def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         axis = attributes["axis"] % (inputs[0].ndim - 1) + 1
-        staircases: tuple[Staircase, ...] = attributes["staircases"]
-        if len(set(staircases)) == 1:
-            return (staircases[0].evaluate(inputs[0]),)
+        steps: tuple[StepFunction, ...] = attributes["steps"]
+        if len(set(steps)) == 1:
+            return (steps[0].evaluate(inputs[0]),)
         result = np.empty_like(inputs[0])
         source, target = np.moveaxis(inputs[0], axis, 0), np.moveaxis(result, axis, 0)
-        for channel, staircase in enumerate(staircases):
-            target[channel] = staircase.evaluate(source[channel])
+        for channel, step in enumerate(steps):
+            target[channel] = step.evaluate(source[channel])
         return (result,)
 
     def lower(self, node: Node, context: LoweringContext) -> None:
@@ -112,7 +112,7 @@ def form_of(node: Node) -> MultiplyAddShift | ThresholdForm | LookupForm:
     """The realisation of a requantize node of the dataflow stage; found and proved once."""
     if "form" not in node.attributes:
         element = node.inputs[0].typed.element
-        node.attributes["form"] = realise(node.attributes["staircases"], element.bits, element.signed)
+        node.attributes["form"] = realise(node.attributes["steps"], element.bits, element.signed)
     form: MultiplyAddShift | ThresholdForm | LookupForm = node.attributes["form"]
     return form
 
@@ -127,7 +127,7 @@ class _Hardware:
         self.channels: int = node.inputs[0].typed.shape[1]
         self.lanes = folding.input_lanes
         self.part = folding.part or PART
-        if len(set(node.attributes["staircases"])) == 1:
+        if len(set(node.attributes["steps"])) == 1:
             self.channels = self.lanes  # every channel alike: one word of parameters serves all
         self.words = -(-self.channels // self.lanes)
 

@@ -1,13 +1,12 @@
 """Two requantizers in a row become one, and one that changes nothing goes. Requires: types. Ensures: no requantize
 reads a requantize nobody else reads, none is the identity.
 
-An optimisation: staircases compose exactly, so the result is the same value for value.
+An optimisation: step functions compose exactly, so the result is the same value for value.
 """
 
 from __future__ import annotations
 
 from hwflow.ir.graph import Graph
-from hwflow.numerics.staircase import Staircase
 from hwflow.passes.infer_types import infer_types
 
 
@@ -40,7 +39,7 @@ def fuse_requantize(graph: Graph) -> Graph:
 def _drop_identities(graph: Graph) -> None:
     """Readers of a requantizer that maps every value of its interval to itself read its input instead."""
     for node in list(graph.nodes):
-        if node.op != "requantize" or not all(_is_identity(s) for s in node.attributes["staircases"]):
+        if node.op != "requantize" or not all(s.is_identity for s in node.attributes["steps"]):
             continue
         (before,), (after,) = node.inputs, node.outputs
         for reader in graph.nodes:
@@ -50,6 +49,3 @@ def _drop_identities(graph: Graph) -> None:
                 port.value = before
         graph.nodes.remove(node)
 
-
-def _is_identity(s: Staircase) -> bool:
-    return s.low == s.lo and s.thresholds == tuple(range(s.lo + 1, s.hi + 1))

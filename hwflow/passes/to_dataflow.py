@@ -119,4 +119,4 @@ def to_dataflow(graph: Graph) -> Graph:
     for port in graph.outputs:
         stream, order = context.stream(port.value)
         outputs.append(Port(port.name, stream, port.shape, order, port.scale, port.zero_point, port.axis, port.host))
-    return Graph(graph.name, Stage.DATAFLOW, inputs, outputs, context.nodes)
+    return Graph(graph.name, Stage.DATAFLOW, inputs, outputs, context.nodes, graph.prefix, graph.suffix)
