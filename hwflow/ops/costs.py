@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import ceil, log2
 
+from hdl_lib.requantize_search import read_latency
 from hwflow.ops.operator import Folding, Resources
 from hwflow.ops.windows import WindowGeometry
 from hwflow.types import Interval, IntType
@@ -271,15 +272,44 @@ def multiply_add_shift(
     return total + queue(family, lanes * out.bits, depth)
 
 
-def thresholds(family: str, x: IntType, levels: int, out: IntType, lanes: int, words: int, depth: int) -> Resources:
-    """A comparator a level, counts of four comparisons and their sum."""
+def thresholds(
+    family: str, x: IntType, levels: int, out: IntType, lanes: int, words: int, depth: int, direction_bits: int = 0,
+    directed: int = 0, own_bases: bool = False,
+) -> Resources:
+    """A comparator a level, counts of four comparisons and their sum. ``direction_bits`` a channel turn ``directed``
+    of its comparisons over; with ``own_bases`` each channel has its own number to count from."""
     groups = ceil(levels / 4)
     compare = 2 * ceil((x.bits + 2) / 2)
     each = Resources(lut=levels * compare + ceil(3 * levels / 4), ff=levels + 3 * groups + 2 * x.bits)
-    each += adders(out.bits, groups - 1)
+    each += adders(out.bits, groups - 1) + Resources(lut=directed)
+    if own_bases:
+        each += adders(out.bits, 1) + Resources(ff=2 * out.bits)
     counter = bits(words) + 8
-    table = rom(family, words, lanes * levels * (x.bits + 1))
+    table = rom(family, words, lanes * (levels * (x.bits + 1) + direction_bits + (out.bits if own_bases else 0)))
     return table + each.times(lanes) + Resources(lut=2 * counter, ff=counter) + queue(family, lanes * out.bits, depth)
+
+
+def search(
+    family: str, x: IntType, bound: IntType, stages: int, out: IntType, lanes: int, words: int, values: bool, depth: int
+) -> Resources:
+    """A comparator and a table of bounds a stage, the input kept from stage to stage, a table of values or none.
+
+    ``words``: blocks of each table."""
+    each, kept, latency = Resources(ff=x.bits), 0, 2
+    for stage in range(stages):
+        cycles = 1 + read_latency(words << stage)
+        each += rom(family, words << stage, bound.bits)
+        each += Resources(lut=2 * ceil((max(x.bits, bound.bits) + 2) / 2), ff=1 + (cycles - (stage == stages - 1)) * x.bits)
+        each += Resources(ff=stage * cycles)
+        kept += cycles * bits(words - 1) if words > 1 else 0
+        latency += cycles
+    if values:
+        each += rom(family, words << stages, out.bits)
+        latency += read_latency(words << stages)
+    else:
+        each += Resources(lut=out.bits)
+    control = Resources(lut=2 * bits(words), ff=kept + bits(words) + latency)
+    return each.times(lanes) + control + queue(family, lanes * out.bits, depth)
 
 
 def lookup(family: str, x: IntType, words: Sequence[int], out: IntType, depth: int) -> Resources:
