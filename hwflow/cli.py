@@ -340,7 +340,8 @@ def _parser() -> argparse.ArgumentParser:
     command = add("quantize", _quantize, "quantize a float model to QDQ by onnxruntime's static quantizer")
     command.add_argument("model")
     command.add_argument(
-        "--calibration", required=True, metavar="X.npz", help="arrays by model input name, frames first; perhaps 'label'"
+        "--calibration", required=True, metavar="X.npz",
+        help="arrays by model input name, frames first, and perhaps 'label'",
     )
     command.add_argument("-o", "--output", required=True, metavar="Q.onnx", help="the quantized model")
     command.add_argument("--bits", type=int, choices=(8, 4), default=8, help="of weights (default: 8)")

@@ -36,8 +36,8 @@ class OutputQuality:
 
     ``snr_db``: the float values' power over the power of the difference, in decibels over all elements and frames;
     infinite where nothing differs, None for an output that holds no floats. ``float_accuracy`` and ``accuracy``: the
-    shares of frames (0 to 1) whose class is the label, float and quantized; the class is the greatest element's index, or
-    the element itself of an integer output of one element. None without labels, or where there is no class.
+    shares of frames (0 to 1) whose class is the label, float and quantized; the class is the greatest element's index,
+    or the element itself of an integer output of one element. None without labels, or where there is no class.
     """
 
     name: str
@@ -127,9 +127,9 @@ def quantize(
 ) -> Quantization:
     """Quantize a float model by onnxruntime's static quantizer (package extra ``quantize``) and write it to ``output``.
 
-    Weights get ``bits`` (8 or 4) bits, signed, symmetric, with a scale for each output channel; biases int32; activations
-    the type ``activations`` ("uint8", "int8", "uint16", "int16"), with one scale and zero point each, from the least
-    and greatest values on the calibration data. ``calibration`` and ``inputs`` are .npz files as :func:`compare` takes
+    Weights get ``bits`` (8 or 4) bits, signed, symmetric, with a scale for each output channel; biases int32;
+    activations the type ``activations`` ("uint8", "int8", "uint16", "int16"), with one scale and zero point each, from
+    the least and greatest values on the calibration data. ``calibration`` and ``inputs`` are .npz files as :func:`compare` takes
     them; the quantized model is compared with the float model on ``inputs``, or on the calibration data without; an
     array ``label`` there gives accuracies. ``frames``: how many of the calibration data (default: all). ``model``,
     ``dimensions``, ``trusted``: as :func:`load` takes them. The same arguments give the same file. A file at ``output``
@@ -218,8 +218,8 @@ def _refuse_unfit(model: Model) -> None:
             message = f"the first axis must be frames, of size 1 or a variable; the shape must not be {list(shape)}"
             findings.append(Finding("frames-first", f"input '{name}'", message, "export the model for one frame"))
     if not model.resolved.inputs:
-        message = "must have an input, not none"
-        findings.append(Finding("model-input", f"model '{model.resolved.name}'", message, "there is nothing to quantize"))
+        message, remedy = "must have an input, not none", "there is nothing to quantize"
+        findings.append(Finding("model-input", f"model '{model.resolved.name}'", message, remedy))
     if findings:
         raise ModelRefused(findings)
 

@@ -1,9 +1,9 @@
 """Fewer roundings in a QDQ model: a quantizer between a linear operator and the affine functions behind it goes.
 
-A quantizer puts QuantizeLinear and DequantizeLinear (a pair) behind every operator that it knows. Between a Conv and the
-BatchNormalization or Relu behind it a pair only costs accuracy and hardware: accumulator, affine function and clip are
-one exact step function of what the Conv accumulates. In front of other functions (Sigmoid, HardSwish) the pair stays: of
-256 values such a function is a small table, of an accumulator's many values it is not.
+A quantizer puts QuantizeLinear and DequantizeLinear (a pair) behind every operator that it knows. Between a Conv and
+the BatchNormalization or Relu behind it a pair only costs accuracy and hardware: accumulator, affine function and clip
+are one exact step function of what the Conv accumulates. In front of other functions (Sigmoid, HardSwish) the pair
+stays: of 256 values such a function is a small table, of an accumulator's many values it is not.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ AFFINE = frozenset({"BatchNormalization", "Add", "Sub", "Mul", "Div", "Relu", "C
 
 
 def join_affine_functions(model: onnx.ModelProto) -> int:
-    """Remove every pair between the result of an operator of :data:`LINEAR` (or an affine function of one) and an affine
-    function whose own result is quantized; returns how many.
+    """Remove every pair between the result of an operator of :data:`LINEAR` (or an affine function of one) and an
+    affine function whose own result is quantized; returns how many.
 
-    ``model`` is changed in place. It has no graph attributes that read the values concerned, and no Relu or Clip was left
-    out for the saturation of a quantizer that stood for it.
+    ``model`` is changed in place; with graph attributes, which may read any value, it is left as it is. No Relu or Clip
+    may have been left out for the saturation of a quantizer that stands for it.
     """
+    if any(a.type == onnx.AttributeProto.GRAPH for node in model.graph.node for a in node.attribute):
+        return 0
     removed = 0
     while (found := _pair(model.graph)) is not None:
         quantize, dequantize = found

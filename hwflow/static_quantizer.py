@@ -164,9 +164,8 @@ def _raised(model: onnx.ModelProto, least: int) -> onnx.ModelProto:
     default = [o for o in model.opset_import if o.domain in ("", "ai.onnx")]
     if all(o.version >= least for o in default):
         return model
-    with _refusing(
-        model, f"be what onnx can convert to operator set {least}", f"export the model for operator set {least} or newer"
-    ):
+    remedy = f"export the model for operator set {least} or newer"
+    with _refusing(model, f"be what onnx can convert to operator set {least}", remedy):
         if model.functions:
             model = inliner.inline_local_functions(model)
         converted: onnx.ModelProto = version_converter.convert_version(model, least)
@@ -229,8 +228,8 @@ def _name_nodes(model: onnx.ModelProto) -> None:
 
 
 def _flatten_biases(model: onnx.ModelProto) -> None:
-    """Every constant addend of a Gemm that is the same for all rows as one value a column: the quantizer takes the first
-    axis for the channels."""
+    """Every constant addend of a Gemm that is the same for all rows as one value a column: the quantizer takes the
+    first axis for the channels."""
     graph = model.graph
     constants = {i.name: i for i in graph.initializer}
     for node in graph.node:

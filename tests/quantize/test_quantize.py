@@ -219,7 +219,8 @@ def test_without_onnxruntime(model, data, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "size"), [("ort_mnist_float/mnist", [1, 1, 28, 28]), ("micro_kws_m_fp32/micro_kws_m_static_fp32", [1, 1960])]
+    ("name", "size"),
+    [("ort_mnist_float/mnist", [1, 1, 28, 28]), ("micro_kws_m_fp32/micro_kws_m_static_fp32", [1, 1960])],
 )
 def test_models_of_others(tmp_path, name, size):
     path = SHARED / f"{name}.onnx"
