@@ -13,12 +13,21 @@ from hwflow.numerics.staircase import quantizer_staircase
 from hwflow.numerics.step_function import StepFunction, compose
 
 
+class NoSteps(ValueError):
+    """There is no step function on the interval: a value is not defined (the root of a negative number, a division by
+    0), or not decided. ``reason`` completes "the function must": "have a value everywhere, but sqrt(-1/2) is none"."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
 class Stage(ABC):
     """One stage; subclasses are frozen dataclasses (hashable, comparable)."""
 
     @abstractmethod
     def steps(self, lo: int, hi: int) -> StepFunction:
-        """Over the integers ``lo`` to ``hi``."""
+        """Over the integers ``lo`` to ``hi``. Raises NoSteps if there is none."""
 
 
 @dataclass(frozen=True)
