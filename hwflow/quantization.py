@@ -129,11 +129,11 @@ def quantize(
 
     Weights get ``bits`` (8 or 4) bits, signed, symmetric, with a scale for each output channel; biases int32;
     activations the type ``activations`` ("uint8", "int8", "uint16", "int16"), with one scale and zero point each, from
-    the least and greatest values on the calibration data. ``calibration`` and ``inputs`` are .npz files as :func:`compare` takes
-    them; the quantized model is compared with the float model on ``inputs``, or on the calibration data without; an
-    array ``label`` there gives accuracies. ``frames``: how many of the calibration data (default: all). ``model``,
-    ``dimensions``, ``trusted``: as :func:`load` takes them. The same arguments give the same file. A file at ``output``
-    is replaced as a whole, or stays as it was.
+    the least and greatest values on the calibration data. ``calibration`` and ``inputs`` are .npz files as
+    :func:`compare` takes them; the quantized model is compared with the float model on ``inputs``, or on the
+    calibration data without; an array ``label`` there gives accuracies. ``frames``: how many of the calibration data
+    (default: all). ``model``, ``dimensions``, ``trusted``: as :func:`load` takes them. The same arguments give the same
+    file. A file at ``output`` is replaced as a whole, or stays as it was.
 
     Raises :class:`ModelRefused` (no valid model, not float, not what onnxruntime can quantize), :class:`UsageError`
     (files or arguments that do not fit), :class:`ToolError` (onnxruntime is not installed).

@@ -53,13 +53,14 @@ def _pair(graph: onnx.GraphProto) -> tuple[onnx.NodeProto, onnx.NodeProto] | Non
     def only_reader(name: str) -> onnx.NodeProto | None:
         return readers[name][0] if len(readers[name]) == 1 and name not in kept else None
 
-    def affine(node: onnx.NodeProto | None) -> bool:
-        return (
-            node is not None and node.op_type in AFFINE and sum(1 for n in node.input if n and n not in constants) == 1
-        )
+    def affine(node: onnx.NodeProto | None) -> onnx.NodeProto | None:
+        """The node if it is an affine function or a clip of one value."""
+        if node is None or node.op_type not in AFFINE:
+            return None
+        return node if sum(1 for name in node.input if name and name not in constants) == 1 else None
 
     for quantize in graph.node:
-        if quantize.op_type != "QuantizeLinear" or only_reader(quantize.input[0]) is not quantize:
+        if quantize.op_type != "QuantizeLinear" or only_reader(quantize.input[0]) is None:
             continue
         source = producers.get(quantize.input[0])
         if source is None or not (source.op_type in LINEAR or affine(source)):
@@ -67,12 +68,11 @@ def _pair(graph: onnx.GraphProto) -> tuple[onnx.NodeProto, onnx.NodeProto] | Non
         dequantize = only_reader(quantize.output[0])
         if dequantize is None or dequantize.op_type != "DequantizeLinear":
             continue
-        function = only_reader(dequantize.output[0])
-        if not affine(function):
+        reader = only_reader(dequantize.output[0])
+        if affine(reader) is None:
             continue
-        while affine(function):
-            assert function is not None
-            function = only_reader(function.output[0])
-        if function is not None and function.op_type == "QuantizeLinear":
+        while (function := affine(reader)) is not None:
+            reader = only_reader(function.output[0])
+        if reader is not None and reader.op_type == "QuantizeLinear":
             return quantize, dequantize
     return None

@@ -246,6 +246,17 @@ def _flatten_biases(model: onnx.ModelProto) -> None:
         node.input[2] = name
 
 
+class _Reader:
+    """Calibration data as onnxruntime asks for it."""
+
+    def __init__(self, frames: Sequence[Arrays]) -> None:
+        self._left = iter(frames)
+
+    def get_next(self) -> dict[str, npt.NDArray[Any]] | None:
+        frame = next(self._left, None)
+        return None if frame is None else dict(frame)
+
+
 def _quantized(
     model: onnx.ModelProto, frames: Sequence[Arrays], recipe: Recipe, folder: Path
 ) -> onnx.ModelProto:
@@ -253,20 +264,12 @@ def _quantized(
     runtime = _onnxruntime("onnxruntime")
     kinds = quantization.QuantType
 
-    class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]  # onnxruntime carries no types
-        def __init__(self) -> None:
-            self.left = iter(frames)
-
-        def get_next(self) -> dict[str, npt.NDArray[Any]] | None:
-            frame = next(self.left, None)
-            return None if frame is None else dict(frame)
-
     constants = {i.name for i in model.graph.initializer}
     target = folder / "quantized.onnx"
     runtime.set_default_logger_severity(_SILENT)
     try:
         quantization.quantize_static(
-            model, target, Reader(),
+            model, target, _Reader(frames),
             quant_format=quantization.QuantFormat.QDQ,
             op_types_to_quantize=list(QUANTIZED_OPERATORS),
             per_channel=True,
