@@ -72,6 +72,43 @@ def rom(family: str, words: int, width: int) -> Resources:
     return Resources(lut=ceil(different * each), ff=2 * different)
 
 
+def filled_rom(family: str, words: Sequence[int], width: int, *, output_register: bool = True) -> Resources:
+    """A synchronous read-only table of known words (patterns of ``width`` bits): a bit that is the same in all words
+    costs nothing, and of bits that are alike in all words look-up tables hold one.
+
+    Of logic, a block of 16 words is a look-up table; one of more words is made of its halves, with a multiplexer of the
+    device's own up to 128 words, and blocks that are alike are made once.
+    """
+    columns = [bits for bits in _columns(words, width) if len(set(bits)) > 1]
+    if not columns:
+        return Resources()
+    blocks = block_rams(family, len(words), len(columns))
+    if len(words) * len(columns) > 16 * FAMILIES[family].bram_cost * blocks:
+        return Resources(ff=len(columns) * output_register, bram=blocks)
+    known: set[bytes] = set()
+
+    def made_of(block: bytes) -> int:
+        if block in known or len(set(block)) == 1:
+            return 0
+        known.add(block)
+        if len(block) <= 16:
+            return 1
+        halves = block[: len(block) // 2], block[len(block) // 2 :]
+        if halves[0] == halves[1]:
+            return made_of(halves[0])
+        return made_of(halves[0]) + made_of(halves[1]) + (len(block) > 128 or any(len(set(h)) == 1 for h in halves))
+
+    size = 1 << (len(words) - 1).bit_length()
+    different = {column + column[-1:] * (size - len(column)) for column in columns}
+    return Resources(lut=sum(map(made_of, sorted(different))), ff=len(different) * (1 + output_register))
+
+
+def _columns(words: Sequence[int], width: int) -> list[bytes]:
+    """For each bit its value in all words, one byte a word."""
+    digits = "".join(f"{word:0{width}b}" for word in words).encode()
+    return [digits[bit::width] for bit in range(width)]
+
+
 def memory(family: str, words: int, width: int) -> Resources:
     """A synchronous memory with one write and one read port and an output register."""
     blocks = in_block_ram(family, words, width)
@@ -290,31 +327,31 @@ def thresholds(
 
 
 def search(
-    family: str, x: IntType, bound: IntType, stages: int, out: IntType, lanes: int, words: int, values: bool, depth: int
+    family: str, x: IntType, bound: IntType, stages: int, out: IntType, lanes: int, words: int, values: bool,
+    tables: Resources, depth: int,
 ) -> Resources:
-    """A comparator and a table of bounds a stage, the input kept from stage to stage, a table of values or none.
+    """A comparator a stage, the input kept from stage to stage, the ``tables`` of all lanes.
 
-    ``words``: blocks of each table."""
+    ``words``: blocks of each table.
+    """
     each, kept, latency = Resources(ff=x.bits), 0, 2
+    compare = Resources(lut=2 * ceil((max(x.bits, bound.bits) + 2) / 2), ff=1)
     for stage in range(stages):
         cycles = 1 + read_latency(words << stage)
-        each += rom(family, words << stage, bound.bits)
-        each += Resources(lut=2 * ceil((max(x.bits, bound.bits) + 2) / 2), ff=1 + (cycles - (stage == stages - 1)) * x.bits)
-        each += Resources(ff=stage * cycles)
+        each += compare + Resources(ff=(cycles - (stage == stages - 1)) * x.bits + stage * cycles)
         kept += cycles * bits(words - 1) if words > 1 else 0
         latency += cycles
     if values:
-        each += rom(family, words << stages, out.bits)
         latency += read_latency(words << stages)
     else:
         each += Resources(lut=out.bits)
     control = Resources(lut=2 * bits(words), ff=kept + bits(words) + latency)
-    return each.times(lanes) + control + queue(family, lanes * out.bits, depth)
+    return tables + each.times(lanes) + control + queue(family, lanes * out.bits, depth)
 
 
-def lookup(family: str, x: IntType, words: Sequence[int], out: IntType, depth: int) -> Resources:
-    """A table a lane."""
-    total = Resources(lut=12, ff=8) + queue(family, len(words) * out.bits, depth)
+def lookup(family: str, x: IntType, words: Sequence[int], out: IntType, tables: Resources, depth: int) -> Resources:
+    """The ``tables`` of all lanes, of so many ``words`` each."""
+    total = Resources(lut=12, ff=8) + queue(family, len(words) * out.bits, depth) + tables
     for count in words:
-        total += rom(family, count, out.bits) + Resources(ff=x.bits + min(x.bits, bits(count - 1)))
+        total += Resources(ff=x.bits + min(x.bits, bits(count - 1)))
     return total

@@ -15,7 +15,7 @@ import numpy as np
 from hdl_lib.requantize_lookup import LookupRequantizer
 from hdl_lib.requantize_mas import PART
 from hdl_lib.requantize_mas import MultiplyAddShift as MultiplyAddShiftCore
-from hdl_lib.requantize_search import SearchRequantizer
+from hdl_lib.requantize_search import SearchRequantizer, read_latency
 from hdl_lib.requantize_thresholds import FALLING, RISING
 from hdl_lib.requantize_thresholds import Thresholds as ThresholdsCore
 from hdl_lib.rom import Table
@@ -119,6 +119,11 @@ def form_of(node: Node) -> Form:
     return form
 
 
+_TABLES_COST: dict[tuple[Form, int, int, IntType, str], Resources] = {}
+"""What has been computed: a schedule asks for the same again and again."""
+MAX_TABLES_COST = 1000  # entries
+
+
 class _Hardware:
     """One requantize node at one folding: its tables and core."""
 
@@ -160,23 +165,46 @@ class _Hardware:
         if isinstance(form, SearchForm):
             return costs.search(
                 family, self.input, IntType(*form.bound_type), form.stages, self.output, self.lanes, self.words,
-                form.values is not None, depth,
+                form.values is not None, self._tables_cost(family), depth,
             )
-        return costs.lookup(family, self.input, [self._span(form) * self.words] * self.lanes, self.output, depth)
+        words = [self._span(form) * self.words] * self.lanes
+        return costs.lookup(family, self.input, words, self.output, self._tables_cost(family), depth)
+
+    def _tables_cost(self, family: str) -> Resources:
+        """Of a search's or a lookup's tables, by their words."""
+        key = self.form, self.lanes, self.channels, self.output, family
+        if key not in _TABLES_COST:
+            files: list[MemoryFile] = []
+            if isinstance(self.form, SearchForm):
+                self._bounds(self.form, "", files)
+                self._values(self.form, "", files)
+            elif isinstance(self.form, LookupForm):
+                self._lookup_tables(self.form, "", files)
+            total = Resources()
+            for file in files:  # a table of a single word is in none
+                registered = isinstance(self.form, LookupForm) or read_latency(len(file.words)) > 1
+                total += costs.filled_rom(family, file.words, file.width, output_register=registered)
+            while len(_TABLES_COST) >= MAX_TABLES_COST:
+                del _TABLES_COST[next(iter(_TABLES_COST))]
+            _TABLES_COST[key] = total
+        return _TABLES_COST[key]
 
     def _multiplier_blocks(self, form: MultiplyAddShift, least: int) -> int:
-        """Of all lanes; a product of fewer than ``least`` bits needs none. Constants of which a part is 0 or a power of
-        two need none for that part."""
+        """Of all lanes; a product of fewer than ``least`` bits needs none. Constants of which a part is 0, or plus or
+        minus a power of two, need none for that part."""
+        shape = shape_of(self._multiplier(form))
         xs = MultiplyAddShiftCore.part_widths(shape_of(self.input), self.part)
-        widths = MultiplyAddShiftCore.part_widths(shape_of(self._multiplier(form)), self.part)
-        blocks = [sum(min(x, width) > 1 and x + width >= least for x in xs) for width in widths]
+
+        def blocks(width: int) -> int:
+            return sum(min(x, width) > 1 and x + width >= least for x in xs)
+
         if self.words > 1:
-            return self.lanes * sum(blocks)
+            return self.lanes * sum(map(blocks, MultiplyAddShiftCore.part_widths(shape, self.part)))
         total = 0
         for multiplier in self._padded(form.multipliers).flat:
-            for index, count in enumerate(blocks):
-                bits = int(multiplier) >> index * self.part & ((1 << self.part) - 1)
-                total += count * bool(bits & (bits - 1))
+            for constant in MultiplyAddShiftCore.part_constants(int(multiplier), shape, self.part):
+                if abs(constant) & (abs(constant) - 1):
+                    total += blocks(abs(constant).bit_length() + (constant < 0))
         return total
 
     def build(self, depth: int, name: str) -> Built:
@@ -211,10 +239,7 @@ class _Hardware:
                 base=self._wrapped(form.base), falling=form.falling, shared=self.words == 1,
             )
         else:
-            span = self._span(form)
-            rows = np.zeros((self.channels, span), dtype=np.int64)
-            rows[:, : form.span] = form.array[: self.channels]
-            tables = self._lane_tables(f"{name}_table", rows, self.output.bits, files)
+            tables = self._lookup_tables(form, name, files)
             core = LookupRequantizer(*shapes, **common, low=form.lo, tables=tables, shared=self.words == 1)
         return Built(core, [core.i], [core.o], files)
 
@@ -246,6 +271,11 @@ class _Hardware:
             return None
         rows = np.array(form.values, dtype=np.int64)[: self.channels]
         return self._lane_tables(f"{name}_values", rows, self.output.bits, files)
+
+    def _lookup_tables(self, form: LookupForm, name: str, files: list[MemoryFile]) -> list[Table]:
+        rows = np.zeros((self.channels, self._span(form)), dtype=np.int64)
+        rows[:, : form.span] = form.array[: self.channels]
+        return self._lane_tables(f"{name}_table", rows, self.output.bits, files)
 
     def _lane_tables(self, name: str, rows: IntArray, bits: int, files: list[MemoryFile]) -> list[Table]:
         """For each lane the rows of its channels one after the other, an entry a word; surplus lanes get zeros."""

@@ -182,7 +182,8 @@ def test_multiplier_blocks_of_constants():
         ).multipliers  # fmt: skip
 
     assert count([5, 0, 4], unsigned(9)) == 2  # two parts of the input; 0 and 4 need none
-    assert count([-1, -4, 3], signed(9)) == 6
+    assert count([-1, -4, 3], signed(9)) == 2  # minus a power of two needs none either
+    assert count([-3, 5, -256], signed(9)) == 4
     assert count([(3 << 17) + 1, (1 << 17) + 7], unsigned(20)) == 4  # one part of each is a power of two
     assert count([5, 0, 4], unsigned(9), [0, 0]) == 6  # not constant
 
