@@ -43,8 +43,8 @@ class Thresholds(PerChannel):
     ------
     One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
     input, input again with the thresholds, comparisons, counts of four comparisons, one for each level of the sum of
-    these counts (and of the channel's base), output queue. Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun go
-    on.
+    these counts (and of the channel's base), output queue. Initiation interval 1 cycle a beat. Under backpressure no
+    step begins; those begun go on.
 
     Ordering
     --------

@@ -17,9 +17,9 @@ piecewise linear function: from outside it reaches the end in a handful of steps
 ``s`` for which an integer multiple of ``2**-s`` lies inside, and if ``s`` works for a channel so does ``s + 1`` (with
 ``2m, 2b``): the least common shift is the greatest of the channels' least shifts.
 
-Direction. With ``m <= 0`` the form is non-increasing. A non-increasing step function ``f`` is a staircase of ``-x``, and
-``m * x = (-m) * (-x)``: its multiplier is the negative of the one that ``f(-x)`` over ``[-hi, -lo]`` needs. No form of
-this kind equals a function that both rises and falls.
+Direction. With ``m <= 0`` the form is non-increasing. A non-increasing step function ``f`` is a staircase of ``-x``,
+and ``m * x = (-m) * (-x)``: its multiplier is the negative of the one that ``f(-x)`` over ``[-hi, -lo]`` needs. No form
+of this kind equals a function that both rises and falls.
 
 Ties. Where scales and offsets are dyadic, inputs fall exactly between two levels; these go to the even one, so that
 the steps of the staircase alternate (255, 257, ..) and no line separates the points strictly. Rounding in the shift

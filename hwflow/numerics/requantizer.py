@@ -1,8 +1,8 @@
 """The hardware forms of a requantizer, and the choice between them.
 
-A requantizer is one step function a channel. It becomes a multiply-add-shift, parallel thresholds, a binary search, or a
-ROM; each form's ``evaluate`` does exactly what its core does, and each is proved equal to the step functions over their
-whole intervals.
+A requantizer is one step function a channel. It becomes a multiply-add-shift, parallel thresholds, a binary search, or
+a ROM; each form's ``evaluate`` does exactly what its core does, and each is proved equal to the step functions over
+their whole intervals.
 """
 
 from __future__ import annotations

@@ -57,11 +57,16 @@ def block_rams(family: str, words: int, width: int) -> int:
     return min(ceil(words / depth) * ceil(width / bits) for depth, bits in FAMILIES[family].bram_shapes)
 
 
+def read_only_block_rams(family: str, words: int, width: int) -> int:
+    """The same for a memory that is never written: a row may hold several words."""
+    return min(ceil(ceil(words / depth) * width / bits) for depth, bits in FAMILIES[family].bram_shapes)
+
+
 def rom(family: str, words: int, width: int) -> Resources:
     """A synchronous read-only table with an output register."""
     if words == 1:
         return Resources()
-    blocks = block_rams(family, words, width)
+    blocks = read_only_block_rams(family, words, width)
     if words * width > 16 * FAMILIES[family].bram_cost * blocks:
         return Resources(ff=width, bram=blocks)
     # A bit's function of the address; of few words there are few functions, shared by the bits that have the same.
@@ -82,7 +87,7 @@ def filled_rom(family: str, words: Sequence[int], width: int, *, output_register
     columns = [bits for bits in _columns(words, width) if len(set(bits)) > 1]
     if not columns:
         return Resources()
-    blocks = block_rams(family, len(words), len(columns))
+    blocks = read_only_block_rams(family, len(words), len(columns))
     if len(words) * len(columns) > 16 * FAMILIES[family].bram_cost * blocks:
         return Resources(ff=len(columns) * output_register, bram=blocks)
     known: set[bytes] = set()
@@ -318,7 +323,7 @@ def thresholds(
     groups = ceil(levels / 4)
     compare = 2 * ceil((x.bits + 2) / 2)
     each = Resources(lut=levels * compare + ceil(3 * levels / 4), ff=levels + 3 * groups + 2 * x.bits)
-    each += adders(out.bits, groups - 1) + Resources(lut=directed)
+    each += adders(out.bits, groups - 1) + Resources(lut=directed if words > 1 else 0)
     if own_bases:
         each += adders(out.bits, 1) + Resources(ff=2 * out.bits)
     counter = bits(words) + 8

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwflow.numerics.elementwise import Clip, Relu
 from hwflow.numerics import requantizer
+from hwflow.numerics.elementwise import Clip, Relu
 from hwflow.numerics.multiply_add_shift import MultiplyAddShift
 from hwflow.numerics.requantizer import Form, ThresholdForm, cost
 from hwflow.numerics.staircase import Staircase, quantizer_staircase
