@@ -27,7 +27,9 @@ LAYERS = (
     Layer(("hwflow.errors",), (), "everything imports it"),
     Layer(("hwflow.types",), ("hwflow.errors",), "a value's type is plain data"),
     Layer(
-        ("hwflow.numerics",), ("hwflow.errors", "mpmath", "numpy"), "exact arithmetic knows nothing of graphs, ONNX or hardware"
+        ("hwflow.numerics",),
+        ("hwflow.errors", "mpmath", "numpy"),
+        "exact arithmetic knows nothing of graphs, ONNX or hardware",
     ),
     Layer(
         ("hwflow.onnxspec",), ("hwflow.errors", "hwflow.types", "numpy", "onnx"),

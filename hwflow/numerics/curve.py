@@ -20,7 +20,7 @@ from mpmath import mp
 
 from hwflow.numerics.float_interval import ELEMENTARY, TINY, FloatArray, FloatIntervals, outwards
 from hwflow.numerics.function import Elementwise
-from hwflow.numerics.interval import End, Interval, NoSteps
+from hwflow.numerics.interval import End, Interval, Undefined
 
 GUARD_BITS = 64  # beyond the relative precision asked for: the elementary functions' conditioning takes less
 LARGEST_BITS = 1 << 14  # values beyond 2**+-LARGEST_BITS are enclosed by that and infinity, or by 0 and that
@@ -94,7 +94,7 @@ class Curve(Elementwise):
 
     def enclose(self, x: Interval, bits: int) -> Interval:
         if x.intersection(self.domain) != x:
-            raise NoSteps(self.outside)
+            raise Undefined(self.outside)
         if x.exact is not None:
             return self.at(x.exact, bits)
         left, right = (self._end(x.lo, x.lo_open, 0, bits), self._end(x.hi, x.hi_open, 1, bits))

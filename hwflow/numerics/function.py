@@ -18,7 +18,7 @@ class Elementwise(ABC):
 
         Of one number it is exact where the value is known to be rational, and else narrower than ``2**-bits`` of the
         value (for a function made of several, as narrow as these make it). Raises
-        :class:`~hwflow.numerics.interval.NoSteps` if the function is undefined somewhere in ``x``.
+        :class:`~hwflow.numerics.interval.Undefined` if the function is undefined somewhere in ``x``.
         """
 
     @abstractmethod

@@ -14,14 +14,19 @@ End = Fraction | float  # of floats only -inf and inf
 
 
 class NoSteps(ValueError):
-    """A function that is not defined where it is needed, or whose steps cannot be decided.
-
-    ``reason`` completes "the function must ..., but ...".
-    """
+    """There is no step function on the interval: a value is not defined (the root of a negative number, a division by
+    0), or not decided. ``reason`` completes "the function must": "have a value everywhere, but it divides by 0"."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class Undefined(NoSteps):
+    """There is no value somewhere, because ``of_what`` ("it divides by 0")."""
+
+    def __init__(self, of_what: str) -> None:
+        super().__init__(f"have a value everywhere, but {of_what}")
 
 
 @dataclass(frozen=True)
@@ -80,9 +85,9 @@ class Interval:
         )
 
     def reciprocal(self) -> Interval:
-        """``1 / x``; NoSteps if 0 is in it."""
+        """``1 / x``; Undefined if 0 is in it."""
         if 0 in self:
-            raise NoSteps("it divides by 0")
+            raise Undefined("it divides by 0")
         lo = -inf if self.hi == 0 else _inverse(self.hi)
         hi = inf if self.lo == 0 else _inverse(self.lo)
         return Interval(lo, hi, self.hi_open, self.lo_open)

@@ -22,7 +22,7 @@ class Stage(ABC):
 
     @abstractmethod
     def steps(self, lo: int, hi: int) -> StepFunction:
-        """Over the integers ``lo`` to ``hi``; NoSteps if the stage is undefined there or cannot be decided."""
+        """Over the integers ``lo`` to ``hi``. Raises NoSteps if there is none."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class QuantizerStage(Stage):
         x = Fraction(self.scale) * (q - Fraction(self.zero_point))
         y = enclose(self.functions, Interval.point(x), bits)
         if not (isinstance(y.lo, Fraction) and isinstance(y.hi, Fraction)):
-            raise NoSteps("its value is too large to be enclosed")
+            raise NoSteps("be at most 2**16384 in magnitude, but a value is not")
         return y.lo / self.out_scale, y.hi / self.out_scale
 
     def unrounded(self, q: int) -> Fraction:

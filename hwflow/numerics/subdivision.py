@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from hwflow.numerics.float_interval import FloatIntervals
 from hwflow.numerics.function import Elementwise, enclose, floats
-from hwflow.numerics.interval import Interval, NoSteps
+from hwflow.numerics.interval import Interval, NoSteps, Undefined
 from hwflow.numerics.rounding import Quantizer
 from hwflow.numerics.step_function import StepFunction
 
@@ -53,7 +53,7 @@ def subdivided(
     largest = max(abs(scale * lo + addend), abs(scale * hi + addend))
     exponent = max(largest.numerator.bit_length() - largest.denominator.bit_length() + 1, -512)
     if exponent > 1000:
-        raise NoSteps("its argument exceeds 2**1000")
+        raise NoSteps("have arguments up to 2**1000, but they are greater")
     parts = _parts(functions, quantizer, exponent)
     # cell s begins at q = (s * cell - addend) / scale: over one denominator
     cell = Fraction(2) ** (exponent - GRID_BITS) / scale
@@ -145,12 +145,12 @@ class _Exact:
             self.evaluations += 1
             if self.evaluations > self.limit:
                 raise NoSteps(
-                    f"{self.limit} exact evaluations do not decide all its values; quantize before the function"
+                    f"be decided with {self.limit} exact evaluations, but needs more (quantizing its input first helps)"
                 )
             try:
                 low, high = self.quantizer.enclose(enclose(self.functions, x, bits))
-            except NoSteps:
-                if begin == end and (not self.functions[1:] or bits >= MOST_BITS):
+            except Undefined:
+                if begin == end and (len(self.functions) == 1 or 2 * bits > MOST_BITS):
                     raise
             else:
                 if low == high:
@@ -159,4 +159,7 @@ class _Exact:
                 return None
             bits *= 2
             if bits > MOST_BITS:
-                raise NoSteps(f"{MOST_BITS} bits do not tell on which side of a rounding boundary its value lies")
+                raise NoSteps(
+                    f"keep its values off the boundaries of rounding, but {MOST_BITS} bits do not tell the value of "
+                    f"{begin} from one"
+                )
