@@ -69,7 +69,7 @@ class FloatIntervals:
         lo, hi = (self.lo, self.hi) if m > 0 else (self.hi, self.lo)
         result = self
         if multiplier != 1:
-            result = self.bounded(_product(m, lo), _product(m, hi), 2 * STEP).widened(TINY * (self.magnitude > 0))
+            result = self.bounded(_product(m, lo), _product(m, hi), 2 * STEP).widened(np.where(self.magnitude > 0, TINY, 0.0))
         if addend != 0:
             slack = (result.magnitude + abs(a)) * (2 * STEP)
             result = result.bounded(result.lo + a, result.hi + a).widened(slack)
@@ -104,7 +104,7 @@ class FloatIntervals:
     def product(self, other: FloatIntervals) -> FloatIntervals:
         """``x * y``."""
         corners = [_product(a, b) for a in (self.lo, self.hi) for b in (other.lo, other.hi)]
-        underflow = TINY * ((self.magnitude > 0) & (other.magnitude > 0))
+        underflow = np.where((self.magnitude > 0) & (other.magnitude > 0), TINY, 0.0)
         return self.combined(other, corners, STEP).widened(underflow)
 
     def negated(self) -> FloatIntervals:
