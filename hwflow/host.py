@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hwflow.errors import Finding, ModelRefused
-from hwflow.frontend.context import REAL_TYPES
 from hwflow.ir.graph import IntArray, Port
 from hwflow.onnxspec.reference import RegionEvaluator
 from hwflow.onnxspec.subgraph import SubModel, cut
@@ -109,15 +108,19 @@ def to_integers(port: Port, reals: npt.NDArray[Any]) -> IntArray:
 
 
 def boundary_value(model: Model, port: Port, integers: IntArray) -> npt.NDArray[Any]:
-    """The ONNX tensor that ``integers``, [frames, *shape], of an output port stand for, in its own element type.
+    """The ONNX tensor that ``integers``, [frames, *shape], of an output port stand for, in its own element type:
+    scale * (integer - zero point).
 
-    A real one is scale * (integer - zero point), rounded from the exact value to float64, and from there to its type.
+    A real one is rounded from the exact value to float64, and from there to its type; one of integers is exact.
     """
     info = model.resolved.values[port.name]
     array = integers.reshape(len(integers), *info.shape[1:])
-    if info.dtype not in REAL_TYPES:
-        return native(array, info.dtype)
-    return native(_reals(port, array), info.dtype)
+    return native(array if is_plain(port) else _reals(port, array), info.dtype)
+
+
+def is_plain(port: Port) -> bool:
+    """Whether the elements of the ONNX tensor at an output port are the hardware's integers."""
+    return set(port.scale) == {1} and set(port.zero_point) == {0}
 
 
 def _reals(port: Port, integers: IntArray) -> npt.NDArray[np.float64]:

@@ -36,9 +36,10 @@ def host_table(
 
     ``graph`` is the quantized one (what integers mean is stated there), ``streams`` are the design's.
 
-    A tensor that passes between host and design has a ``port``, and ``elements`` says what it is: "integer": its
-    elements are the stream's; "real": they are scale * (integer - zero point). ``scale`` and ``zero_point`` (exact, and
-    rounded as ``..._float``) are in row-major order of ``broadcast``, a shape that broadcasts over a frame's ``shape``.
+    A tensor that passes between host and design has a ``port``, and ``conversion`` says what it is: "none": its
+    elements are the stream's integers; "affine": they are scale * (integer - zero point). ``scale`` and ``zero_point``
+    (exact, and rounded as ``..._float``) are in row-major order of ``broadcast``, a shape that broadcasts over a
+    frame's ``shape``.
     """
     prefixes = {s.port.name: s.prefix for s in streams}
     nodes = host_nodes(graph)
@@ -66,28 +67,31 @@ def _part(
 
 def _tensor(model: ResolvedModel, name: str, boundary: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     info = model.values[name]
-    table: dict[str, Any] = {"name": name, "type": info.dtype, "shape": list(info.shape[1:])}
-    if name in boundary:
-        table |= {"elements": "real" if "float" in info.dtype else "integer", **boundary[name]}
-    return table
+    return {"name": name, "type": info.dtype, "shape": list(info.shape[1:]), **boundary.get(name, {})}
 
 
 def _source(port: Port, prefixes: Mapping[str, str]) -> dict[str, Any]:
-    """How an input port's integers and the tensor that the host makes for it convert."""
+    """How the tensor that the host makes for an input port becomes its integers."""
     meaning = port.value.meaning
-    if meaning is None:
-        return _sink(port, prefixes)
-    return {"port": prefixes[port.name], **_parameters(meaning.scale, meaning.zero_point)}
+    if meaning is None:  # a tensor of integers; scale and zero point are what they mean to the model
+        return {"port": prefixes[port.name], "conversion": "none", **_parameters(*_of_port(port))}
+    return {"port": prefixes[port.name], "conversion": "affine", **_parameters(meaning.scale, meaning.zero_point)}
 
 
 def _sink(port: Port, prefixes: Mapping[str, str]) -> dict[str, Any]:
-    """The same from what the port itself says its integers mean."""
-    parameters = []
-    for values in (port.scale, port.zero_point):
-        array = np.array(values, dtype=object)
-        along = [-1 if axis == port.axis else 1 for axis in range(len(port.shape))]
-        parameters.append(array.reshape(along if array.size > 1 else ()))
-    return {"port": prefixes[port.name], **_parameters(*parameters)}
+    """How an output port's integers become the tensor that the host goes on with."""
+    scale, zero_point = _of_port(port)
+    plain = (scale == 1).all() and (zero_point == 0).all()
+    return {
+        "port": prefixes[port.name], "conversion": "none" if plain else "affine", **_parameters(scale, zero_point)
+    }
+
+
+def _of_port(port: Port) -> tuple[Fractions, Fractions]:
+    """Scale and zero point of a port, to broadcast over a frame."""
+    along = [-1 if axis == port.axis else 1 for axis in range(len(port.shape))]
+    scale, zero_point = (np.array(values, dtype=object) for values in (port.scale, port.zero_point))
+    return scale.reshape(along if scale.size > 1 else ()), zero_point.reshape(along if zero_point.size > 1 else ())
 
 
 def _parameters(scale: Fractions, zero_point: Fractions) -> dict[str, Any]:

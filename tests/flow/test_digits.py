@@ -95,7 +95,7 @@ def test_the_manifest(digits, manifest, initializers):
         "inputs": [{"name": "image", "type": "float32", "shape": [1, 8, 8]}],
         "outputs": [
             {
-                "name": "image_quantized", "type": "uint8", "shape": [1, 8, 8], "elements": "integer",
+                "name": "image_quantized", "type": "uint8", "shape": [1, 8, 8], "conversion": "none",
                 "port": "s_axis", "scale": [str(scale)], "zero_point": ["78/1"], "scale_float": [float(scale)],
                 "zero_point_float": [78.0], "broadcast": [],
             }

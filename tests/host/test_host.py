@@ -169,6 +169,18 @@ def test_reals_are_rounded_once(tmp_path: Path) -> None:
     assert found.tolist() == [[float(np.float32(1 / 6)), 4.0], [float(np.float32(-7 / 6)), 10.0]]
 
 
+def test_integer_tensors_are_exact(tmp_path: Path) -> None:
+    """As they are, or (a sum without its zero points' part) apart from a constant."""
+    model = classifier("dequantize").load(tmp_path)
+    plain = port([Fraction(1)], [Fraction(0)], (5,))
+    moved = port([Fraction(1)], [Fraction(n) for n in (0, 1, 2, -3, 100)], (5,))
+    plain.name = moved.name = "scores"
+    integers = np.array([[1, 2, 3, 4, 5], [-5, -4, -3, -2, -1]])
+    for boundary, expected in ((plain, integers.tolist()), (moved, [[1, 1, 1, 7, -95], [-5, -5, -5, 1, -101]])):
+        found = boundary_value(model, boundary, integers)
+        assert found.dtype == np.int8 and found.tolist() == expected
+
+
 def meant(scale: list[float], zero_point: float) -> Port:
     """An input port of 8-bit integers that mean reals [2, 3]; scales by the first axis."""
     found = port([Fraction(1)], [Fraction(0)], (2, 3))
