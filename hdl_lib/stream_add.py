@@ -27,9 +27,9 @@ class StreamAdd(Joined):
     multiplier: "dsp" (products in multiplier blocks) or "lut" (sums of shifted inputs). A multiplier that is a power of
         two, or the negative of one, costs nothing in either form.
     depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
-    tables: of ``a`` and of ``b``; needed where the multipliers differ between the beats of a pixel
-        (:attr:`table_shapes` tells), else None. A word for each block: for each lane, lane 0 in the least significant bits, the multiplier in
-        two's complement of :attr:`table_shapes` (any bits in lanes beyond ``channels``).
+    tables: of ``a`` and of ``b``; needed where the multipliers differ between the beats of a pixel (:attr:`table_shapes`
+        tells), else None. A word for each block: for each lane, lane 0 in the least significant bits, the multiplier in
+        two's complement of its shape (any bits in lanes beyond ``channels``).
 
     Members
     -------
@@ -40,8 +40,8 @@ class StreamAdd(Joined):
     ------
     As :class:`hdl_lib.joined.Joined` says; :attr:`latency` cycles from a step to ``o.valid``: the products where there
     are any (1 in the form "dsp", those of :class:`hdl_lib.multiplier.Multiplier` and 1 with a table), a register for
-    each level of the sum, 1 for the output queue. Initiation interval 1 cycle a beat. Under backpressure no step begins;
-    those begun go on.
+    each level of the sum, 1 for the output queue. Initiation interval 1 cycle a beat. Under backpressure no step
+    begins; those begun go on.
 
     Ordering
     --------
@@ -212,8 +212,8 @@ class AddPlan:
                 ends = low * factor, high * factor
                 result += [Summand(None, *ends, bit, minus, index) for bit, minus in digits]
             else:
-                ends = [x * w for x in (low, high) for w in interval(product.weight_shape)]
-                result.append(Summand(None, min(ends), max(ends), key=index))
+                corners = [x * w for x in (low, high) for w in interval(product.weight_shape)]
+                result.append(Summand(None, min(corners), max(corners), key=index))
         return result
 
     def registers(self, lane: int) -> list[Register]:

@@ -1,8 +1,8 @@
 """Concatenation of tensors along one axis of a frame.
 
 :class:`Concat` is the operator of the quantized stage; attribute ``axis``. Its inputs' streams follow each other in
-turns (:class:`StreamConcat`): channels of each pixel, or pixels, in as many rounds as the axes in front of ``axis`` have
-positions.
+turns (:class:`StreamConcat`): channels of each pixel, or pixels, in as many rounds as the axes in front of ``axis``
+have positions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Drive an Amaranth core with its input streams and one output stream in Amaranth's simulator, with the protocol watched.
+"""Drive an Amaranth core with its inputs and one output stream in Amaranth's simulator, with the protocol watched.
 
 The monitor checks the stream rules of every core at every cycle: a producer that shows ``valid`` holds it and its
 payload until ``ready``; nothing is valid in the cycle after reset.
@@ -43,7 +43,8 @@ def drive(
 
     ``gap``: probability that the source pauses before a beat; ``stall``: probability that the sink is not ready in a
     cycle. With both 0 source and sink are always willing: the full-rate run. ``i``/``o`` default to ``dut.i``/
-    ``dut.o``. ``more``: further inputs with their beats, driven alike. Runs 20 cycles longer than needed and fails if surplus output appears.
+    ``dut.o``. ``more``: further inputs with their beats, driven alike. Runs 20 cycles longer than needed and fails if
+    surplus output appears.
     """
     i = dut.i if i is None else i
     o = dut.o if o is None else o
