@@ -27,7 +27,7 @@ class StreamAdd(Joined):
     multiplier: "dsp" (products in multiplier blocks) or "lut" (sums of shifted inputs). A multiplier that is a power of
         two, or the negative of one, costs nothing in either form.
     depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
-    tables: of ``a`` and of ``b``; needed where the multipliers differ between the beats of a pixel (:attr:`table_shapes`
+    tables: of ``a`` and of ``b``; needed where multipliers differ between a pixel's beats (:attr:`table_shapes`
         tells), else None. A word for each block: for each lane, lane 0 in the least significant bits, the multiplier in
         two's complement of its shape (any bits in lanes beyond ``channels``).
 
