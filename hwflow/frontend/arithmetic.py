@@ -15,7 +15,6 @@ from hwflow.frontend.context import Lowering, behind, frame_constant, made, real
 from hwflow.frontend.lattice import plain, whole_zero_point
 from hwflow.frontend.views import (
     Constant,
-    Fractions,
     Functions,
     QuantizedConstant,
     Reals,
@@ -27,7 +26,7 @@ from hwflow.frontend.views import (
     uniform,
     varying_axes,
 )
-from hwflow.ir.graph import IntArray
+from hwflow.ir.graph import Fractions, IntArray
 from hwflow.numerics.elementwise import Affine, Combination, Elementwise, Reciprocal
 from hwflow.onnxspec.model import OnnxNode
 

@@ -14,7 +14,6 @@ from hwflow.errors import Finding
 from hwflow.frontend.views import (
     Anchor,
     Constant,
-    Fractions,
     Functions,
     HostInput,
     HostOutput,
@@ -25,7 +24,7 @@ from hwflow.frontend.views import (
     compact,
     fractions,
 )
-from hwflow.ir.graph import Meaning, Names, Node, Port, Value
+from hwflow.ir.graph import Fractions, Meaning, Names, Node, Port, Value
 from hwflow.onnxspec.model import OnnxNode, ResolvedModel
 from hwflow.types import IntType
 
@@ -87,8 +86,8 @@ def made(value: Value, shape: tuple[int, ...], scale: Fractions, zero_point: Fra
 
 
 def moved(view: Reals, node: OnnxNode, value: Value, shape: tuple[int, ...], move: Callable[[Any], Any]) -> Reals:
-    """``view`` after a node that only moves elements, which ``value`` has in their new places; ``move`` does the same to
-    scales, zero points and functions. (Hardware moves them for nothing, and so does the host.)"""
+    """``view`` after a node that only moves elements, which ``value`` has in their new places; ``move`` does the same
+    to scales, zero points and functions. (Hardware moves them for nothing, and so does the host.)"""
     return replace(
         view, value=value, shape=shape, scale=move(view.scale), zero_point=move(view.zero_point),
         functions=tuple(move(f) for f in view.functions), after=(*view.after, node.name),

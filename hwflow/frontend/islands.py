@@ -28,7 +28,6 @@ from hwflow.frontend.context import (
 from hwflow.frontend.quantizers import Quantization, requantize
 from hwflow.frontend.views import (
     Constant,
-    Fractions,
     Integers,
     QuantizedConstant,
     Reals,
@@ -37,6 +36,7 @@ from hwflow.frontend.views import (
     elementwise,
     fractions,
 )
+from hwflow.ir.graph import Fractions
 from hwflow.numerics.elementwise import (
     Abs,
     Affine,

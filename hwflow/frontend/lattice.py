@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from hwflow.frontend.context import Lowering, refuse
-from hwflow.frontend.views import Fractions, Reals, as_array, compact, fractions, uniform, varying_axes
+from hwflow.frontend.views import Reals, as_array, compact, fractions, uniform, varying_axes
+from hwflow.ir.graph import Fractions
 from hwflow.numerics.elementwise import Elementwise
 from hwflow.numerics.stages import StepStage
 from hwflow.numerics.step_function import StepFunction

@@ -11,7 +11,6 @@ from hwflow.frontend.context import Lowering, exact_constant, finite, given, mad
 from hwflow.frontend.lattice import plain, whole_zero_point
 from hwflow.frontend.views import (
     Constant,
-    Fractions,
     QuantizedConstant,
     Reals,
     View,
@@ -22,6 +21,7 @@ from hwflow.frontend.views import (
 )
 from hwflow.frontend.weights import Weights, integer_weights
 from hwflow.frontend.window import window_attributes
+from hwflow.ir.graph import Fractions
 from hwflow.onnxspec.model import OnnxNode
 
 _HALF = Fraction(1, 2)
@@ -120,7 +120,9 @@ def _meaning(
         zero_point = fractions(rows.sum(axis=1)) * zero.reshape(-1)[0]
     else:
         columns = np.broadcast_to(zero, weights.integers.shape[1:]).reshape(-1)
-        zero_point = np.array([sum((int(w) * z for w, z in zip(row, columns, strict=True)), Fraction(0)) for row in rows])
+        zero_point = np.array(
+            [sum((int(w) * z for w, z in zip(row, columns, strict=True)), Fraction(0)) for row in rows]
+        )
     if bias is None:
         return out_scale, as_array(zero_point)
     if any(s == 0 for s in out_scale):

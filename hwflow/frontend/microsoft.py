@@ -1,4 +1,5 @@
-"""Quantized operators of the domain com.microsoft, as onnxruntime's quantizer writes them: dequantize, operate, quantize.
+"""Quantized operators of the domain com.microsoft, as onnxruntime's quantizer writes them: dequantize, operate,
+quantize.
 
 Rounding comes before the zero point, as in QuantizeLinear (onnxruntime's own kernels of some round after it).
 """
@@ -14,7 +15,8 @@ from hwflow.frontend.linear import product
 from hwflow.frontend.pools import averaged, globally_averaged
 from hwflow.frontend.qlinear import fixed, operand, requantized, stream
 from hwflow.frontend.shapes import joined
-from hwflow.frontend.views import Fractions, QuantizedConstant, Reals, View, as_array, compact, fractions
+from hwflow.frontend.views import QuantizedConstant, Reals, View, as_array, compact, fractions
+from hwflow.ir.graph import Fractions
 from hwflow.numerics.elementwise import LeakyRelu
 from hwflow.numerics.smooth import Sigmoid
 from hwflow.onnxspec.model import OnnxNode
@@ -103,7 +105,7 @@ def qlinear_global_average_pool(state: Lowering, node: OnnxNode) -> View:
 
 
 def qlinear_concat(state: Lowering, node: OnnxNode) -> View:
-    """QLinearConcat of streams: inputs are the result's scale and zero point, then tensor, scale, zero point of each."""
+    """QLinearConcat of streams: inputs are the result's scale and zero point, then tensor, scale, zero point each."""
     rank = len(state.model.values[node.outputs[0]].shape)
     axis = integer(node, "axis") % rank
     if axis == 0:

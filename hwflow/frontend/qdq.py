@@ -1,4 +1,4 @@
-"""QuantizeLinear and DequantizeLinear (ai.onnx, and com.microsoft's of the same meaning): reals to integers and back."""
+"""QuantizeLinear and DequantizeLinear (of ai.onnx, and com.microsoft's, which mean the same)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from hwflow.frontend.quantizers import (
 from hwflow.frontend.views import (
     Anchor,
     Constant,
-    Fractions,
     HostInput,
     Integers,
     QuantizedConstant,
@@ -24,7 +23,7 @@ from hwflow.frontend.views import (
     View,
     fractions,
 )
-from hwflow.ir.graph import Value
+from hwflow.ir.graph import Fractions, Value
 from hwflow.onnxspec.model import OnnxNode
 from hwflow.types import IntType
 
@@ -137,7 +136,7 @@ def dequantize_linear(state: Lowering, node: OnnxNode) -> View:
     for port in state.inputs:
         if port.value is view.value and port.value.origin in state.model.inputs:  # here it says what they mean
             say_scale(port, *frame)
-    return dequantized(view, *frame, node.inputs[0], (node.name,))
+    return dequantized(view, frame[0], frame[1], node.inputs[0], (node.name,))
 
 
 def rescaled(state: Lowering, node: OnnxNode, view: Reals, scale: Fractions, zero_point: Fractions) -> Reals:

@@ -11,7 +11,8 @@ from hwflow.frontend.context import Lowering, constant, given, refuse
 from hwflow.frontend.linear import convolution, product, require_matrix
 from hwflow.frontend.qdq import dequantized, element, parameters, quantized
 from hwflow.frontend.quantizers import Quantization, require_positive, without_frame_axis
-from hwflow.frontend.views import Constant, Fractions, Integers, QuantizedConstant, Reals, View, as_array, fractions
+from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, View, as_array, fractions
+from hwflow.ir.graph import Fractions
 from hwflow.onnxspec.model import OnnxNode
 
 Operand = Reals | QuantizedConstant
@@ -44,7 +45,9 @@ def stream(
     return real
 
 
-def fixed(state: Lowering, node: OnnxNode, index: int, scale_index: int, zero_index: int, axis: int) -> QuantizedConstant:
+def fixed(
+    state: Lowering, node: OnnxNode, index: int, scale_index: int, zero_index: int, axis: int
+) -> QuantizedConstant:
     """The same, of an input that must be constant."""
     real = operand(state, node, index, scale_index, zero_index, axis)
     if isinstance(real, Reals):

@@ -1,7 +1,7 @@
 """The QONNX dialect: quantizers whose results are reals (Quant, BipolarQuant, Trunc, MultiThreshold).
 
-Source: the operator definitions of QONNX (A. Pappalardo et al., QONNX: Representing Arbitrary-Precision Quantized Neural
-Networks, arXiv:2206.07527, and the project's operator pages).
+Source: the operator definitions of QONNX (A. Pappalardo et al., QONNX: Representing Arbitrary-Precision Quantized
+Neural Networks, arXiv:2206.07527, and the operator pages of that project).
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from hwflow.frontend.quantizers import (
 )
 from hwflow.frontend.views import (
     Constant,
-    Fractions,
     HostInput,
     Integers,
     QuantizedConstant,
@@ -33,7 +32,7 @@ from hwflow.frontend.views import (
     as_array,
     fractions,
 )
-from hwflow.ir.graph import Meaning
+from hwflow.ir.graph import Fractions, Meaning
 from hwflow.numerics.elementwise import Affine, Elementwise, Round, Steps
 from hwflow.numerics.rounding import Rounding
 from hwflow.onnxspec.model import OnnxNode
@@ -134,7 +133,8 @@ def _power_of_two(node: OnnxNode, ratio: Fraction) -> Fraction:
         result /= 2
     if result != ratio:
         raise refuse(
-            node, "trunc-scale", f"the output scale must be a power of two times the scale, not {float(ratio):.6g} times",
+            node, "trunc-scale",
+            f"the output scale must be a power of two times the scale, not {float(ratio):.6g} times",
             "correct the scales",
         )
     return result

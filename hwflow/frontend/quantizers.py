@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from hwflow.frontend.context import Lowering, refuse
-from hwflow.frontend.views import Constant, Fractions, Integers, QuantizedConstant, Reals, fractions, varying_axes
-from hwflow.ir.graph import IntArray, Meaning, Port, Value, identity_order
+from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, fractions, varying_axes
+from hwflow.ir.graph import Fractions, IntArray, Meaning, Port, Value, identity_order
 from hwflow.numerics.elementwise import Elementwise
 from hwflow.numerics.rounding import Quantizer, Rounding
 from hwflow.numerics.stages import QuantizerStage
@@ -57,7 +57,7 @@ def graph_input(
 
 
 def say_scale(port: Port, scale: Fractions, zero_point: Fractions) -> bool:
-    """What the integers of a port mean (parameters of a frame), where that varies along one axis at most; else False."""
+    """Say what a port's integers mean (parameters of a frame); False where that varies along more than one axis."""
     axes = varying_axes(scale, zero_point)
     if len(axes) > 1:
         return False

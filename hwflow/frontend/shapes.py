@@ -9,7 +9,8 @@ import numpy as np
 
 from hwflow.frontend.context import Lowering, integer, made, moved, reals, refuse
 from hwflow.frontend.lattice import plain
-from hwflow.frontend.views import Constant, Fractions, Integers, QuantizedConstant, Reals, View, compact
+from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, View, compact
+from hwflow.ir.graph import Fractions
 from hwflow.onnxspec.model import OnnxNode
 
 

@@ -12,7 +12,6 @@ import numpy as np
 from hwflow.frontend.context import refuse
 from hwflow.frontend.views import (
     Constant,
-    Fractions,
     HostInput,
     QuantizedConstant,
     View,
@@ -20,7 +19,7 @@ from hwflow.frontend.views import (
     uniform,
     varying_axes,
 )
-from hwflow.ir.graph import IntArray
+from hwflow.ir.graph import Fractions, IntArray
 from hwflow.onnxspec.model import OnnxNode
 
 MAX_BITS = 40

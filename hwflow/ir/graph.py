@@ -34,7 +34,7 @@ Fractions = npt.NDArray[np.object_]  # of Fraction, broadcastable to the shape i
 
 @dataclass(frozen=True, eq=False)
 class Meaning:
-    """What integers mean: real = scale * (integer - zero_point), both broadcastable to one frame's logical shape."""
+    """What integers mean: real = scale * (integer - zero_point); both broadcast over a frame."""
 
     scale: Fractions
     zero_point: Fractions
@@ -96,7 +96,8 @@ class Port:
 class Graph:
     """A model at one stage.
 
-    ``prefix`` and ``suffix`` are the names of the ONNX nodes that the host runs before and after the hardware, in order.
+    ``prefix`` and ``suffix`` are the names of the ONNX nodes that the host runs before and after the hardware, in
+    order.
     """
 
     name: str
