@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hwflow.errors import Finding
@@ -18,12 +19,32 @@ def quantizes(node: OnnxNode) -> bool:
     return makes_integers((node.domain, node.op_type))
 
 
-def tail(model: ResolvedModel) -> frozenset[str]:
-    """Names of the nodes from which no quantizer is reached."""
+@dataclass(frozen=True)
+class Tail:
+    """Names of the nodes that the host may run instead of hardware. ``real``: no quantizer is reached from them, nor are
+    they one. ``light``: none of the operators that hardware is made for is reached from them (a quantizer may be)."""
+
+    real: frozenset[str]
+    light: frozenset[str]
+
+
+def tail(model: ResolvedModel) -> Tail:
+    """The nodes at the end of a model."""
+    return Tail(_without(model, quantizes), _without(model, lambda node: node.op_type in _HEAVY))
+
+
+_HEAVY = frozenset({
+    "AveragePool", "Conv", "ConvInteger", "ConvTranspose", "Gemm", "GlobalAveragePool", "MatMul", "MatMulInteger",
+    "MaxPool", "QGemm", "QLinearAveragePool", "QLinearConv", "QLinearGlobalAveragePool", "QLinearMatMul",
+})  # fmt: skip
+
+
+def _without(model: ResolvedModel, kind: Callable[[OnnxNode], bool]) -> frozenset[str]:
+    """Names of the nodes that are not of a kind, and from which none of it is reached."""
     leads: set[str] = set()  # values from which one is reached
     names = []
     for node in reversed(model.nodes):
-        if quantizes(node) or any(name in leads for name in node.outputs):
+        if kind(node) or any(name in leads for name in node.outputs):
             leads.update(node.inputs)
         else:
             names.append(node.name)

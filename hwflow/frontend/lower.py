@@ -49,7 +49,7 @@ def lower(model: ResolvedModel) -> Graph:
             state.views[name] = _input_view(state, name)
     tail = boundary.tail(model)
     for node in model.nodes:
-        _lower_node(state, node, node.name in tail)
+        _lower_node(state, node, tail)
     if not any(is_dialect((n.domain, n.op_type)) for n in model.nodes) and not _integer_only(model):
         state.findings.insert(0, _unquantized(model.name))
     ends = None if state.findings else boundary.ends(state)
@@ -194,8 +194,8 @@ def _refuse_foreign(state: Lowering, node: OnnxNode, names: Iterable[str]) -> No
         )
 
 
-def _lower_node(state: Lowering, node: OnnxNode, tail: bool) -> None:
-    """Lower one node; ``tail``: no quantizer comes behind it, so that the host may do what hardware cannot."""
+def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
+    """Lower one node; at the model's end the host does what hardware cannot."""
     result: View = Refused()
     handler = HANDLERS.get((node.domain, node.op_type))
     views = [state.view(name) for name in node.inputs if name]
@@ -203,7 +203,8 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: bool) -> None:
         _leave_to_host(state, node)
         return
     if handler is None:
-        if tail and views and not any(isinstance(v, Refused) for v in views):
+        known = any(isinstance(v, Integers | Reals) for v in views) and not any(isinstance(v, Refused) for v in views)
+        if known and (node.name in tail.real or node.name in tail.light):
             _leave_to_host(state, node)
             return
         operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
@@ -221,7 +222,7 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: bool) -> None:
             result = _result(state, node, handler, views)
             _refuse_foreign(state, node, (*node.inputs, *node.outputs))  # a handler that has more to say has said it
         except Refusal as refusal:
-            if tail:
+            if node.name in tail.real and any(isinstance(v, Integers | Reals) for v in views):
                 _leave_to_host(state, node)
                 return
             result = Refused()

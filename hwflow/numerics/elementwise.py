@@ -144,3 +144,92 @@ class QuantizeDequantize(Elementwise):
         if level > self.high:
             return Bound.NONE
         return Bound(*self.quantizer.bound(level))
+
+
+@dataclass(frozen=True)
+class LeakyRelu(Elementwise):
+    alpha: Fraction
+
+    def __call__(self, x: Fraction) -> Fraction:
+        raise ValueError("stub")
+
+    def pull(self, ladder: Ladder) -> Ladder:
+        raise ValueError("stub")
+
+
+@dataclass(frozen=True)
+class HardSigmoid(Elementwise):
+    alpha: Fraction
+    beta: Fraction
+
+    def __call__(self, x: Fraction) -> Fraction:
+        raise ValueError("stub")
+
+    def pull(self, ladder: Ladder) -> Ladder:
+        raise ValueError("stub")
+
+
+@dataclass(frozen=True)
+class Abs(Elementwise):
+    pass
+
+    def __call__(self, x: Fraction) -> Fraction:
+        raise ValueError("stub")
+
+    def pull(self, ladder: Ladder) -> Ladder:
+        raise ValueError("stub")
+
+
+@dataclass(frozen=True)
+class Sign(Elementwise):
+    pass
+
+    def __call__(self, x: Fraction) -> Fraction:
+        raise ValueError("stub")
+
+    def pull(self, ladder: Ladder) -> Ladder:
+        raise ValueError("stub")
+
+
+@dataclass(frozen=True)
+class Reciprocal(Elementwise):
+    pass
+
+    def __call__(self, x: Fraction) -> Fraction:
+        raise ValueError("stub")
+
+    def pull(self, ladder: Ladder) -> Ladder:
+        raise ValueError("stub")
+
+
+@dataclass(frozen=True)
+class Round(Elementwise):
+    rounding: Fraction
+
+    def __call__(self, x: Fraction) -> Fraction:
+        raise ValueError("stub")
+
+    def pull(self, ladder: Ladder) -> Ladder:
+        raise ValueError("stub")
+
+@dataclass(frozen=True)
+class Steps(Elementwise):
+    thresholds: Fraction
+
+    def __call__(self, x: Fraction) -> Fraction:
+        raise ValueError("stub")
+
+    def pull(self, ladder: Ladder) -> Ladder:
+        raise ValueError("stub")
+
+@dataclass(frozen=True)
+class Combination(Elementwise):
+    op: Fraction
+    left: Fraction
+    right: Fraction
+
+    def __call__(self, x: Fraction) -> Fraction:
+        raise ValueError("stub")
+
+    def pull(self, ladder: Ladder) -> Ladder:
+        raise ValueError("stub")
