@@ -213,6 +213,23 @@ def _compare(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _quantize(arguments: argparse.Namespace) -> int:
+    from hwflow.quantization import quantize
+
+    with _progress() as progress:
+        quantization = quantize(
+            arguments.model, arguments.calibration, arguments.output, bits=arguments.bits,
+            activations=arguments.activations, inputs=arguments.input, frames=arguments.frames,
+            dimensions=_dimensions(arguments.dim), trusted=arguments.trust, progress=progress,
+        )
+    if arguments.format == "json":
+        _print_json(quantization.table())
+    else:
+        for line in quantization.lines():
+            print(line)
+    return 0
+
+
 def _boards(arguments: argparse.Namespace) -> int:
     from hwflow.boards import all_boards
 
@@ -317,6 +334,26 @@ def _parser() -> argparse.ArgumentParser:
     command = add("compare", _compare, "compare the golden model with the ONNX reference evaluator, value by value")
     command.add_argument("model")
     common(command)
+    dimension(command)
+    trust(command)
+
+    command = add("quantize", _quantize, "quantize a float model to QDQ by onnxruntime's static quantizer")
+    command.add_argument("model")
+    command.add_argument(
+        "--calibration", required=True, metavar="X.npz",
+        help="arrays by model input name, frames first, and perhaps 'label'",
+    )
+    command.add_argument("-o", "--output", required=True, metavar="Q.onnx", help="the quantized model")
+    command.add_argument("--bits", type=int, choices=(8, 4), default=8, help="of weights (default: 8)")
+    command.add_argument(
+        "--activations", choices=("uint8", "int8", "uint16", "int16"), default="uint8",
+        help="element type of activations (default: uint8)",
+    )
+    command.add_argument(
+        "--input", metavar="X.npz", help="frames to compare both models on (default: the calibration data)"
+    )
+    command.add_argument("--frames", type=int, metavar="N", help="how many frames of calibration data (default: all)")
+    command.add_argument("--format", choices=("text", "json"), default="text")
     dimension(command)
     trust(command)
 
