@@ -46,6 +46,7 @@ from hwflow.numerics.elementwise import (
     LeakyRelu,
     Reciprocal,
     Relu,
+    RootMultiply,
     Round,
     Sign,
 )
@@ -60,7 +61,6 @@ from hwflow.numerics.smooth import (
     Log,
     Mish,
     Pow,
-    RootMultiply,
     Selu,
     Sigmoid,
     Softplus,

@@ -18,6 +18,8 @@ from hwflow.frontend.context import Lowering, refuse
 from hwflow.frontend.views import Reals, as_array, compact, fractions, uniform, varying_axes
 from hwflow.ir.graph import Fractions
 from hwflow.numerics.elementwise import Elementwise
+from hwflow.numerics.function import enclose
+from hwflow.numerics.interval import Interval, NoSteps
 from hwflow.numerics.stages import StepStage
 from hwflow.numerics.step_function import StepFunction
 from hwflow.onnxspec.model import OnnxNode
@@ -27,6 +29,8 @@ MAX_POINTS = 1 << 16
 
 MAX_BITS = 16
 """Of the integers that come of it."""
+
+ENCLOSURE_BITS = 64
 
 
 def plain(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
@@ -81,16 +85,17 @@ def _table(node: OnnxNode, view: Reals, index: int, kinds: str, remedy: str) -> 
     for q in range(view.low, view.high + 1):
         x = scale * (q - zero_point)
         try:
-            for function in chain:
-                x = function(x)
-        except ValueError:  # no rational value there
+            value = enclose(chain, Interval.point(x), ENCLOSURE_BITS).exact
+        except NoSteps:  # undefined there
+            value = None
+        if value is None:
             raise refuse(
                 node, "exact-levels",
                 f"the values in front of {node.op_type} must be rational numbers, not what {kinds} makes of "
-                f"{float(scale * (q - zero_point)):.9g}",
+                f"{float(x):.9g}",
                 remedy,
-            ) from None
-        result.append(x)
+            )
+        result.append(value)
     return result
 
 
