@@ -21,8 +21,9 @@ def quantizes(node: OnnxNode) -> bool:
 
 @dataclass(frozen=True)
 class Tail:
-    """Names of the nodes that the host may run instead of hardware. ``real``: no quantizer is reached from them, nor are
-    they one. ``light``: none of the operators that hardware is made for is reached from them (a quantizer may be)."""
+    """Names of the nodes that the host may run instead of hardware. ``real``: no quantizer is reached from them, nor
+    are they one. ``light``: none of the operators that hardware is made for is reached from them (a quantizer may
+    be)."""
 
     real: frozenset[str]
     light: frozenset[str]

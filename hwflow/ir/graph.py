@@ -44,8 +44,8 @@ class Meaning:
 class Value:
     """One tensor. ``type`` is None until types are inferred. ``origin`` is the ONNX value it stands for, or ''.
 
-    ``meaning`` is set where that ONNX value is a real tensor that a quantizer made (QONNX): the integers, rounded, carry
-    it exactly. Where it is an integer tensor ``meaning`` is None.
+    ``meaning`` is set where that ONNX value is a real tensor that a quantizer made (QONNX): the integers, rounded,
+    carry it exactly. Where it is an integer tensor ``meaning`` is None.
     """
 
     name: str
