@@ -14,9 +14,10 @@ from hwflow.numerics.piecewise import (
     Relu,
     Round,
     Sign,
+    Steps,
     ThresholdedRelu,
 )
-from hwflow.numerics.power import Pow, Reciprocal, Sqrt
+from hwflow.numerics.power import Pow, Reciprocal, RootMultiply, Sqrt
 
 __all__ = [
     "Abs",
@@ -30,8 +31,10 @@ __all__ = [
     "QuantizeDequantize",
     "Reciprocal",
     "Relu",
+    "RootMultiply",
     "Round",
     "Sign",
     "Sqrt",
+    "Steps",
     "ThresholdedRelu",
 ]

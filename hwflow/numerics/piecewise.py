@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, floor, inf
@@ -258,3 +259,28 @@ class QuantizeDequantize(Stairs):
             return levels.rising(lambda level: level - zero_point, 2.0**-52).affine(scale, ZERO)
         return levels.affine(scale, -scale * self.zero_point)
 
+
+@dataclass(frozen=True)
+class Steps(Stairs):
+    """How many of ``thresholds`` (rising, equal ones count each) are at most x."""
+
+    thresholds: tuple[Fraction, ...]
+
+    def __call__(self, x: Fraction) -> Fraction:
+        return Fraction(bisect_right(self.thresholds, x))
+
+    def cut(self, bound: Cut) -> Cut | bool:
+        value, strict = bound
+        count = floor(value) + 1 if strict else ceil(value)  # the least number inside the bound
+        if count <= 0:
+            return True
+        return count <= len(self.thresholds) and (self.thresholds[count - 1], False)
+
+    def limit(self, end: End) -> End:
+        return Fraction(len(self.thresholds) if end > 0 else 0)
+
+    def floats(self, x: FloatIntervals) -> FloatIntervals:
+        below, above = (np.array([outwards(t)[side] for t in self.thresholds]) for side in (0, 1))
+        least = np.searchsorted(above, x.lo, side="right").astype(np.float64)
+        most = np.searchsorted(below, x.hi, side="right").astype(np.float64)
+        return x.bounded(least, most)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf
+from math import inf, isqrt
 from typing import Any
 
 import numpy as np
@@ -148,6 +148,43 @@ class FractionalPower(Curve):
 
 
 _ROOT = FractionalPower(Fraction(1, 2))
+
+
+@dataclass(frozen=True)
+class RootMultiply(Curve):
+    """``x * sqrt(radicand)`` with a positive radicand: what a BatchNormalization divides by is a square root."""
+
+    radicand: Fraction
+
+    def root(self, bits: int) -> tuple[Fraction, Fraction]:
+        """Lower and upper bound of the root, ``2**-bits`` apart relative to it; equal where it is rational."""
+        exact = _ROOT.rational(Fraction(self.radicand))
+        if exact is not None:
+            return exact, exact
+        radicand = Fraction(self.radicand)
+        shift = bits + max(0, radicand.denominator.bit_length() - radicand.numerator.bit_length())
+        scaled = (radicand.numerator << 2 * shift) // radicand.denominator
+        root = isqrt(scaled)
+        return Fraction(root, 1 << shift), Fraction(root + 1, 1 << shift)
+
+    def rational(self, x: Fraction) -> Fraction | None:
+        """Of x = 0, and of all where the root is rational."""
+        if x == 0:
+            return ZERO
+        root = _ROOT.rational(Fraction(self.radicand))
+        return None if root is None else x * root
+
+    def approximate(self, x: Any) -> Any:
+        return x * mp.sqrt(mp.mpf(self.radicand.numerator) / self.radicand.denominator)
+
+    def side(self, x: Fraction) -> Interval:
+        return Interval(ZERO, inf, True) if x > 0 else Interval(-inf, ZERO, hi_open=True)
+
+    def limits(self) -> tuple[End, End]:
+        return -inf, inf
+
+    def approximate_floats(self, x: FloatArray) -> FloatArray:
+        return np.asarray(x * np.sqrt(float(self.radicand)))
 
 
 def _root(n: int, degree: int) -> int | None:

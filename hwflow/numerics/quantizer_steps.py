@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 from hwflow.numerics.function import Elementwise
 from hwflow.numerics.levels import Levels
 from hwflow.numerics.piecewise import Affine, Rational
+from hwflow.numerics.power import RootMultiply
 from hwflow.numerics.rounding import Quantizer
 from hwflow.numerics.step_function import StepFunction
 from hwflow.numerics.subdivision import subdivided
@@ -25,16 +27,64 @@ def quantizer_steps(
     :mod:`hwflow.numerics.subdivision`. Raises :class:`~hwflow.numerics.interval.NoSteps` where that says so.
     """
     scale, addend = Fraction(scale), -Fraction(scale) * Fraction(zero_point)
-    functions = tuple(functions)
-    while functions and isinstance(functions[0], Affine):  # channels that differ only there share all that follows
+    line, rest = _leading_affine(tuple(functions))
+    scale, addend = line.multiplier * scale, line.multiplier * addend + line.addend
+    if rest and isinstance(rest[0], RootMultiply):
+        steps = _behind_a_root(lo, hi, scale, addend, rest[0], rest[1:], quantizer)
+        if steps is not None:
+            return steps
+    return _directed(lo, hi, scale, addend, rest, quantizer)
+
+
+def _leading_affine(functions: tuple[Elementwise, ...]) -> tuple[Affine, tuple[Elementwise, ...]]:
+    """The first functions as one, as far as they are affine, and the others: channels that differ only there share all
+    that follows."""
+    line = Affine(Fraction(1), Fraction(0))
+    while functions and isinstance(functions[0], Affine):
         multiplier = Fraction(functions[0].multiplier)
-        scale, addend = scale * multiplier, addend * multiplier + functions[0].addend
+        line = Affine(multiplier * line.multiplier, multiplier * line.addend + functions[0].addend)
         functions = functions[1:]
+    return line, functions
+
+
+def _behind_a_root(
+    lo: int, hi: int, scale: Fraction, addend: Fraction, root: RootMultiply, functions: tuple[Elementwise, ...],
+    quantizer: Quantizer,
+) -> StepFunction | None:
+    """The steps where all behind ``root`` is rational; None where it is not.
+
+    For bounds of the root the steps are those of rational functions. Each cut is passed at some integer, which moves in
+    one direction with the root: if all of these integers are the same for both bounds, they are the root's, too.
+    """
+    line, rest = _leading_affine(functions)
+    rational = tuple(f for f in rest if isinstance(f, Rational))
+    if len(rational) != len(rest):
+        return None
+    levels = _pulled(rational, quantizer)
+    bits = LEAST_ROOT_BITS
+    while bits <= MOST_ROOT_BITS:
+        below, above = (
+            _sloped(lo, hi, scale * slope, addend * slope + line.addend, levels)
+            for slope in (line.multiplier * bound for bound in root.root(bits))
+        )
+        if below == above:
+            return below.steps()
+        bits *= 2
+    return None
+
+
+LEAST_ROOT_BITS, MOST_ROOT_BITS = 128, 1024
+"""Of the root's bounds: doubled from the first while at most the last."""
+
+
+def _directed(
+    lo: int, hi: int, scale: Fraction, addend: Fraction, functions: tuple[Elementwise, ...], quantizer: Quantizer
+) -> StepFunction:
     if scale < 0:
         return _steps(-hi, -lo, -scale, addend, functions, quantizer).mirrored()
     if scale == 0:
-        lowest = _steps(0, 0, Fraction(1), addend, functions, quantizer)
-        return StepFunction(lo, hi, (), lowest.values)
+        constant = _steps(0, 0, Fraction(1), addend, functions, quantizer)
+        return StepFunction(lo, hi, (), constant.values)
     return _steps(lo, hi, scale, addend, functions, quantizer)
 
 
@@ -43,7 +93,7 @@ def _steps(
 ) -> StepFunction:
     rational = tuple(f for f in functions if isinstance(f, Rational))
     if len(rational) == len(functions):
-        return _rounded_up(lo, hi, _pulled(rational, quantizer).affine(scale, addend))
+        return _sloped(lo, hi, scale, addend, _pulled(rational, quantizer)).steps()
     return subdivided(lo, hi, scale, addend, functions, quantizer)
 
 
@@ -56,9 +106,32 @@ def _pulled(functions: tuple[Rational, ...], quantizer: Quantizer) -> Levels:
     return levels
 
 
-def _rounded_up(lo: int, hi: int, levels: Levels) -> StepFunction:
-    """The step function of the integers: each cut becomes the least integer at it or after it."""
-    numerators, strict, denominator = levels.numerators, levels.strict, levels.denominator
+@dataclass(frozen=True)
+class _Places:
+    """Where the levels begin among integers from ``lo`` to ``hi``: cut ``first + k`` at ``places[k]``; several may begin
+    at one. ``mirrored``: of the negated integers."""
+
+    lo: int
+    hi: int
+    first: int
+    places: tuple[int, ...]
+    values: tuple[int, ...]
+    mirrored: bool
+
+    def steps(self) -> StepFunction:
+        result = StepFunction.of(self.lo, self.hi, zip((self.lo, *self.places), self.values, strict=True))
+        return result.mirrored() if self.mirrored else result
+
+
+def _sloped(lo: int, hi: int, slope: Fraction, offset: Fraction, levels: Levels) -> _Places:
+    """``levels(slope * q + offset)``: each cut becomes the least integer at it or after it."""
+    if slope == 0:
+        return _Places(lo, hi, levels.until((offset, False)), (), (levels(offset),), False)
+    mirrored = slope < 0
+    if mirrored:
+        lo, hi = -hi, -lo
+    moved = levels.affine(abs(slope), offset)
+    numerators, strict, denominator = moved.numerators, moved.strict, moved.denominator
 
     def place(k: int) -> int:
         return (numerators[k] - (not strict[k])) // denominator + 1
@@ -68,5 +141,4 @@ def _rounded_up(lo: int, hi: int, levels: Levels) -> StepFunction:
     places = [
         (n - (not s)) // denominator + 1 for n, s in zip(numerators[first:last], strict[first:last], strict=True)
     ]
-    values = levels.values[first : last + 1]
-    return StepFunction.of(lo, hi, zip([lo, *places], values, strict=True))
+    return _Places(lo, hi, first, tuple(places), moved.values[first : last + 1], mirrored)
