@@ -31,8 +31,8 @@ class Levels:
 
     @classmethod
     def of(cls, first: int, cuts: Iterable[tuple[Cut, int]]) -> Levels:
-        """``first``, then from each cut in rising order the value with it; of equal cuts the last counts, and neighbours
-        of equal value are joined."""
+        """``first``, then from each cut in rising order the value with it; of equal cuts the last counts, and
+        neighbours of equal value are joined."""
         values, kept = [first], list[Cut]()
         for cut, value in cuts:
             if kept and kept[-1] == cut:

@@ -98,7 +98,7 @@ def _apply(f: e.Elementwise, x: Real) -> Real:
         case e.Combination(op, left, right):
             a, b = value(left, x), value(right, x)
             if not (isinstance(a, F) and isinstance(b, F)):
-                if (isinstance(a, F) and a == 0 or isinstance(b, F) and b == 0) and op == "mul":
+                if ((isinstance(a, F) and a == 0) or (isinstance(b, F) and b == 0)) and op == "mul":
                     return zero
                 a, b = _real(a), _real(b)
             if op == "div" and b == 0:

@@ -109,8 +109,9 @@ combinations = st.builds(
 
 def stages(functions: st.SearchStrategy[Elementwise], most: int) -> st.SearchStrategy[QuantizerStage]:
     return st.builds(
-        QuantizerStage, scales, st.fractions(-20, 20, max_denominator=16), st.lists(functions, max_size=most).map(tuple),
-        positive, st.integers(-9, 9), st.integers(-20, 0), st.integers(0, 20), st.sampled_from(Rounding), st.booleans(),
+        QuantizerStage, scales, st.fractions(-20, 20, max_denominator=16),
+        st.lists(functions, max_size=most).map(tuple), positive, st.integers(-9, 9), st.integers(-20, 0),
+        st.integers(0, 20), st.sampled_from(Rounding), st.booleans(),
     )
 
 
