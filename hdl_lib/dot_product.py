@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Module, Value
+from amaranth.hdl import Cat, Const, Module, Value
 
 from .adder_tree import Term, adder_tree, registered, tree_levels
 from .multiplier import Multiplier, Operand
@@ -53,8 +53,8 @@ class MatchCount:
     this number less the lanes (M. Courbariaux et al., "Binarized Neural Networks", 2016).
 
     Two lanes are counted in one step: both bits of their count are functions of four bits, a 4-input table each. The
-    next step adds two such counts, which are 2 at most, without a carry chain, again in tables of four inputs. Adders
-    follow.
+    next two steps add two such counts, then two counts of four, in tables as well: a carry chain of so few bits costs
+    more. Adders follow.
     """
 
     lanes: int
@@ -74,20 +74,22 @@ class MatchCount:
         return Operand(x)
 
     def sum(self, m: Module, name: str, operands: Sequence[Operand], weights: Sequence[Value], limit: int) -> Term:
-        """The count modulo ``2**limit``; ``name`` is the row's, its registers are called ``pair<name>_<index>``,
-        ``four<name>_<index>`` and ``sum<name>...``."""
+        """The count modulo ``2**limit``; ``name`` is the row's, its registers are called
+        ``count<name>_<lanes>_<index>`` and ``sum<name>...``."""
         equal = [~(operand.x[0] ^ weight[0]) for operand, weight in zip(operands, weights, strict=True)]
-        pairs = [
-            registered(m, f"pair{name}_{index}", _count_of_bits(equal[2 * index : 2 * index + 2]), limit)
+        counts = [
+            registered(m, f"count{name}_2_{index}", _count_of_bits(equal[2 * index : 2 * index + 2]), limit)
             for index in range(-(-self.lanes // 2))
         ]
-        if len(pairs) == 1:
-            return pairs[0]
-        fours = [
-            registered(m, f"four{name}_{index}", _sum_of_counts(pairs[2 * index : 2 * index + 2]), limit)
-            for index in range(-(-len(pairs) // 2))
-        ]
-        return adder_tree(m, f"sum{name}", fours, limit)
+        for lanes in (4, 8):
+            if len(counts) > 1:
+                counts = [
+                    registered(
+                        m, f"count{name}_{lanes}_{index}", _sum_of_counts(counts[2 * index : 2 * index + 2]), limit
+                    )
+                    for index in range(-(-len(counts) // 2))
+                ]
+        return adder_tree(m, f"sum{name}", counts, limit)
 
 
 def _count_of_bits(bits: Sequence[Value]) -> Term:
@@ -98,10 +100,18 @@ def _count_of_bits(bits: Sequence[Value]) -> Term:
 
 
 def _sum_of_counts(counts: Sequence[Term]) -> Term:
-    """The sum of one or two counts of at most 2."""
+    """The sum of one or two counts of at most 2, or at most 4.
+
+    The highest count has one bit set, so that no carry goes into the place of that bit if a count has it.
+    """
     if len(counts) == 1:
         return counts[0]
-    a, b = (Cat(count.value, 0)[:2] for count in counts)
-    # A count with its upper bit set has its lower bit clear: no carry comes out of a place that another goes into.
-    total = Cat(a[0] ^ b[0], a[1] ^ b[1] ^ (a[0] & b[0]), a[1] & b[1])
-    return Term(total, 0, sum(count.high for count in counts))
+    high = sum(count.high for count in counts)
+    top = max(count.high for count in counts).bit_length() - 1
+    a, b = (Cat(count.value, Const(0, top + 1))[: top + 1] for count in counts)
+    carry: Value = a[0] & b[0]
+    bits = [a[0] ^ b[0]]
+    for place in range(1, top + 1):
+        bits.append(a[place] ^ b[place] ^ carry)
+        carry = (a[place] & b[place]) | (carry & (a[place] ^ b[place])) if place < top else a[place] & b[place]
+    return Term(Cat(*bits, carry)[: high.bit_length()], 0, high)

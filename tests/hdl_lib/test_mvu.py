@@ -295,6 +295,16 @@ def test_every_count(lanes):
     case.run()
 
 
+@pytest.mark.parametrize("lanes", [6, 7, 8, 9])
+def test_every_number_of_equal_bits(lanes):
+    """Every input word against a word and its complement."""
+    case = Bits(U1, U1, 2, lanes, 1, 1, "xnor", 16, 1 << lanes)
+    case.__dict__["weights"] = np.array([np.arange(lanes) % 3 % 2, 1 - np.arange(lanes) % 3 % 2]).reshape(1, 1, 2, lanes)
+    case.__dict__["inputs"] = (np.arange(1 << lanes)[:, None, None] >> np.arange(lanes)) & 1
+    assert np.array_equal(case.outputs.sum(axis=2), np.full((1 << lanes, 1), lanes))
+    case.run()
+
+
 @pytest.mark.parametrize(
     ("simd", "synapse_fold", "latency"),
     [  # front 2, count ceil(log2(simd)) but at least 1, accumulator, queue 1
