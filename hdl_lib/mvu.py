@@ -32,7 +32,8 @@ class Mvu(wiring.Component):
 
         output beat nf, lane p = sum over sf, s of weight[nf * synapse_fold + sf][p][s] * input beat sf, lane s
 
-    In the form "xnor" inputs and weights are bits, and where the sum has a product there is 1 if both are equal, else 0.
+    In the form "xnor" inputs and weights are bits, and where the sum has a product there is 1 if they are equal,
+    else 0.
 
     Parameters
     ----------

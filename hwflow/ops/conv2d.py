@@ -1,8 +1,9 @@
 """Two-dimensional convolution of a quantized image by constant weights: the sum before any rounding.
 
 Attributes: ``weights`` int64 [M, C, kh, kw] (weight zero point already subtracted), ``strides``, ``pads`` (top, left,
-bottom, right), ``dilations``, ``pad_value`` (the input's zero point); ``binary`` (absent: False): weights and inputs are 0
-and 1, what is summed is 1 where they are equal, else 0, and there are no pads. Lowers to a sliding window and an MVU.
+bottom, right), ``dilations``, ``pad_value`` (the input's zero point); ``binary`` (absent: False): weights and inputs
+are 0 and 1, what is summed is 1 where they are equal, else 0, and there are no pads. Lowers to a sliding window and an
+MVU.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class Family:
 
     ``bram_shapes``: (words, width) configurations; ``lutram``: LUTs of a memory primitive of 16 words x 4 bits that
     is read in the same cycle, None where there is none; ``dsp_width``: widest signed operand of one multiplier;
-    ``dsp_product``: products of fewer bits are made of look-up tables; ``carry_bits``: bits of a sum a carry cell makes.
+    ``dsp_product``: products of fewer bits are made of look-up tables; ``carry_bits``: of a sum, in a carry cell.
     ``bram_cost``, ``lutram_cost``: what memory_libmap charges for a primitive, in bits of a memory made of flip-flops
     (a sixteenth of that for a read-only one); the cheapest way wins.
     """

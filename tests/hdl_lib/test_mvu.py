@@ -299,7 +299,8 @@ def test_every_count(lanes):
 def test_every_number_of_equal_bits(lanes):
     """Every input word against a word and its complement."""
     case = Bits(U1, U1, 2, lanes, 1, 1, "xnor", 16, 1 << lanes)
-    case.__dict__["weights"] = np.array([np.arange(lanes) % 3 % 2, 1 - np.arange(lanes) % 3 % 2]).reshape(1, 1, 2, lanes)
+    word = np.arange(lanes) % 3 % 2
+    case.__dict__["weights"] = np.array([word, 1 - word]).reshape(1, 1, 2, lanes)
     case.__dict__["inputs"] = (np.arange(1 << lanes)[:, None, None] >> np.arange(lanes)) & 1
     assert np.array_equal(case.outputs.sum(axis=2), np.full((1 << lanes, 1), lanes))
     case.run()
