@@ -16,7 +16,7 @@ import numpy.typing as npt
 from hwflow.checking import check
 from hwflow.compiler import Model, Progress, load
 from hwflow.errors import Finding, ModelRefused, UsageError, merged
-from hwflow.host import Inputs, choose_inputs
+from hwflow.inputs import Inputs, choose_inputs
 from hwflow.onnxspec import TrainingModel, write_model
 from hwflow.onnxspec.external_data import Folders
 from hwflow.static_quantizer import Recipe, require_onnxruntime, run_frames, static_qdq

@@ -91,6 +91,9 @@ def lower(model: ResolvedModel) -> Graph:
     inputs = sorted(state.inputs, key=lambda port: place.get(port.name, len(place)))
     graph = Graph(model.name, Stage.QUANTIZED, inputs, outputs, state.nodes)
     _drop_dead_nodes(graph)
+    graph.prefix, graph.suffix = (
+        tuple(n.name for n in model.nodes if any(n.name in p.host for p in ports)) for ports in (graph.inputs, outputs)
+    )
     return graph
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from hwflow.ir.graph import Fractions, IntArray, Value
 from hwflow.numerics.elementwise import Elementwise
 
+
 def fractions(values: Any) -> Fractions:
     """Floats or integers as exact Fractions, shape kept (a float32 is a rational number)."""
     array = np.asarray(values)
