@@ -248,10 +248,10 @@ def _ops(arguments: argparse.Namespace) -> int:
     from hwflow.ops.registry import OPERATORS
 
     by_onnx = {spelling: operator for operator in OPERATORS.values() for spelling in operator.onnx}
-    grid = _table("ONNX operator", "becomes", "limits")
-    for name in sorted(HANDLERS):
+    grid = _table("domain", "ONNX operator", "becomes", "limits")
+    for domain, name in sorted(HANDLERS):
         operator = by_onnx.get(name)
-        grid.add_row(name, operator.name if operator else "no hardware", operator.limits if operator else "")
+        grid.add_row(domain, name, operator.name if operator else "no hardware", operator.limits if operator else "")
     _print_table(grid)
     return 0
 
