@@ -96,7 +96,8 @@ class StepFunction:
 
     @property
     def is_identity(self) -> bool:
-        return self.values == tuple(range(self.lo, self.hi + 1))
+        count = self.hi - self.lo + 1  # compared first: an interval may be far too large to be listed
+        return len(self.values) == count and self.values == tuple(range(self.lo, self.hi + 1))
 
     def staircase(self) -> Staircase:
         """The same function as a staircase; ValueError unless it is non-decreasing."""

@@ -45,6 +45,13 @@ def _same(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
     return x.shape, x.dtype
 
 
+def _multi_threshold(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+    x, thresholds = _input(inputs, 0), _input(inputs, 1)
+    if len(thresholds.shape) != 2:
+        raise ShapeError(f"the thresholds must have 2 dimensions (channels, steps), not {len(thresholds.shape)}")
+    return x.shape, x.dtype
+
+
 def _quantize(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
     zero_point = inputs[2] if len(inputs) > 2 else None
     return _input(inputs, 0).shape, "uint8" if zero_point is None else zero_point.dtype
@@ -102,7 +109,75 @@ def _global_pool(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
     return (*x.shape[:2], *ones), x.dtype
 
 
-_QONNX: dict[str, ShapeRule] = {name: _same for name in ("Quant", "IntQuant", "FloatQuant", "BipolarQuant", "Trunc")}
+def _integers(attributes: Mapping[str, Attribute], name: str, count: int, default: int) -> tuple[int, ...]:
+    """A list attribute with one entry for each of ``count`` places, or absent."""
+    values = attributes.get(name)
+    if values is None or (isinstance(values, tuple) and not values):
+        return (default,) * count
+    if not isinstance(values, tuple) or not all(isinstance(v, int) for v in values) or len(values) != count:
+        raise ShapeError(f"attribute '{name}' must be a list of {count} integers, not {values!r}")
+    return tuple(int(v) for v in values if isinstance(v, int))
+
+
+def _average_pool(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+    x = _input(inputs, 0)
+    rank = len(x.shape) - 2
+    if rank < 1:
+        raise ShapeError(f"the input must have at least 3 dimensions, not {len(x.shape)}")
+    last = bool(_integer(attributes, "channels_last", 0))
+    image = x.shape[1:-1] if last else x.shape[2:]
+    if "kernel_shape" not in attributes:
+        raise ShapeError("attribute 'kernel_shape' must be there, but it is absent")
+    kernel, strides = (_integers(attributes, name, rank, 1) for name in ("kernel_shape", "strides"))
+    pads = _integers(attributes, "pads", 2 * rank, 0)
+    auto, up = attributes.get("auto_pad", "NOTSET"), bool(_integer(attributes, "ceil_mode", 0))
+    if any(v < 1 for v in (*kernel, *strides)) or any(v < 0 for v in pads):
+        raise ShapeError(
+            f"kernel and strides must be at least 1 and pads at least 0, not {list(kernel)}, {list(strides)} and "
+            f"{list(pads)}"
+        )
+    sizes = []
+    for axis, (length, k, s) in enumerate(zip(image, kernel, strides, strict=True)):
+        if auto in ("SAME_UPPER", "SAME_LOWER"):
+            sizes.append(-(-length // s))
+            continue
+        before, after = (0, 0) if auto == "VALID" else (pads[axis], pads[axis + rank])
+        room = length + before + after - k
+        if room < 0:
+            raise ShapeError(f"the window must fit the padded image, not {k} in {length + before + after}")
+        size = room // s + 1
+        if up and room % s and size * s < length + before:  # a window starts in the image or the pads before it
+            size += 1
+        sizes.append(size)
+    shape = (x.shape[0], *sizes, x.shape[-1]) if last else (*x.shape[:2], *sizes)
+    return shape, x.dtype
+
+
+def _reduce_mean(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+    x = _input(inputs, 0)
+    rank = len(x.shape)
+    axes = attributes.get("axes") or tuple(range(rank))
+    if not isinstance(axes, tuple) or not all(isinstance(a, int) and -rank <= a < rank for a in axes):
+        raise ShapeError(f"attribute 'axes' must be a list of integers in [{-rank}, {rank - 1}], not {axes!r}")
+    gone = {int(a) % rank for a in axes if isinstance(a, int)}
+    if _integer(attributes, "keepdims", 1):
+        return tuple(1 if axis in gone else size for axis, size in enumerate(x.shape)), x.dtype
+    return tuple(size for axis, size in enumerate(x.shape) if axis not in gone), x.dtype
+
+
+def _where(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+    parts = [_input(inputs, index) for index in (0, 1, 4)]
+    try:
+        return tuple(np.broadcast_shapes(*(p.shape for p in parts))), parts[1].dtype
+    except ValueError:
+        shapes = ", ".join(str(list(p.shape)) for p in parts)
+        raise ShapeError(f"condition and inputs must broadcast, not {shapes}") from None
+
+
+_QONNX: dict[str, ShapeRule] = {
+    **{name: _same for name in ("Quant", "IntQuant", "FloatQuant", "BipolarQuant", "Trunc")},
+    "MultiThreshold": _multi_threshold,
+}
 _MICROSOFT: dict[str, ShapeRule] = {
     "QuantizeLinear": _quantize,
     "DequantizeLinear": _dequantize,
@@ -111,8 +186,11 @@ _MICROSOFT: dict[str, ShapeRule] = {
     "QLinearSigmoid": _same,
     "QLinearLeakyRelu": _same,
     "QLinearSoftmax": _same,
+    "QLinearAveragePool": _average_pool,
     "QLinearConcat": _concat,
     "QLinearGlobalAveragePool": _global_pool,
+    "QLinearReduceMean": _reduce_mean,
+    "QLinearWhere": _where,
     "QGemm": _gemm,
 }
 

@@ -18,6 +18,8 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops import load_op
 from onnx.reference.ops.op_dequantize_linear import DequantizeLinear_19
 
+from hwflow.onnxspec.dialect_operators.windows import Windows, explicit_pads, pads_are_same, same_totals
+
 AnyArray = npt.NDArray[Any]
 
 FIRST_DEQUANTIZE = 19
@@ -44,26 +46,18 @@ def _unit(attributes: Mapping[str, Any]) -> bool:
     return all(v == 1 for key in ("strides", "dilations") for v in attributes.get(key) or ())
 
 
-def _pads(attributes: Mapping[str, Any]) -> tuple[int, ...]:
-    return tuple(attributes.get("pads") or ()) if attributes.get("auto_pad") in (None, "", "NOTSET") else ()
-
-
-def _same(attributes: Mapping[str, Any]) -> bool:
-    return attributes.get("auto_pad") in ("SAME_UPPER", "SAME_LOWER")
-
-
 def _pads_order(attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]) -> bool:
-    pads = _pads(attributes)
+    pads = explicit_pads(attributes)
     return _unit(attributes) and len(pads) == 4 and pads[1] != pads[2]
 
 
 def _ceil_mode(attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]) -> bool:
-    return _unit(attributes) and bool(attributes.get("ceil_mode")) and any(_pads(attributes))
+    return _unit(attributes) and bool(attributes.get("ceil_mode")) and any(explicit_pads(attributes))
 
 
 def _integers(attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]) -> bool:
     integers = inputs[0] is not None and inputs[0].dtype.kind in "iu"
-    return integers and _unit(attributes) and (any(_pads(attributes)) or _same(attributes))
+    return integers and _unit(attributes) and (any(explicit_pads(attributes)) or pads_are_same(attributes))
 
 
 def _same_lower(attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]) -> bool:
@@ -71,9 +65,9 @@ def _same_lower(attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]
 
 
 def _negative_same(attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]) -> bool:
-    if _unit(attributes) or not _same(attributes) or inputs[0] is None:
+    if _unit(attributes) or not pads_are_same(attributes) or inputs[0] is None:
         return False
-    return any(total < 0 for total in _same_totals(inputs[0].shape[2:], attributes))
+    return any(total < 0 for total in same_totals(inputs[0].shape[2:], attributes["kernel_shape"], attributes))
 
 
 def _overflow(attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]) -> bool:
@@ -149,38 +143,10 @@ def substitutes(version: int, note: Callable[[str], None]) -> list[type[OpRun]]:
 def max_pool(x: AnyArray, attributes: Mapping[str, Any]) -> AnyArray:
     """MaxPool of ``x`` [frames, channels, height, width] as the operator's specification says (versions 1 to 22): pads
     never win, and a window must start inside the image or the pads before it. Any element type; one output."""
-    kernel = tuple(attributes["kernel_shape"])
-    strides, dilations = _pair(attributes, "strides"), _pair(attributes, "dilations")
-    image = x.shape[2:]
-    sizes, befores = [], []
-    given = _pads(attributes) or (0,) * (2 * len(kernel))
-    totals = _same_totals(image, attributes) if _same(attributes) else ()
-    for axis, length in enumerate(image):
-        span = (kernel[axis] - 1) * dilations[axis] + 1
-        if totals:
-            total = max(0, totals[axis])
-            befores.append(total // 2 if attributes["auto_pad"] == "SAME_UPPER" else total - total // 2)
-            sizes.append(-(-length // strides[axis]))
-            continue
-        before = given[axis]
-        room = length + before + given[axis + len(kernel)] - span
-        size = room // strides[axis] + 1
-        if attributes.get("ceil_mode") and room % strides[axis] and size * strides[axis] < length + before:
-            size += 1
-        befores.append(before)
-        sizes.append(size)
+    windows = Windows.of(x.shape[2:], tuple(attributes["kernel_shape"]), attributes)
     least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-    result = np.full((*x.shape[:2], *sizes), least, dtype=x.dtype)
-    for tap in np.ndindex(*kernel):
-        source, target = [], []
-        for axis, length in enumerate(image):
-            offset = tap[axis] * dilations[axis] - befores[axis]
-            stride = strides[axis]
-            first = max(0, -(offset // stride))  # the first and the last position whose tap lies in the image
-            last = min(sizes[axis] - 1, (length - 1 - offset) // stride)
-            target.append(slice(first, max(first, last + 1)))
-            begin, span = offset + first * stride, (last - first) * stride + 1
-            source.append(slice(begin, begin + span, stride) if last >= first else slice(0, 0))
+    result = np.full((*x.shape[:2], *windows.sizes), least, dtype=x.dtype)
+    for _, target, source in windows.taps():
         place = (slice(None), slice(None), *target)
         result[place] = np.maximum(result[place], x[(slice(None), slice(None), *source)])
     return result
@@ -190,19 +156,6 @@ def _operator(name: str, bases: tuple[type, ...], version: int, run: Callable[..
     """An operator class: the evaluator finds it by its name and takes default attributes from ``op_schema``."""
     schema = onnx.defs.get_schema(name, version, "")
     return type(name, bases, {"op_domain": "", "op_schema": schema, "_run": run})
-
-
-def _pair(attributes: Mapping[str, Any], name: str) -> tuple[int, ...]:
-    return tuple(attributes.get(name) or (1,) * len(attributes["kernel_shape"]))
-
-
-def _same_totals(image: Sequence[int], attributes: Mapping[str, Any]) -> tuple[int, ...]:
-    """Pads of both ends together that SAME asks for, along each axis; negative where a stride skips the image's end."""
-    strides, dilations = _pair(attributes, "strides"), _pair(attributes, "dilations")
-    return tuple(
-        (-(-length // s) - 1) * s + (k - 1) * d + 1 - length
-        for length, k, s, d in zip(image, attributes["kernel_shape"], strides, dilations, strict=True)
-    )
 
 
 def _limits(attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]) -> AnyArray | None:

@@ -14,6 +14,7 @@ from onnx import numpy_helper
 from onnx.reference.op_run import OpRun
 
 from hwflow.errors import Finding, ModelRefused
+from hwflow.onnxspec import dialect_operators
 from hwflow.onnxspec.evaluator_defects import substitutes
 from hwflow.onnxspec.graph import model_opsets, opset_map
 from hwflow.onnxspec.inline import VERSIONS_DOMAIN, called_node
@@ -143,7 +144,8 @@ class Region:
         return onnx.reference.ReferenceEvaluator(graph, opsets=versions, functions=functions, new_ops=new_ops)
 
     def _substitutes(self, opsets: Sequence[onnx.OperatorSetIdProto]) -> list[type[OpRun]]:
-        return substitutes(opset_map(opsets).get("", self.version), self.defects.add)
+        made = substitutes(opset_map(opsets).get("", self.version), self.defects.add)
+        return [*made, *dialect_operators.operators()]
 
     def _is_framewise(self) -> bool:
         depends = set(self.feeds)

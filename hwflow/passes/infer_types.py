@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hwflow.errors import Finding, ModelRefused
-from hwflow.ir.graph import Graph, Node
+from hwflow.ir.graph import Graph, Node, Value
+from hwflow.numerics.stages import NoSteps
 from hwflow.numerics.staircase import LIMIT
 from hwflow.ops.registry import OPERATORS
 
@@ -11,22 +12,48 @@ from hwflow.ops.registry import OPERATORS
 def infer_types(graph: Graph) -> Graph:
     """Fill in ``type`` of every node output, in order; attributes an operator derives from types are added to its node.
 
-    Raises :class:`ModelRefused` at the first sum that leaves the range of exact arithmetic.
+    Raises :class:`ModelRefused` with a finding for every sum that leaves the range of exact arithmetic and for every
+    function that has no step function on its interval; what depends on their results is not looked at.
     """
+    findings: list[Finding] = []
+    unknown: set[Value] = set()
     for node in graph.nodes:
+        if not unknown.isdisjoint(node.inputs):
+            unknown.update(node.outputs)
+            continue
         operator = OPERATORS[node.op]
         inputs = [value.typed for value in node.inputs]
-        node.attributes.update(operator.derive(node.attributes, inputs))
+        try:
+            node.attributes.update(operator.derive(node.attributes, inputs))
+        except NoSteps as error:
+            findings.append(_undecided(node, error))
+            unknown.update(node.outputs)
+            continue
         for value, type_ in zip(node.outputs, operator.infer(node.attributes, inputs), strict=True):
             if max(-type_.interval.lo, type_.interval.hi) > LIMIT:
-                raise ModelRefused(_too_wide(node, str(type_.interval)))
+                findings.append(_too_wide(node, str(type_.interval)))
+                unknown.add(value)
             value.type = type_
+    if findings:
+        raise ModelRefused(findings)
     return graph
 
 
-def _too_wide(node: Node, interval: str) -> Finding:
+def _place(node: Node) -> str:
     names = ", ".join(f"'{s}'" for s in node.sources) or f"'{node.name}'"
+    return f"node {names} ({node.op})"
+
+
+def _too_wide(node: Node, interval: str) -> Finding:
     return Finding(
-        "accumulator-range", f"node {names} ({node.op})", f"its sums must lie within 62 bits, not in {interval}",
+        "accumulator-range", _place(node), f"its sums must lie within 62 bits, not in {interval}",
         "quantize the operands to fewer bits",
+    )
+
+
+def _undecided(node: Node, error: NoSteps) -> Finding:
+    interval = node.inputs[0].typed.interval
+    return Finding(
+        "decidable-function", _place(node), f"for inputs in {interval} the function must {error.reason}",
+        "keep its input where it is defined, with a Clip or another zero point say, or change its constants",
     )

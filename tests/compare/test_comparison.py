@@ -16,7 +16,7 @@ from onnx import TensorProto
 from hwflow.comparison import Comparison, compare, require
 from hwflow.compiler import Model, load
 from hwflow.errors import Mismatch
-from hwflow.numerics.staircase import Staircase
+from hwflow.numerics.step_function import StepFunction
 from hwflow.passes.infer_types import infer_types
 from tests.onnxspec.build import FLOAT, model, node, value
 
@@ -160,11 +160,11 @@ def planted_threshold(path: Path) -> Model:
     """The model with one threshold of its last requantizer one too high."""
     loaded = load(path)
     (last,) = [n for n in loaded.quantized.nodes if n.name == "last"]
-    (stairs,) = set(last.attributes["staircases"])
-    thresholds = list(stairs.thresholds)
-    thresholds[10] += 1
-    changed: Staircase = replace(stairs, thresholds=tuple(thresholds))
-    last.attributes["staircases"] = (changed,) * len(last.attributes["staircases"])
+    (steps,) = set(last.attributes["steps"])
+    breaks = list(steps.breaks)
+    breaks[10] += 1
+    changed: StepFunction = replace(steps, breaks=tuple(breaks))
+    last.attributes["steps"] = (changed,) * len(last.attributes["steps"])
     return loaded
 
 

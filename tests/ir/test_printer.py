@@ -13,7 +13,7 @@ graph model (Quantized)
   input x: q: u8[2] in [0, 255]
   fc = dense(q) {weights=array[2, 2]} : i10[2] in [-510, 510]
   y = requantize(fc) {axis=0, stages=((QuantizerStage(scale=Fraction(1, 4), zero_point=Fractio..., \
-staircases=(Staircase(lo=-510, hi=510, low=7, thresholds=(5, 12, 21,...} : u7[2] in [7, 71]
+steps=(StepFunction(lo=-510, hi=510, breaks=(5, 12, 21, 28, 37,...} : u7[2] in [7, 71]
   output y: y: u7[2] in [7, 71]
   output q: q: u8[2] in [0, 255]
 """
@@ -24,7 +24,7 @@ graph model (Dataflow)
   q_fork_0, q_fork_1 = fork(q) {outputs=2} : u8[1x2] in [0, 255], u8[1x2] in [0, 255]
   fc_mvu = mvu(q_fork_0) {weights=array[2, 2], pixels_per_vector=1} : i10[1x2] in [-510, 510]
   y = requantize(fc_mvu) {axis=1, stages=((QuantizerStage(scale=Fraction(1, 4), zero_point=Fractio..., \
-staircases=(Staircase(lo=-510, hi=510, low=7, thresholds=(5, 12, 21,...} : u7[1x2] in [7, 71]
+steps=(StepFunction(lo=-510, hi=510, breaks=(5, 12, 21, 28, 37,...} : u7[1x2] in [7, 71]
   output y: y: u7[1x2] in [7, 71]
   output q: q_fork_1: u8[1x2] in [0, 255]
 """

@@ -20,10 +20,16 @@ from hwflow.numerics.requantizer import (
     cost,
     lookup_form,
     proves,
-    realise,
     threshold_form,
 )
-from hwflow.numerics.staircase import Staircase, quantizer_staircase
+from hwflow.numerics.requantizer import realise as realise_steps
+from hwflow.numerics.staircase import Staircase
+from hwflow.numerics.step_function import StepFunction
+from tests.numerics.staircases import quantizer_staircase
+
+
+def realise(stairs: list[Staircase], bits: int, signed: bool) -> Form:
+    return realise_steps([StepFunction.of_staircase(s) for s in stairs], bits, signed)
 
 
 def counted(s: Staircase) -> list[int]:

@@ -17,10 +17,17 @@ from hwflow.numerics.multiply_add_shift import (
     find_multiply_add_shift,
     find_rounding_multiply_add_shift,
 )
-from hwflow.numerics.requantizer import ThresholdForm, cost, proves, realise, threshold_form
-from hwflow.numerics.staircase import Staircase, quantizer_staircase
+from hwflow.numerics.requantizer import Form, ThresholdForm, cost, proves, threshold_form
+from hwflow.numerics.requantizer import realise as realise_steps
+from hwflow.numerics.staircase import Staircase
+from hwflow.numerics.step_function import StepFunction
+from tests.numerics.staircases import quantizer_staircase
 
 ROUNDINGS = ("half_even", "half_odd")
+
+
+def realise(stairs: list[Staircase], bits: int, signed: bool) -> Form:
+    return realise_steps([StepFunction.of_staircase(s) for s in stairs], bits, signed)
 
 
 def rounded(v: int, shift: int, rounding: str) -> int:

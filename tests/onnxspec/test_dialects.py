@@ -35,9 +35,40 @@ def test_qonnx_keeps_the_shape(op: str, domain: str) -> None:
     assert output(op, domain, [(F, [1, 3, 4]), S, S, S]) == ValueInfo("y", (1, 3, 4), "float32")
 
 
+@pytest.mark.parametrize("domain", ["qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"])
+def test_multi_threshold_keeps_the_shape(domain: str) -> None:
+    assert output("MultiThreshold", domain, [(F, [1, 3, 4]), (F, [1, 7])]) == ValueInfo("y", (1, 3, 4), "float32")
+    message = "the thresholds must have 2 dimensions (channels, steps), not 1"
+    assert refused(lambda: output("MultiThreshold", domain, [(F, [1, 3, 4]), (F, [1])])) == [
+        f"error: node 'n' (MultiThreshold): the node must fit its operator and its inputs, but: {message} "
+        "[onnx.shape_inference]\n  remedy: correct the node or what it reads"
+    ]
+
+
+AVERAGE: list[Input | None] = [(U8, [1, 3, 6, 8]), S, Z, S, Z]
+
+
 @pytest.mark.parametrize(
     ("op", "inputs", "attributes", "shape", "dtype"),
     [
+        ("QLinearAveragePool", AVERAGE, {"kernel_shape": [2, 3]}, (1, 3, 5, 6), "uint8"),
+        ("QLinearAveragePool", AVERAGE, {"kernel_shape": [2, 3], "strides": [2, 2]}, (1, 3, 3, 3), "uint8"),
+        (
+            "QLinearAveragePool", AVERAGE, {"kernel_shape": [2, 3], "strides": [2, 2], "ceil_mode": 1}, (1, 3, 3, 4),
+            "uint8",
+        ),
+        ("QLinearAveragePool", AVERAGE, {"kernel_shape": [3, 3], "pads": [1, 0, 1, 2]}, (1, 3, 6, 8), "uint8"),
+        (
+            "QLinearAveragePool", AVERAGE,
+            {"kernel_shape": [3, 3], "strides": [4, 4], "auto_pad": "SAME_UPPER"}, (1, 3, 2, 2), "uint8",
+        ),
+        ("QLinearAveragePool", AVERAGE, {"kernel_shape": [3, 3], "auto_pad": "VALID"}, (1, 3, 4, 6), "uint8"),
+        ("QLinearAveragePool", AVERAGE, {"kernel_shape": [3, 2], "channels_last": 1}, (1, 1, 5, 8), "uint8"),
+        ("QLinearReduceMean", [(I8, [1, 3, 4]), S, ZI, S, ZI], {"axes": [-1], "keepdims": 1}, (1, 3, 1), "int8"),
+        ("QLinearReduceMean", [(I8, [1, 3, 4]), S, ZI, S, ZI], {"axes": [1], "keepdims": 0}, (1, 4), "int8"),
+        (
+            "QLinearWhere", [(TensorProto.BOOL, [1, 3]), (U8, [1, 1]), S, Z, (U8, []), S, Z, S, Z], {}, (1, 3), "uint8",
+        ),
         ("QuantizeLinear", [(F, [1, 3]), S, ZI], {}, (1, 3), "int8"),
         ("QuantizeLinear", [(F, [1, 3]), S], {}, (1, 3), "uint8"),
         ("DequantizeLinear", [(U8, [1, 3]), S, Z], {}, (1, 3), "float32"),
@@ -102,6 +133,31 @@ def test_microsoft(
             [(U8, [1, 3]), S, Z, (I8, [1, 5]), S, ZI],
             {"transA": "yes"},
             "attribute 'transA' must be an integer, not 'yes'",
+        ),
+        ("QLinearAveragePool", AVERAGE, {}, "attribute 'kernel_shape' must be there, but it is absent"),
+        (
+            "QLinearAveragePool", AVERAGE, {"kernel_shape": [7, 1]},
+            "the window must fit the padded image, not 7 in 6",
+        ),
+        (
+            "QLinearAveragePool", AVERAGE, {"kernel_shape": [2]},
+            "attribute 'kernel_shape' must be a list of 2 integers, not (2,)",
+        ),
+        (
+            "QLinearAveragePool", AVERAGE, {"kernel_shape": [2, 0]},
+            "kernel and strides must be at least 1 and pads at least 0, not [2, 0], [1, 1] and [0, 0, 0, 0]",
+        ),
+        (
+            "QLinearAveragePool", [(U8, [1, 3]), S, Z, S, Z], {"kernel_shape": [2]},
+            "the input must have at least 3 dimensions, not 2",
+        ),
+        (
+            "QLinearReduceMean", [(U8, [1, 3]), S, Z, S, Z], {"axes": [2]},
+            "attribute 'axes' must be a list of integers in [-2, 1], not (2,)",
+        ),
+        (
+            "QLinearWhere", [(TensorProto.BOOL, [1, 3]), (U8, [1, 2]), S, Z, (U8, []), S, Z, S, Z], {},
+            "condition and inputs must broadcast, not [1, 3], [1, 2], []",
         ),
         (
             "QLinearGlobalAveragePool",

@@ -1,0 +1,39 @@
+"""Operators of the quantized dialects for ONNX's reference evaluator, which knows none of them.
+
+They are written from the operators' definitions, in float64 numpy and apart from hwflow's own arithmetic, so that
+``compare`` has something to compare with. One module for each dialect holds what its operators compute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from onnx.reference.op_run import OpRun
+
+from hwflow.onnxspec.dialect_operators import microsoft, qonnx
+from hwflow.onnxspec.dialect_operators.levels import AnyArray
+from hwflow.onnxspec.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
+
+_Run = Callable[[Sequence[AnyArray | None], dict[str, Any]], AnyArray]
+
+
+def operators() -> list[type[OpRun]]:
+    """For ``onnx.reference.ReferenceEvaluator(new_ops=...)``."""
+    return [*_MADE]
+
+
+def _operator(domain: str, name: str, run: _Run) -> type[OpRun]:
+    """An operator class; the evaluator finds it by its domain and name."""
+
+    def call(self: OpRun, *inputs: AnyArray | None, **attributes: Any) -> tuple[AnyArray]:
+        return (np.asarray(run(inputs, attributes)),)
+
+    return type(name, (OpRun,), {"op_domain": domain, "_run": call})
+
+
+_MADE = [
+    *(_operator(domain, name, run) for domain in sorted(QONNX_DOMAINS) for name, run in qonnx.RUN.items()),
+    *(_operator(MICROSOFT_DOMAIN, name, run) for name, run in microsoft.RUN.items()),
+]
