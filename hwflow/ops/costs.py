@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import ceil, log2
 
+from hdl_lib.stream_add import AddPlan
 from hwflow.ops.operator import Folding, Resources
 from hwflow.ops.windows import WindowGeometry
 from hwflow.types import Interval, IntType
@@ -187,6 +188,12 @@ def _splits(t: IntType, limit: int) -> int:
     return 1 if bits <= limit else ceil((bits - 1) / (limit - 1))
 
 
+def _split_sums(family: str, x: IntType, w: IntType) -> int:
+    """Look-up tables that add the parts of a product whose operands are too wide for one multiplier block."""
+    limit = FAMILIES[family].dsp_width
+    return (_splits(x, limit) * _splits(w, limit) - 1) * max(0, x.bits + w.bits - limit + 1)
+
+
 def mvu(
     family: str, x: IntType, w: IntType, accumulator: IntType, folding: Folding, synapse: int, neuron: int, depth: int
 ) -> Resources:
@@ -232,6 +239,79 @@ def max_pool(family: str, lanes: int, element: int, blocks: int, window: int, de
         block = in_block_ram(family, blocks, width)
         store += Resources(bram=block) if block else asynchronous_memory(family, blocks, width)
     return compare + control + store + queue(family, width, depth)
+
+
+def skid_buffer(width: int) -> Resources:
+    """Two registers and what chooses between them."""
+    return Resources(lut=width + 4, ff=2 * width + 2)
+
+
+def add_multipliers(family: str, plan: AddPlan) -> int:
+    """Multiplier blocks of a core of :mod:`hdl_lib.stream_add`."""
+    if plan.form != "dsp":
+        return 0
+    total = 0
+    for index, (shape, product) in enumerate(zip(plan.input_shapes, plan.products, strict=True)):
+        x = IntType(shape.width, shape.signed)
+        if product is not None:
+            w = IntType(product.weight_shape.width, product.weight_shape.signed)
+            total += products(family, x, w, plan.lanes, "dsp").dsp
+            continue
+        for lane in range(plan.lanes):
+            factor, _ = plan.constant(index, lane)
+            if factor > 1:
+                total += products(family, x, IntType(factor.bit_length(), False), 1, "dsp").dsp
+    return total
+
+
+def stream_add(family: str, inputs: Sequence[IntType], plan: AddPlan, blocks: int, depth: int) -> Resources:
+    """Skid buffers, products or sums of shifted inputs (see :mod:`hdl_lib.stream_add`), tables of multipliers."""
+    lanes = plan.lanes
+    total = Resources(lut=4, ff=plan.latency + 1, dsp=add_multipliers(family, plan))
+    for index, x in enumerate(inputs):
+        total += skid_buffer(lanes * x.bits)
+        product = plan.products[index]
+        if product is None:
+            for lane in range(lanes):
+                factor, _ = plan.constant(index, lane)
+                w = IntType(factor.bit_length(), False)
+                held = product_bits(x, w) if factor > 1 else x.bits
+                total += Resources(lut=_split_sums(family, x, w), ff=held * plan.product_latency)
+            continue
+        w = IntType(product.weight_shape.width, product.weight_shape.signed)
+        total += Resources(lut=lanes * _split_sums(family, x, w) if plan.form == "dsp" else 0)
+        total += rom(family, blocks, lanes * w.bits) + Resources(ff=lanes * x.bits, lut=3 * bits(blocks))
+        total += Resources(ff=bits(blocks) + 1 + lanes * w.bits * product.operand_latency)
+        made = products(family, x, w, lanes, plan.form) + operands(x, w, lanes, plan.form)
+        total += Resources(made.lut, made.ff)
+        late = plan.product_latency - plan.tabled_latency(index)
+        total += Resources(ff=lanes * late * product_bits(x, w))
+    for lane in range(lanes):
+        for register in plan.registers(lane):
+            total += Resources(lut=2 * ceil(register.added / 2), ff=register.width)
+    return total + queue(family, lanes * plan.width, depth)
+
+
+def stream_product(
+    family: str, inputs: Sequence[IntType], offsets: Sequence[int], x: IntType, w: IntType, out: IntType, lanes: int,
+    kind: str, depth: int,
+) -> Resources:
+    """Skid buffers, differences (of types ``x`` and ``w``), products."""
+    total = Resources(lut=4, ff=5)
+    for element, offset, difference in zip(inputs, offsets, (x, w), strict=True):
+        total += skid_buffer(lanes * element.bits)
+        total += adders(difference.bits, lanes) if offset else Resources(ff=lanes * difference.bits)
+    total += products(family, x, w, lanes, kind) + operands(x, w, lanes, kind)
+    if operands(x, w, 1, kind).ff:
+        total += Resources(ff=lanes * w.bits)
+    return total + queue(family, lanes * out.bits, depth)
+
+
+def concat(family: str, width: int, inputs: int, longest: int, depth: int) -> Resources:
+    """A registered choice among the inputs, whose turn it is, a counter."""
+    counter = bits(longest)
+    control = Resources(lut=3 * counter + 4 * inputs, ff=counter + inputs + 2)
+    return control + Resources(lut=width * (inputs - 1), ff=width) + queue(family, width, depth)
 
 
 def width_converter(family: str, element: int, folding: Folding, depth: int) -> Resources:
