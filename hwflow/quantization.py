@@ -235,8 +235,10 @@ def _refuse_infinite(values: Mapping[str, npt.NDArray[Any]], inputs: Inputs) -> 
     """``values``: outputs of the float model, [frames, elements]."""
     findings = []
     for name, array in values.items():
-        wrong = np.flatnonzero(~np.isfinite(array).all(axis=1)) if array.dtype.kind == "f" else ()
-        if len(wrong):
+        if array.dtype.kind != "f":
+            continue
+        wrong = np.flatnonzero(~np.isfinite(array).all(axis=1))
+        if wrong.size:
             message = (
                 f"the float model's results must be finite, not infinite or NaN as for {len(wrong)} of "
                 f"{_frames(inputs)}, first frame {wrong[0]}"
