@@ -1,7 +1,8 @@
 """hwflow: quantized ONNX models to streaming FPGA accelerators.
 
 The verbs of the command line as functions: :func:`load`, :func:`check`, :func:`compile`, :func:`simulate`,
-:func:`compare`. They raise subclasses of :class:`HwflowError`; a bad model gives all its findings at once.
+:func:`compare`, :func:`quantize`. They raise subclasses of :class:`HwflowError`; a bad model gives all its findings at
+once.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from hwflow.comparison import Comparison, compare
     from hwflow.compiler import Design, Model, compile, load
     from hwflow.errors import Finding, HwflowError
+    from hwflow.quantization import Quantization, quantize
     from hwflow.simulation import Simulation, simulate
 
 _HOMES = {
@@ -22,11 +24,13 @@ _HOMES = {
     "Finding": "hwflow.errors",
     "HwflowError": "hwflow.errors",
     "Model": "hwflow.compiler",
+    "Quantization": "hwflow.quantization",
     "Simulation": "hwflow.simulation",
     "check": "hwflow.checking",
     "compare": "hwflow.comparison",
     "compile": "hwflow.compiler",
     "load": "hwflow.compiler",
+    "quantize": "hwflow.quantization",
     "simulate": "hwflow.simulation",
 }
 
@@ -36,11 +40,13 @@ __all__ = [
     "Finding",
     "HwflowError",
     "Model",
+    "Quantization",
     "Simulation",
     "check",
     "compare",
     "compile",
     "load",
+    "quantize",
     "simulate",
 ]
 

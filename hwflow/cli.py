@@ -162,7 +162,7 @@ def _sim(arguments: argparse.Namespace) -> int:
     with _progress() as progress:
         simulation = simulate(
             arguments.target, inputs=arguments.input, frames=arguments.frames, simulator=arguments.simulator,
-            stall=arguments.stall, seed=seed, wave=arguments.wave,
+            stall=arguments.stall, seed=seed, wave=arguments.wave, output=arguments.output,
             dimensions=_dimensions(arguments.dim), trusted=arguments.trust, progress=progress,
         )
     if arguments.format == "json":
@@ -190,6 +190,8 @@ def _print_simulation(simulation: Any, seed: int, stall: float) -> None:
         f"simulator {result.simulator}, inputs {simulation.inputs.origin}, stall {stall:g}, seed {seed}, "
         f"{result.cycles} cycles"
     )
+    for line in simulation.output_lines():
+        print(line)
     if simulation.accuracy is not None:
         print(f"accuracy against the labels: {100 * simulation.accuracy:.2f} %")
 
@@ -213,6 +215,23 @@ def _compare(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _quantize(arguments: argparse.Namespace) -> int:
+    from hwflow.quantization import quantize
+
+    with _progress() as progress:
+        quantization = quantize(
+            arguments.model, arguments.calibration, arguments.output, bits=arguments.bits,
+            activations=arguments.activations, inputs=arguments.input, frames=arguments.frames,
+            dimensions=_dimensions(arguments.dim), trusted=arguments.trust, progress=progress,
+        )
+    if arguments.format == "json":
+        _print_json(quantization.table())
+    else:
+        for line in quantization.lines():
+            print(line)
+    return 0
+
+
 def _boards(arguments: argparse.Namespace) -> int:
     from hwflow.boards import all_boards
 
@@ -229,10 +248,10 @@ def _ops(arguments: argparse.Namespace) -> int:
     from hwflow.ops.registry import OPERATORS
 
     by_onnx = {spelling: operator for operator in OPERATORS.values() for spelling in operator.onnx}
-    grid = _table("ONNX operator", "becomes", "limits")
-    for name in sorted(HANDLERS):
+    grid = _table("domain", "ONNX operator", "becomes", "limits")
+    for domain, name in sorted(HANDLERS):
         operator = by_onnx.get(name)
-        grid.add_row(name, operator.name if operator else "no hardware", operator.limits if operator else "")
+        grid.add_row(domain, name, operator.name if operator else "no hardware", operator.limits if operator else "")
     _print_table(grid)
     return 0
 
@@ -311,12 +330,33 @@ def _parser() -> argparse.ArgumentParser:
         "--stall", type=float, default=0.0, metavar="P", help="stall both sides with probability P a cycle"
     )
     command.add_argument("--wave", metavar="F", help="write a waveform (.vcd or .fst)")
+    command.add_argument("--output", metavar="Y.npz", help="write the model's outputs, by name, frames first")
     dimension(command)
     trust(command)
 
     command = add("compare", _compare, "compare the golden model with the ONNX reference evaluator, value by value")
     command.add_argument("model")
     common(command)
+    dimension(command)
+    trust(command)
+
+    command = add("quantize", _quantize, "quantize a float model to QDQ by onnxruntime's static quantizer")
+    command.add_argument("model")
+    command.add_argument(
+        "--calibration", required=True, metavar="X.npz",
+        help="arrays by model input name, frames first, and perhaps 'label'",
+    )
+    command.add_argument("-o", "--output", required=True, metavar="Q.onnx", help="the quantized model")
+    command.add_argument("--bits", type=int, choices=(8, 4), default=8, help="of weights (default: 8)")
+    command.add_argument(
+        "--activations", choices=("uint8", "int8", "uint16", "int16"), default="uint8",
+        help="element type of activations (default: uint8)",
+    )
+    command.add_argument(
+        "--input", metavar="X.npz", help="frames to compare both models on (default: the calibration data)"
+    )
+    command.add_argument("--frames", type=int, metavar="N", help="how many frames of calibration data (default: all)")
+    command.add_argument("--format", choices=("text", "json"), default="text")
     dimension(command)
     trust(command)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from hwflow.compiler import Model, Progress, load
 from hwflow.errors import Finding, Mismatch
-from hwflow.host import Inputs, choose_inputs
+from hwflow.inputs import Inputs, choose_inputs
 from hwflow.onnxspec import TrainingModel
 from hwflow.onnxspec.external_data import Folders
 from hwflow.value_comparison import Comparer, Drift, Row

@@ -34,7 +34,7 @@ Fractions = npt.NDArray[np.object_]  # of Fraction, broadcastable to the shape i
 
 @dataclass(frozen=True, eq=False)
 class Meaning:
-    """What integers mean: real = scale * (integer - zero_point), both broadcastable to one frame's logical shape."""
+    """What integers mean: real = scale * (integer - zero_point); both broadcast over a frame."""
 
     scale: Fractions
     zero_point: Fractions
@@ -44,8 +44,8 @@ class Meaning:
 class Value:
     """One tensor. ``type`` is None until types are inferred. ``origin`` is the ONNX value it stands for, or ''.
 
-    ``meaning`` is set where that ONNX value is a real tensor that a quantizer made (QONNX): the integers, rounded, carry
-    it exactly. Where it is an integer tensor ``meaning`` is None.
+    ``meaning`` is set where that ONNX value is a real tensor that a quantizer made (QONNX): the integers, rounded,
+    carry it exactly. Where it is an integer tensor ``meaning`` is None.
     """
 
     name: str
@@ -96,7 +96,8 @@ class Port:
 class Graph:
     """A model at one stage.
 
-    ``prefix`` and ``suffix`` are the names of the ONNX nodes that the host runs before and after the hardware, in order.
+    ``prefix`` and ``suffix`` are the names of the ONNX nodes that the host runs before and after the hardware, in
+    order.
     """
 
     name: str

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from hwflow import golden, load
-from hwflow.host import choose_inputs, port_inputs
+from hwflow.host import port_inputs
+from hwflow.inputs import choose_inputs
 from hwflow.toolchain.icarus import ICARUS
 from sim.cocotb_run import CocotbJob, run_job
 from tests.flow.conftest import DIGITS

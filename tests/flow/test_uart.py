@@ -7,7 +7,8 @@ import json
 import numpy as np
 
 from hwflow import golden, load
-from hwflow.host import choose_inputs, port_inputs
+from hwflow.host import port_inputs
+from hwflow.inputs import choose_inputs
 from hwflow.toolchain.icarus import ICARUS
 from sim.uart_run import run_uart
 from tests.flow.conftest import DIGITS, ROOT

@@ -39,13 +39,14 @@ class Builder:
             Port(f"{value.name}_out", value, value.typed.shape, identity_order(value.typed.shape))
         )
 
-    def node(self, op: str, source: Value, **attributes: object) -> Value:
+    def node(self, op: str, *sources: Value, **attributes: object) -> Value:
         name = f"{op}{len(self.graph.nodes)}"
         operator = OPERATORS[op]
-        attributes.update(operator.derive(attributes, [source.typed]))
-        (type_,) = operator.infer(attributes, [source.typed])
+        types = [source.typed for source in sources]
+        attributes.update(operator.derive(attributes, types))
+        (type_,) = operator.infer(attributes, types)
         result = Value(f"{name}_y", type_)
-        self.graph.nodes.append(Node(name, op, [source], [result], attributes, (name,)))
+        self.graph.nodes.append(Node(name, op, list(sources), [result], attributes, (name,)))
         return result
 
     def conv2d(self, source: Value, outputs: int, kernel: int, stride: int, pad: int, weight: IntType) -> Value:
