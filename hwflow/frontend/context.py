@@ -64,6 +64,12 @@ class Lowering:
         """The shape of one frame of a value: without its first dimension; (1,) where nothing is left."""
         return self.model.values[name].shape[1:] or (1,)
 
+    def real_origin(self, source: OnnxNode) -> str:
+        """The output of ``source`` where it is a real tensor that new integers carry; "" where it is an integer tensor,
+        which the next requantization makes."""
+        name = source.outputs[0]
+        return name if self.model.values[name].dtype in REAL_TYPES else ""
+
     def add(
         self, op: str, source: OnnxNode, inputs: list[Value], attributes: dict[str, Any], before: tuple[str, ...] = (),
         *, origin: str | None = None, meaning: Meaning | None = None,

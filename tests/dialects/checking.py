@@ -19,12 +19,12 @@ from tests.dialects.nets import Net
 
 
 def compiled(net: Net) -> Model | tuple[Finding, ...]:
-    """The model, its quantized graph made; or why it is refused."""
+    """The model, which hardware can be made of; or why it is refused."""
     with tempfile.TemporaryDirectory() as folder:
         path = net.builder.save(Path(folder))
         try:
             model = load(path)
-            assert model.quantized.nodes is not None
+            pipeline.run(model.quantized, pipeline.DATAFLOW)
         except ModelRefused as refused:
             return tuple(refused.findings)
     return model
