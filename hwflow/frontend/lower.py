@@ -29,10 +29,7 @@ _KNOWN_TYPES = ", ".join((*sorted(REAL_TYPES), *INTEGER_TYPES))
 
 _RESHAPE = "reshape to (frames, ...)"
 
-_QUANTIZE = (
-    "quantize the model first, for example with onnxruntime.quantization.quantize_static(..., "
-    "quant_format=QuantFormat.QDQ, per_channel=True) and calibration data"
-)
+_QUANTIZE = "quantize the model first, for example with 'hwflow quantize' and calibration data"
 
 
 def lower(model: ResolvedModel) -> Graph:
