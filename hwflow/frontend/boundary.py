@@ -91,6 +91,7 @@ def ends(state: Lowering) -> Ends:
             for after in view.after:  # constants among their inputs go with them; other streams are needed too
                 pending.extend(n for n in by_name[after].inputs if n and isinstance(state.view(n), HostInput))
         elif isinstance(view, HostInput):
+            suffix.update(view.nodes)
             if name in outputs:
                 state.findings.append(_finding(name, "be float from the input on"))
         elif name in outputs:

@@ -84,6 +84,17 @@ def test_prefix_hardware_and_suffix_are_the_model(name: str, tmp_path: Path) -> 
         assert array.dtype == whole[output].dtype
 
 
+@pytest.mark.parametrize("name", NETWORKS)
+def test_where_the_boundary_is(name: str, tmp_path: Path) -> None:
+    network: Network = NETWORKS[name]()
+    graph = network.load(tmp_path).quantized
+    assert {p.value.origin for p in graph.inputs} == set(network.sources)
+    assert [p.name for p in graph.outputs] == list(network.sinks)
+    if name == "branches":
+        assert graph.prefix == ("half", "first_in")
+        assert graph.suffix == ("half", "a", "b", "largest", "with_input")
+
+
 def test_what_a_prefix_and_a_suffix_hold(tmp_path: Path) -> None:
     network = classifier("softmax", opset=20)
     model = network.load(tmp_path)
