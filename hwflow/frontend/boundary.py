@@ -79,6 +79,11 @@ def ends(state: Lowering) -> Ends:
         if isinstance(view, HostOutput):
             node = producers[name]
             suffix.add(node.name)
+            shape = model.values[name].shape
+            if name in outputs and shape[:1] != (1,):
+                message = f"the result must keep the frame axis in front, not have shape {list(shape)}"
+                remedy = "leave the frame axis out of what is reduced, or reshape to (frames, ...)"
+                state.findings.append(Finding("frame-axis", node.where, message, remedy))
             pending.extend(n for n in node.inputs if n)
         elif isinstance(view, Integers):
             ports[name] = _port(state, name, view.value)
@@ -92,8 +97,6 @@ def ends(state: Lowering) -> Ends:
                 pending.extend(n for n in by_name[after].inputs if n and isinstance(state.view(n), HostInput))
         elif isinstance(view, HostInput):
             suffix.update(view.nodes)
-            if name in outputs:
-                state.findings.append(_finding(name, "be float from the input on"))
         elif name in outputs:
             found = {
                 Constant: "be a constant",

@@ -29,9 +29,6 @@ _KNOWN_TYPES = ", ".join((*sorted(REAL_TYPES), *INTEGER_TYPES))
 
 _RESHAPE = "reshape to (frames, ...)"
 
-# Their results are known when the input's shape is.
-_SHAPES = frozenset({"Shape", "Size"})
-
 _QUANTIZE = (
     "quantize the model first, for example with onnxruntime.quantization.quantize_static(..., "
     "quant_format=QuantFormat.QDQ, per_channel=True) and calibration data"
@@ -99,11 +96,6 @@ def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope]) -> None:
     inputs = [info.type.tensor_type.elem_type for info in model.graph.input if info.name not in initializers]
     if all(number in integer_types for number in inputs):
         return
-    findings = [
-        _unsupported_operator(main.where(index), main.nodes[index].op_type)
-        for index in _on_data_path(main)
-        if ("", main.nodes[index].op_type) not in HANDLERS
-    ]
     types = [
         _input_type(info.name, DTYPE_NAMES[number])
         for info in model.graph.input
@@ -111,28 +103,7 @@ def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope]) -> None:
         and (number := info.type.tensor_type.elem_type) in DTYPE_NAMES
         and DTYPE_NAMES[number] not in (*INTEGER_TYPES, *REAL_TYPES)
     ]
-    raise ModelRefused([_unquantized(model.graph.name), *types, *findings])
-
-
-def _on_data_path(scope: Scope) -> list[int]:
-    """Indices of the nodes between an input and an output; what a shape alone decides is no data."""
-    data = set(scope.inputs).difference(scope.initializers)
-    on_path = []
-    for index, node in enumerate(scope.nodes):
-        if node.op_type in _SHAPES:
-            continue
-        if not data.isdisjoint(node.inputs) or not data.isdisjoint(node.captured):
-            data.update(name for name in node.outputs if name)
-            on_path.append(index)
-    live = set(scope.outputs)
-    kept: list[int] = []
-    for index in reversed(on_path):
-        node = scope.nodes[index]
-        if any(name in live for name in node.outputs if name):
-            live.update(node.inputs)
-            live.update(node.captured)
-            kept.append(index)
-    return kept[::-1]
+    raise ModelRefused([_unquantized(model.graph.name), *types])
 
 
 def _unquantized(name: str) -> Finding:

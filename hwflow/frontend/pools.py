@@ -16,8 +16,8 @@ from hwflow.numerics.step_function import StepFunction
 from hwflow.onnxspec.model import OnnxNode
 
 _RISING = frozenset({
-    "Affine", "Clip", "Relu", "LeakyRelu", "HardSigmoid", "Round", "QuantizeDequantize", "Sqrt", "Sigmoid", "Tanh", "Elu",
-    "Selu", "Celu", "Softplus", "Softsign", "Erf", "Exp", "Log", "RootMultiply", "Steps",
+    "Affine", "Clip", "Relu", "LeakyRelu", "HardSigmoid", "Round", "QuantizeDequantize", "Sqrt", "Sigmoid", "Tanh",
+    "Elu", "Selu", "Celu", "Softplus", "Softsign", "Erf", "Exp", "Log", "RootMultiply", "Steps",
 })  # fmt: skip
 
 

@@ -1,10 +1,13 @@
 """Functions that rise, or fall and then rise, with values that are mostly irrational.
 
 A value is enclosed by two rationals as near as asked for; mpmath computes it with 64 guard bits. Where a value is known
-to be rational it is exact, and where it is known to stay on one side of a rational (a sigmoid below 1, a softplus above
-its argument) the enclosure does, too. By the Lindemann-Weierstrass theorem exp, log, tanh, sigmoid, softplus, mish and
-elu of a rational number are transcendental except where ``rational`` says otherwise (0, and 1 for log); for erf and gelu
-that is not proved, so nothing relies on it: a rounding is decided when an enclosure lies on one side, and only then.
+to be rational it is exact, and where it is known to stay on one side of a rational (a sigmoid below 1, a softplus
+above its argument) the enclosure does, too.
+
+By the Lindemann-Weierstrass theorem exp, log, tanh, sigmoid, softplus, mish and elu of a rational number are
+transcendental except where ``rational`` says otherwise (0, and 1 for log), so enough bits always part one such value
+from a boundary of rounding. For erf, gelu and chains of several functions that is not proved, and nothing relies on
+it: a rounding is decided when an enclosure lies on one side, and only then.
 """
 
 from __future__ import annotations

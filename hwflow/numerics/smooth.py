@@ -299,7 +299,8 @@ class Celu(Curve):
         return np.asarray(np.where(x < 0, alpha * np.expm1(np.minimum(x, 0.0) / alpha), x))
 
     def float_error(self, x: FloatArray) -> FloatArray | float:
-        return ELEMENTARY * (1 + np.minimum(np.abs(x / float(self.alpha)), 800.0))  # of a quotient that is rounded
+        quotient = np.minimum(np.abs(x / float(self.alpha)), 800.0)  # it is rounded; beyond, expm1 overflows
+        return np.asarray(ELEMENTARY * (1 + quotient))
 
 
 @dataclass(frozen=True)
@@ -341,7 +342,7 @@ class Gelu(Curve):
 
     def float_error(self, x: FloatArray) -> FloatArray | float:
         negative = np.minimum(np.maximum(-x, 0.0), 64.0)  # beyond, the value is no more than TINY
-        return ELEMENTARY * (1 + negative**2 + self.tanh * negative**3)
+        return np.asarray(ELEMENTARY * (1 + negative**2 + self.tanh * negative**3))
 
 
 @dataclass(frozen=True)

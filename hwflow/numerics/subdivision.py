@@ -82,12 +82,12 @@ def subdivided(
 @lru_cache(maxsize=32)
 def _parts(functions: tuple[Elementwise, ...], quantizer: Quantizer, exponent: int) -> Parts:
     """The range in parts, see :class:`Parts`; neighbouring parts of one level are one."""
-    unit = 2.0 ** (exponent - GRID_BITS)
+    unit = np.float64(2.0 ** (exponent - GRID_BITS))
     width = 1 << FIRST_BITS
     pending: IntArray = np.arange(-(1 << GRID_BITS), 1 << GRID_BITS, width, dtype=np.int64)
     done: list[tuple[IntArray, IntArray]] = []
     while pending.size:
-        x = FloatIntervals.of(pending * unit, (pending + width) * unit)
+        x = FloatIntervals.of(*(np.asarray(ends * unit, dtype=np.float64) for ends in (pending, pending + width)))
         with np.errstate(all="ignore"):
             y = floats(functions, x)
             low, high = quantizer.floats(y)
@@ -160,6 +160,5 @@ class _Exact:
             bits *= 2
             if bits > MOST_BITS:
                 raise NoSteps(
-                    f"keep its values off the boundaries of rounding, but {MOST_BITS} bits do not tell the value of "
-                    f"{begin} from one"
+                    f"keep off the boundaries of rounding, but {MOST_BITS} bits do not tell one of its values from one"
                 )

@@ -15,14 +15,30 @@ from onnx.reference.op_run import OpRun
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec import dialect_operators
+from hwflow.onnxspec.dialects import DIALECT_DOMAINS
 from hwflow.onnxspec.evaluator_defects import substitutes
 from hwflow.onnxspec.graph import model_opsets, opset_map
 from hwflow.onnxspec.inline import VERSIONS_DOMAIN, called_node
 
 AnyArray = npt.NDArray[Any]
 
-_ELEMENTWISE = frozenset({"Add", "Cast", "Clip", "Div", "Identity", "Mul", "Relu", "Sub"})
-_PER_FRAME = frozenset({"Conv", "MaxPool"})  # their first axis is the frame by definition
+# Of each element by itself, or of elements of several inputs at the same place.
+_ELEMENTWISE = frozenset((
+    "Abs", "Add", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Div", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu",
+    "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Log", "Max", "Mean", "Min", "Mish", "Mul", "Neg", "Pow",
+    "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Tanh",
+    "ThresholdedRelu", "Where",
+))  # fmt: skip
+# Their first axis is the frame by definition.
+_PER_FRAME = frozenset({"AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"})
+# How many inputs are data, all with the frame first; the others are parameters, the same for all frames.
+_DATA = {
+    "BatchNormalization": 1, "Conv": 1, "QLinearConv": 1, "ConvInteger": 1, "QLinearSigmoid": 1, "QLinearLeakyRelu": 1,
+    "QLinearAveragePool": 1, "QLinearGlobalAveragePool": 1, "Quant": 1, "IntQuant": 1, "BipolarQuant": 1, "Trunc": 1,
+    "MultiThreshold": 1,
+}  # fmt: skip
+_TWO_TENSORS = frozenset({"QLinearAdd", "QLinearMul"})  # inputs 0 and 3
+_MATRICES = {"MatMul": 1, "MatMulInteger": 1, "QLinearMatMul": 3, "QGemm": 3}  # where the second matrix is
 
 
 class Region:
@@ -158,16 +174,21 @@ class Region:
         return True
 
     def _node_is_framewise(self, node: onnx.NodeProto, depends: set[str]) -> bool:
-        if node.domain not in ("", "ai.onnx"):
+        if node.domain not in ("", "ai.onnx", *DIALECT_DOMAINS):
             return False
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-        match node.op_type:
+        name = node.op_type
+        if name in _DATA:
+            return not depends.intersection(node.input[_DATA[name] :])
+        if name in _TWO_TENSORS:
+            return not depends.intersection([*node.input[1:3], *node.input[4:]])
+        if name in _MATRICES:
+            return not (attributes.get("transA", 0) or depends.intersection(node.input[1:]))
+        match name:
             case "QuantizeLinear" | "DequantizeLinear":
                 return attributes.get("axis", 1) != 0 and not depends.intersection(node.input[1:])
             case "Gemm":
                 return not attributes.get("transA", 0) and not depends.intersection(node.input[1:])
-            case "MatMul":
-                return node.input[1] not in depends
             case "Flatten":
                 return bool(attributes.get("axis", 1) == 1)
             case "Transpose":
@@ -178,9 +199,15 @@ class Region:
             case "Reshape":
                 target = self._integers(node, "shape", attributes)
                 return target[:1] == [-1] or (target[:1] == [0] and not attributes.get("allowzero", 0))
-            case "Conv":
-                return not depends.intersection(node.input[1:])
-        return node.op_type in _ELEMENTWISE or node.op_type in _PER_FRAME
+            case "Concat" | "QLinearConcat":
+                return int(attributes.get("axis", 0)) > 0
+            case "Softmax" | "LogSoftmax" | "ArgMax" | "ArgMin":
+                # before operator set 13 a softmax is over all axes from the given one on
+                return int(attributes.get("axis", 0)) > 0
+            case "ReduceMean" | "ReduceSum" | "ReduceMax" | "ReduceMin":
+                axes = self._integers(node, "axes", attributes)
+                return bool(axes) and all(axis > 0 for axis in axes)
+        return name in _ELEMENTWISE or name in _PER_FRAME
 
     def _integers(self, node: onnx.NodeProto, attribute: str, attributes: Mapping[str, Any]) -> list[int]:
         """Input 1 of a node as integers, or ``attribute`` in earlier operator sets; empty if it is no constant."""

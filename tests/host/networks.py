@@ -70,12 +70,13 @@ def branches() -> Network:
     return Network(b.build(), ("first_in", "y"), ("first_out", "second_out"))
 
 
-def real_output() -> Network:
+def real_output(softmax: bool = False) -> Network:
     """A sum that stays real: its integers are accumulators, and their scales differ by channel."""
     b = Builder(19, ir_version=9)
     x = b.dequantize(b.quantize(b.input("x", ["N", 3]), 0.5, 3, name="levels"), 0.5, 3)
     w = b.weights([[1, -2], [3, 4], [-5, 6]], [0.25, 0.75], [0, 0], axis=1)
-    b.output(b.node("MatMul", x, w, name="sums"))
+    sums = b.node("MatMul", x, w, name="sums")
+    b.output(b.node("Softmax", sums, name="shares") if softmax else sums)
     return Network(b.build(), ("levels",), ("sums",))
 
 
