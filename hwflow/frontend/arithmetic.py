@@ -3,10 +3,7 @@ hardware either), with another stream (exact sums and products of integers)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
-from math import gcd, lcm
 from typing import Any
 
 import numpy as np
@@ -22,6 +19,7 @@ from hwflow.frontend.views import (
     as_array,
     compact,
     elementwise,
+    fraction_gcd,
     fractions,
     uniform,
     varying_axes,
@@ -184,11 +182,6 @@ def _integers(multiplier: Fractions, like: Fractions) -> IntArray:
     return np.array([int(v) for v in values], dtype=object if any(abs(v) >= 1 << 62 for v in values) else np.int64)
 
 
-def fraction_gcd(a: Fraction, b: Fraction) -> Fraction:
-    """The greatest rational of which both are integer multiples."""
-    return Fraction(gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)
-
-
 def product_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals) -> Reals:
     """The exact product of two streams: of the integers without their zero points."""
     left, right = (whole_zero_point(state, node, plain(state, node, v)) for v in (left, right))
@@ -204,11 +197,3 @@ def product_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals) -> Re
         "product", node, [left.value, right.value], {"offsets": offsets}, before, origin=state.real_origin(node)
     )
     return made(value, left.shape, compact(as_array(left.scale * right.scale)), fractions(0), node)
-
-
-def common_denominator(values: Fractions) -> int:
-    """The least common one."""
-    return lcm(*(v.denominator for v in values.reshape(-1)))
-
-
-Arithmetic = Callable[[Lowering, OnnxNode], View]

@@ -47,13 +47,14 @@ class Refusal(Exception):
 
 @dataclass
 class Lowering:
-    """State of lowering one model."""
+    """State of lowering one model. ``deferred``: why nodes at its end are left to the host."""
 
     model: ResolvedModel
     views: dict[str, View] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
     inputs: list[Port] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    deferred: list[Finding] = field(default_factory=list)
     names: Names = field(default_factory=Names)
     value_names: Names = field(default_factory=Names)
 

@@ -30,13 +30,11 @@ from hwflow.frontend.views import (
     Constant,
     Integers,
     QuantizedConstant,
-    Reals,
     View,
     as_array,
     elementwise,
     fractions,
 )
-from hwflow.ir.graph import Fractions
 from hwflow.numerics.elementwise import (
     Abs,
     Affine,
@@ -255,13 +253,3 @@ def dropout(state: Lowering, node: OnnxNode) -> View:
             node, "inference-mode", "training_mode must be false, not true", "export the model for inference"
         )
     return state.view(node.inputs[0])
-
-
-def scalar(value: Fraction) -> Fractions:
-    """One parameter for all elements."""
-    return as_array(value)
-
-
-def renamed(view: Reals, node: OnnxNode) -> Reals:
-    """The same reals after a node that changes nothing."""
-    return replace(view, after=(*view.after, node.name))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,7 @@ from hwflow.frontend.views import (
     fractions,
 )
 from hwflow.ir.graph import Fractions, Meaning
-from hwflow.numerics.elementwise import Affine, Elementwise, Round, Steps
+from hwflow.numerics.elementwise import Affine, Round, Steps
 from hwflow.numerics.rounding import Rounding
 from hwflow.onnxspec.model import OnnxNode
 from hwflow.types import Interval, IntType
@@ -160,7 +159,7 @@ def multi_threshold(state: Lowering, node: OnnxNode) -> View:
     shape = [1] * len(view.shape)
     if len(rows) > 1:
         shape[axis] = len(rows)
-    counted = behind(view, node, rows.reshape(shape) if len(rows) > 1 else _single(rows[0]))
+    counted = behind(view, node, rows.reshape(shape) if len(rows) > 1 else as_array(rows[0]))
     count = thresholds.shape[1]
     value_scale, bias = (_float(node, name, default) for name, default in (("out_scale", 1.0), ("out_bias", 0.0)))
     if value_scale == 0:
@@ -170,10 +169,6 @@ def multi_threshold(state: Lowering, node: OnnxNode) -> View:
     value = requantize(state, node, counted, q, meaning)
     result = made(value, view.shape, meaning.scale, meaning.zero_point, node)
     return replace(result, low=0, high=count)
-
-
-def _single(function: Elementwise) -> Any:
-    return as_array(function)
 
 
 def _float(node: OnnxNode, name: str, default: float) -> Fraction:
