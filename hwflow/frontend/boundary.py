@@ -79,6 +79,11 @@ def ends(state: Lowering) -> Ends:
         if isinstance(view, HostOutput):
             node = producers[name]
             suffix.add(node.name)
+            shape = model.values[name].shape
+            if name in outputs and shape[:1] != (1,):
+                message = f"the result must keep the frame axis in front, not have shape {list(shape)}"
+                remedy = "leave the frame axis out of what is reduced, or reshape to (frames, ...)"
+                state.findings.append(Finding("frame-axis", node.where, message, remedy))
             pending.extend(n for n in node.inputs if n)
         elif isinstance(view, Integers):
             ports[name] = _port(state, name, view.value)

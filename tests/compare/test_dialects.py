@@ -105,7 +105,8 @@ def test_multi_threshold(tmp_path: Path) -> None:
     steps = np.sort(np.random.default_rng(4).uniform(-2, 2, (6, 7)).astype(np.float32))
     nodes = [
         node("MultiThreshold", ["m", "steps"], ["t"], domain=QONNX, out_scale=0.3, out_bias=-1.1, out_dtype="INT4"),
-        node("MatMul", ["t", "wq2"], ["n"]), node("MultiThreshold", ["n", "few"], ["y"], domain=QONNX, out_dtype="UINT2"),
+        node("MatMul", ["t", "wq2"], ["n"]),
+        node("MultiThreshold", ["n", "few"], ["y"], domain=QONNX, out_dtype="UINT2"),
     ]
     constants = {"steps": steps, "few": np.array([[-1, 0, 1.5]], np.float32), "w2": np.eye(6, dtype=np.float32)}
     nodes.insert(0, quant("w2", "wq2", "sw", "zero", "three"))

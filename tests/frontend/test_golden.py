@@ -296,7 +296,9 @@ def test_float_operators_before_the_quantizer_stay_on_the_host() -> None:
     x, y = b.input("x", ["N", 3]), b.input("y", ["N", 3])
     left, right = b.node("Relu", x), b.node("Identity", y)
     b.output(b.requantize(b.node("Add", left, right), 0.5, 3))
-    assert agree(b).quantized.prefix == ("relu0", "identity1", "add2", "quantizelinear3")
+    graph = agree(b).quantized
+    assert graph.prefix == ("relu0", "identity1", "add2", "quantizelinear3")
+    assert [port.value.origin for port in graph.inputs] == ["quantizelinear3"]
 
 
 def test_convolution_of_accumulators() -> None:
