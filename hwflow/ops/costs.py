@@ -107,6 +107,19 @@ def queue(family: str, width: int, depth: int) -> Resources:
     return asynchronous_memory(family, depth, width) + Resources(lut=6 * credits, ff=4 * credits + 1)
 
 
+def block_queue(family: str, width: int, depth: int) -> Resources:
+    """An output queue in block RAM: a row less than ``depth``, a register behind it."""
+    rows, credits = max(2, depth - 1), bits(depth)
+    return Resources(lut=10 * credits + 8, ff=width + 5 * credits + 2, bram=block_rams(family, rows, width))
+
+
+def cheapest_style(family: str, width: int, depth: int) -> str:
+    """Storage of a queue of ``depth`` beats: "block" where look-up tables and flip-flops would cost more than block RAM
+    takes of a device, counting a block RAM as 160 of them; else "auto"."""
+    flat, block = queue(family, width, depth), block_queue(family, width, depth)
+    return "block" if flat.lut + flat.ff > block.lut + block.ff + 160 * block.bram else "auto"
+
+
 def bits(greatest: int) -> int:
     """Bits of a counter up to ``greatest``."""
     return max(1, greatest.bit_length())
