@@ -242,16 +242,29 @@ def sliding_window(family: str, window: WindowGeometry, blocks: int, words: int,
 
 def max_pool(family: str, lanes: int, element: int, blocks: int, window: int, depth: int) -> Resources:
     """Running maxima in registers, of many blocks in a small memory."""
-    width, counters = lanes * element, bits(blocks) + bits(window)
     compare = Resources(lut=lanes * 2 * ceil((element + 1) / 2))
+    return compare + _pool(family, lanes * element, lanes * element, blocks, window, depth)
+
+
+def sum_pool(
+    family: str, lanes: int, element: int, result: int, blocks: int, window: int, depth: int
+) -> Resources:
+    """Running sums, as maxima are held."""
+    add = Resources(lut=lanes * 2 * ceil(result / 2) + (lanes * result if blocks == 1 else 0))  # 0 for the first pixel
+    return add + _pool(family, lanes * element, lanes * result, blocks, window, depth)
+
+
+def _pool(family: str, width: int, result: int, blocks: int, window: int, depth: int) -> Resources:
+    """What pools have in common: loops, the running results, a queue."""
+    counters = bits(blocks) + bits(window)
     control = Resources(lut=5 * counters, ff=2 * counters + 5)
     if blocks <= 4:
-        store = Resources(lut=width if blocks > 1 else 0, ff=(1 + blocks) * width)
+        store = Resources(lut=result if blocks > 1 else 0, ff=width + blocks * result)
     else:
-        store = Resources(lut=width, ff=5 * width + 2 * bits(blocks))
-        block = in_block_ram(family, blocks, width)
-        store += Resources(bram=block) if block else asynchronous_memory(family, blocks, width)
-    return compare + control + store + queue(family, width, depth)
+        store = Resources(lut=result, ff=2 * width + 3 * result + 2 * bits(blocks))
+        block = in_block_ram(family, blocks, result)
+        store += Resources(bram=block) if block else asynchronous_memory(family, blocks, result)
+    return control + store + queue(family, result, depth)
 
 
 def skid_buffer(width: int) -> Resources:

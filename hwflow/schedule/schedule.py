@@ -20,6 +20,8 @@ from hwflow.schedule.folding import Budget, FoldingSearch
 
 FRAMES = 6  # enough for the slowest core to set the pace
 MOST_FRAMES = 96  # looked at where it takes longer
+PACED_FRAMES = 4  # to measure how full queues get
+_UNBOUNDED = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -126,46 +128,48 @@ def _size_queues(graph: Graph, device: Device) -> Run:
             max(2, -(-(latency + 1) * n // ideal) + 1) for latency, n in zip(timing.latency, counts, strict=True)
         ]
         full[node] = [latency + 2 for latency in timing.latency]
-    # Where streams part and meet again, the queue behind the fork on the shorter way holds what is under way on the
-    # longer one: more than any rate tells.
-    meeting = any(len(node.inputs) > 1 for node in graph.nodes)
-    forks = [node for node in graph.nodes if node.op == "fork" and meeting]
-    for depths in (average, full):
-        _set_depths(graph, depths)
-        run = _measured(graph, device, forks, ideal)
-        if run.initiation_interval <= ideal:
-            return run
+    if any(len(node.inputs) > 1 for node in graph.nodes):
+        # Where streams part and meet again, the queue behind the fork on the shorter way holds what is under way on the
+        # longer one: more than any rate tells.
+        _set_depths(graph, average)
+        interval = _measure(graph, device, [node for node in graph.nodes if node.op == "fork"], ideal)
+        if interval <= ideal:
+            return evaluate(graph, FRAMES)
+    else:
+        for depths in (average, full):
+            _set_depths(graph, depths)
+            run = evaluate(graph, FRAMES)
+            if run.initiation_interval <= ideal:
+                return run
     others = [node for node in graph.nodes if node.op != "frame_sync"]
     for _ in range(4):
-        run = _measured(graph, device, others, ideal)
-        if run.initiation_interval <= ideal:
+        if _measure(graph, device, others, ideal) <= ideal:
             break
         for node in graph.nodes:
             if node.op == "sliding_window":
                 node.attributes["rows"] = line_buffer_rows(node) + node.attributes["geometry"].strides[0]
-    return run
-
-
-_UNBOUNDED = 1 << 40
-
-
-def _measured(graph: Graph, device: Device, nodes: Sequence[Node], pace: int) -> Run:
-    """The run once the queues of ``nodes`` have the depths that they need if the sources keep ``pace`` (cycles a frame)
-    and these queues have all the room they want."""
-    if nodes:
-        for node in nodes:
-            node.attributes["depths"] = [_UNBOUNDED] * len(node.outputs)
-            if node.op == "fork":
-                node.attributes["styles"] = ("block",) * len(node.outputs)  # with any other, beats come earlier
-        least = evaluate_paced(graph, FRAMES, pace)
-        for node in nodes:
-            depths = [max(2, least[value]) for value in node.outputs]
-            node.attributes["depths"] = depths
-            if node.op == "fork":
-                width = node.attributes["folding"].output_lanes * node.inputs[0].typed.element.bits
-                styles = (costs.cheapest_style(device.family, width, depth) for depth in depths)
-                node.attributes["styles"] = tuple(styles)
     return evaluate(graph, FRAMES)
+
+
+def _measure(graph: Graph, device: Device, nodes: Sequence[Node], pace: int) -> int:
+    """Give the queues of ``nodes`` the depths that they need if the sources keep ``pace`` (cycles a frame) and these
+    queues have all the room they want; the interval there is then."""
+    for node in nodes:
+        node.attributes["depths"] = [_UNBOUNDED] * len(node.outputs)
+        if node.op == "fork":
+            node.attributes["styles"] = ("block",) * len(node.outputs)  # with any other, beats come earlier
+    frames = PACED_FRAMES
+    run, least = evaluate_paced(graph, frames, pace)
+    while run.first_output[0] > (frames - 2) * pace and frames < MOST_FRAMES:  # so many are under way at once
+        frames *= 2
+        run, least = evaluate_paced(graph, frames, pace)
+    for node in nodes:
+        depths = [max(2, least[value]) for value in node.outputs]
+        node.attributes["depths"] = depths
+        if node.op == "fork":
+            width = node.attributes["folding"].output_lanes * node.inputs[0].typed.element.bits
+            node.attributes["styles"] = tuple(costs.cheapest_style(device.family, width, depth) for depth in depths)
+    return run.initiation_interval
 
 
 def _settled(graph: Graph, run: Run) -> Run:

@@ -257,6 +257,20 @@ MAX_POOL = [
     _max_pool("one_pixel_left", 9, 5, 9, U1, (3,)),
 ]
 
+
+
+def _sum_pool(name: str, pixels: int, channels: int, window: int, element: IntType, lanes: tuple[int, ...]) -> Case:
+    source, foldings = stream(pixels, channels, element), tuple(Folding(n, n) for n in lanes)
+    return Case(name, "sum_pool", {"window": window}, source, foldings, constant_corners)
+
+
+SUM_POOL = [
+    _sum_pool("2x2", 12, 3, 4, I8, (1, 2, 3)),
+    _sum_pool("in_memory", 6, 7, 3, U8, (1,)),
+    _sum_pool("copies", 4, 2, 1, I4, (1, 2)),
+    _sum_pool("whole_frame", 9, 5, 9, U1, (3,)),
+]
+
 # --- requantizers -------------------------------------------------------------------------------------------------
 
 
@@ -416,6 +430,7 @@ CASES: dict[str, list[Case]] = {
     "scaled_add": SCALED_ADD,
     "sliding_window": SLIDING_WINDOW,
     "stream_concat": STREAM_CONCAT,
+    "sum_pool": SUM_POOL,
     "width_converter": WIDTH_CONVERTER,
 }
 """Operator name -> cases. The harness fails for a hardware operator that has none."""
