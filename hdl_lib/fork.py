@@ -19,8 +19,8 @@ class Fork(wiring.Component):
         ``outputs``: number of branches, at least 1.
         ``depths``: queue depth of each branch, in beats, at least 1 each; 2 each if left out. A branch that lags
         behind another needs room for the lag.
-        ``styles``: storage of each branch's queue, as for :class:`hdl_lib.fifo.Fifo`; "auto" for each if left out, which
-        here chooses among the styles of latency 1.
+        ``styles``: storage of each branch's queue, as for :class:`hdl_lib.fifo.Fifo`; "auto" for each if left out,
+        which here chooses among the styles of latency 1.
 
     Members: ``i`` (in): stream of ``shape``; ``o`` (out): array of ``outputs`` streams of ``shape``.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from hdl_lib.pool import MaxPool as Core
 from hwflow.ir.graph import IntArray, Node
 from hwflow.ops import costs
@@ -23,7 +25,7 @@ class MaxPool(GroupPool):
         return (TensorType(shape, source.element, source.interval, source.channels, 1),)
 
     def reduce(self, groups: IntArray) -> IntArray:
-        return groups.max(axis=2)
+        return np.asarray(groups.max(axis=2), dtype=np.int64)
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
         blocks = -(-node.inputs[0].typed.shape[1] // folding.input_lanes)

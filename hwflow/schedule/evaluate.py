@@ -157,8 +157,8 @@ def evaluate(graph: Graph, frames: int) -> Run:
 
 
 def evaluate_paced(graph: Graph, frames: int, pace: int) -> tuple[Run, dict[Value, int]]:
-    """Run it with sources that offer a frame every ``pace`` cycles, its beats spread evenly; with it, for each value the
-    least depth of its queue with which this run would be the same.
+    """Run it with sources that offer a frame every ``pace`` cycles, its beats spread evenly; with it, for each value
+    the least depth of its queue with which this run would be the same.
 
     With these depths and sources always willing no beat comes later than here (a timed event graph is monotone): where
     the interval is kept here, it is kept there.

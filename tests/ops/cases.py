@@ -74,6 +74,14 @@ FORK = [
         (Folding(1, 1), Folding(2, 2), Folding(3, 3)),
         constant_corners,
     ),
+    Case(
+        "in_block_ram",
+        "fork",
+        {"outputs": 2, "styles": ("auto", "block")},
+        stream(5, 3, I8),
+        (Folding(2, 2),),
+        constant_corners,
+    ),
     Case("three", "fork", {"outputs": 3}, stream(4, 1, U1), (Folding(1, 1),), constant_corners),
     Case(
         "intervals",
