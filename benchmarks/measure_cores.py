@@ -98,14 +98,19 @@ MVU_ROWS = [
     (4, 3, 8, 4, 18, 12, 8, "lut", 6),
     (8, 8, 1, 1, 8, 8, 8, "lut", 6),
     (2, 4, 12, 6, 24, 24, 3, "lut", 4),
+    (8, 64, 1, 1, 7, 1, 8, "xnor", 4),
+    (16, 32, 1, 1, 10, 18, 4, "xnor", 4),
+    (2, 196, 1, 1, 10, 4, 32, "xnor", 4),
+    (4, 25, 1, 1, 5, 1, 16, "xnor", 10),
 ]
 
 
 def build_mvu(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
-    """Unsigned inputs and signed weights, as after a Relu."""
+    """Unsigned inputs and signed weights, as after a Relu; bits for "xnor"."""
     table, files = random_table(c["neuron_fold"] * c["synapse_fold"], c["pe"] * c["simd"] * c["weight_width"])
     names = ("pe", "simd", "synapse_fold", "neuron_fold", "multiplier", "depth")
-    shapes = (Shape(c["input_width"], False), Shape(c["weight_width"], True), Shape(c["accumulator_width"], True))
+    signed = c["multiplier"] != "xnor"
+    shapes = (Shape(c["input_width"], False), Shape(c["weight_width"], signed), Shape(c["accumulator_width"], signed))
     return Mvu(*shapes, weights=table, **{name: c[name] for name in names}), files
 
 

@@ -23,7 +23,7 @@ class Family:
 
     ``bram_shapes``: (words, width) configurations; ``lutram``: LUTs of a memory primitive of 16 words x 4 bits that
     is read in the same cycle, None where there is none; ``dsp_width``: widest signed operand of one multiplier;
-    ``dsp_product``: products of fewer bits are made of look-up tables.
+    ``dsp_product``: products of fewer bits are made of look-up tables; ``carry_bits``: of a sum, in a carry cell.
     ``bram_cost``, ``lutram_cost``: what memory_libmap charges for a primitive, in bits of a memory made of flip-flops
     (a sixteenth of that for a read-only one); the cheapest way wins.
     """
@@ -34,11 +34,12 @@ class Family:
     lutram_cost: int
     dsp_width: int
     dsp_product: int
+    carry_bits: int
 
 
 FAMILIES = {
-    "ecp5": Family(((16384, 1), (8192, 2), (4096, 4), (2048, 9), (1024, 18), (512, 36)), 128, 4, 4, 18, 0),
-    "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 11),
+    "ecp5": Family(((16384, 1), (8192, 2), (4096, 4), (2048, 9), (1024, 18), (512, 36)), 128, 4, 4, 18, 0, 2),
+    "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 11, 1),
 }
 
 
@@ -201,6 +202,33 @@ def _splits(t: IntType, limit: int) -> int:
     return 1 if bits <= limit else ceil((bits - 1) / (limit - 1))
 
 
+@cache
+def match_counts(family: str, rows: int, lanes: int, limit: int, constant: bool) -> Resources:
+    """``rows`` counts of the equal bits of ``lanes`` inputs and weights (:class:`hdl_lib.dot_product.MatchCount`).
+
+    Weights that never change leave functions of the inputs alone, of which rows that have the same share one.
+    """
+
+    def shared(kinds: float) -> float:
+        return kinds * (1 - (1 - 1 / kinds) ** rows) if constant and kinds < 1 << 16 else rows
+
+    lut = ff = 0.0
+    counts = [2] * (lanes // 2) + [1] * (lanes % 2)
+    for n in counts:  # the exclusive or of a pair has two forms, its conjunction four
+        forms = sum([shared(2), shared(4)][: min(n, limit)])
+        lut, ff = lut + forms, ff + forms
+    place = FAMILIES[family].carry_bits
+    while len(counts) > 1:
+        sums = [a + b for a, b in zip(counts[::2], counts[1::2], strict=False)] + counts[len(counts) & ~1 :]
+        for index, n in enumerate(sums):
+            width, copies = min(limit, n.bit_length()), shared(2.0 ** min(n, 1000))
+            ff += copies * width
+            if 2 * index + 1 < len(counts):  # up to four bits without a carry chain, one of them of more than a table
+                lut += copies * (width + (width == 4) if n <= 8 else place * ceil(width / place))
+        counts = sums
+    return Resources(lut=round(lut), ff=round(ff))
+
+
 def _split_sums(family: str, x: IntType, w: IntType) -> int:
     """Look-up tables that add the parts of a product whose operands are too wide for one multiplier block."""
     limit = FAMILIES[family].dsp_width
@@ -208,13 +236,18 @@ def _split_sums(family: str, x: IntType, w: IntType) -> int:
 
 
 def mvu(
-    family: str, x: IntType, w: IntType, accumulator: IntType, folding: Folding, synapse: int, neuron: int, depth: int
+    family: str, x: IntType, w: IntType, accumulator: IntType, folding: Folding, synapse: int, neuron: int, depth: int,
+    *, surplus: int = 0,
 ) -> Resources:
-    """Matrix-vector unit: weight table, products, adder trees, accumulators, replay buffer, queue."""
+    """Matrix-vector unit: weight table, products, adder trees, accumulators, replay buffer, queue. ``surplus``: lanes
+    of some beats that are made zero."""
     pe, simd = folding.output_lanes, folding.input_lanes
     total = rom(family, synapse * neuron, pe * simd * w.bits)
-    total += products(family, x, w, pe * simd, folding.multiplier) + operands(x, w, simd, folding.multiplier)
-    total += adder_tree(x, w, simd, accumulator.bits).times(pe)
+    if folding.multiplier == "xnor":
+        total += match_counts(family, pe, simd, accumulator.bits, synapse * neuron == 1)
+    else:
+        total += products(family, x, w, pe * simd, folding.multiplier) + operands(x, w, simd, folding.multiplier)
+        total += adder_tree(x, w, simd, accumulator.bits).times(pe)
     total += Resources(ff=2 * simd * x.bits)
     if synapse > 1:  # the restart is a multiplexer in front of the adder
         total += adders(accumulator.bits, pe) + Resources(lut=pe * accumulator.bits)
@@ -222,7 +255,7 @@ def mvu(
             store = in_block_ram(family, synapse, simd * x.bits)
             words = Resources(bram=store) if store else asynchronous_memory(family, synapse, simd * x.bits)
             total += words + Resources(lut=simd * x.bits, ff=0 if store else simd * x.bits)
-    counters = bits(synapse) + bits(neuron) + bits(synapse * neuron)
+    counters = bits(synapse) + bits(neuron) + bits(synapse * neuron) + (bits(synapse) if surplus else 0)
     return total + Resources(lut=3 * counters + 8, ff=counters + 16) + queue(family, pe * accumulator.bits, depth)
 
 

@@ -23,8 +23,9 @@ from hwflow.numerics.requantizer import (
     threshold_form,
 )
 from hwflow.numerics.requantizer import realise as realise_steps
-from hwflow.numerics.staircase import Staircase, quantizer_staircase
+from hwflow.numerics.staircase import Staircase
 from hwflow.numerics.step_function import StepFunction
+from tests.numerics.staircases import quantizer_staircase
 
 
 def realise(stairs: list[Staircase], bits: int, signed: bool) -> Form:

@@ -19,8 +19,9 @@ from hwflow.numerics.multiply_add_shift import (
 )
 from hwflow.numerics.requantizer import Form, ThresholdForm, cost, proves, threshold_form
 from hwflow.numerics.requantizer import realise as realise_steps
-from hwflow.numerics.staircase import Staircase, quantizer_staircase
+from hwflow.numerics.staircase import Staircase
 from hwflow.numerics.step_function import StepFunction
+from tests.numerics.staircases import quantizer_staircase
 
 ROUNDINGS = ("half_even", "half_odd")
 

@@ -243,6 +243,47 @@ def _random_mvu(seed: int) -> Case:
 
 MVU += [_random_mvu(seed) for seed in range(5)]
 
+
+def count_corners(node: Node) -> IntArray:
+    """For each output channel the frames whose every pixel differs from and equals its weights wherever it can."""
+    source, weights = node.inputs[0].typed, node.attributes["weights"]
+    ranges = source.channel_intervals(1) * node.attributes["pixels_per_vector"]
+    low, high = np.array([r.lo for r in ranges]), np.array([r.hi for r in ranges])
+    vectors = source.shape[0] * source.shape[1] // weights.shape[1]
+    frames = [np.clip(bits, low, high) for row in weights for bits in (1 - row, row)]
+    return np.stack([np.tile(f, vectors).reshape(source.shape) for f in frames])
+
+
+def _xnor(
+    name: str,
+    vectors: int,
+    pixels_per_vector: int,
+    channels: int,
+    outputs: int,
+    foldings: tuple[tuple[int, int], ...],
+    *,
+    intervals: tuple[Interval, ...] = (),
+) -> Case:
+    """Random bits; ``foldings``: (SIMD, PE)."""
+    weights = np.random.default_rng(channels).integers(0, 2, (outputs, pixels_per_vector * channels))
+    source = stream(vectors * pixels_per_vector, channels, U1, intervals)
+    attributes = {"weights": weights, "pixels_per_vector": pixels_per_vector, "binary": True}
+    return Case(name, "mvu", attributes, source, tuple(_fold(*f, "xnor") for f in foldings), count_corners)
+
+
+MVU += [
+    # SIMD of 2 in 5 channels: three beats a pixel, of the last a lane that does not count
+    _xnor("xnor_conv", 3, 4, 5, 3, ((1, 1), (2, 2), (3, 3), (4, 1), (5, 2))),
+    _xnor("xnor_vector", 3, 1, 37, 5, ((37, 5), (37, 2), (19, 3), (10, 5), (8, 1))),
+    _xnor("xnor_wide", 2, 1, 200, 2, ((200, 1), (100, 2), (67, 1))),
+    _xnor("xnor_single", 3, 1, 1, 1, ((1, 1),)),
+    _xnor("xnor_more_lanes_than_channels", 3, 2, 3, 2, ((5, 1), (4, 2))),
+    _xnor(
+        "xnor_intervals", 2, 2, 4, 3, ((3, 2),),
+        intervals=(Interval(0, 1), Interval(0, 0), Interval(1, 1), Interval(0, 1)),
+    ),
+]
+
 # --- maxima -------------------------------------------------------------------------------------------------------
 
 

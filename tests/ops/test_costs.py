@@ -60,7 +60,8 @@ def mvu(row: Row) -> Resources:
     x, w, accumulator, pe, simd, synapse, neuron, depth = numbers(
         row, "input_width", "weight_width", "accumulator_width", "pe", "simd", "synapse_fold", "neuron_fold", "depth"
     )
-    types = IntType(x, False), IntType(w, True), IntType(accumulator, True)
+    signed = row["multiplier"] != "xnor"
+    types = IntType(x, False), IntType(w, signed), IntType(accumulator, signed)
     return costs.mvu("ecp5", *types, Folding(simd, pe, pe * simd, row["multiplier"]), synapse, neuron, depth)
 
 

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from hwflow.boards import find_board
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from hwflow import golden
-from hwflow.errors import ModelRefused
+from hwflow.errors import InternalError, ModelRefused
 from hwflow.ir.graph import Graph, IntArray, Value
 from hwflow.ops.operator import HardwareOperator
-from hwflow.ops.registry import OPERATORS
+from hwflow.ops.registry import OPERATORS, hardware
 from hwflow.types import Interval, IntType, TensorType
 from tests.schedule.graphs import Builder, dataflow
 
@@ -100,6 +101,69 @@ def test_dense(rows, length, outputs) -> None:
     graph, frames, result = single("dense", (*rows, length), I8, weights=weights)
     assert np.array_equal(result, reference("MatMul", [frames.astype(np.int32), weights.T.astype(np.int32)]))
     check_lowering(graph, frames, result)
+
+
+U1 = IntType(1, False)
+
+
+@pytest.mark.parametrize(("rows", "length", "outputs"), [((), 5, 3), ((), 1, 1), ((4,), 6, 2), ((), 130, 4)])
+def test_binary_dense(rows, length, outputs) -> None:
+    """With bits as -1 and 1 the product counts equal bits once more than different ones."""
+    weights = np.random.default_rng(3).integers(0, 2, (outputs, length))
+    graph, frames, result = single("dense", (*rows, length), U1, weights=weights, binary=True)
+    signs = reference("MatMul", [2 * frames.astype(np.int32) - 1, 2 * weights.T.astype(np.int32) - 1])
+    assert np.array_equal(2 * result - length, signs)
+    check_lowering(graph, frames, result)
+
+
+@pytest.mark.parametrize(("shape", "outputs", "kernel", "strides", "pads", "dilations", "pad_value"), [
+    ((3, 5, 6), 4, (3, 3), (1, 1), (0, 0, 0, 0), (1, 1), 0),
+    ((2, 7, 7), 2, (3, 2), (1, 2), (0, 0, 0, 0), (2, 3), 0),
+    ((5, 3, 4), 3, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 0),
+])  # fmt: skip
+def test_binary_conv2d(shape, outputs, kernel, strides, pads, dilations, pad_value) -> None:
+    weights = np.random.default_rng(2).integers(0, 2, (outputs, shape[0], *kernel))
+    attributes = {"strides": strides, "pads": pads, "dilations": dilations}
+    graph, frames, result = single("conv2d", shape, U1, weights=weights, pad_value=pad_value, binary=True, **attributes)
+    signs = [2.0 * frames - 1, 2.0 * weights - 1]
+    expected = reference("Conv", signs, kernel_shape=kernel, **attributes)
+    assert np.array_equal(2 * result - weights[0].size, expected)
+    check_lowering(graph, frames, result)
+    assert [n.op for n in dataflow(graph).nodes][-1] == "mvu"
+
+
+def test_binary_counts_know_what_inputs_are_constant() -> None:
+    """Inputs 0..1, 0, 1 against the rows 1 0 0 and 0 1 1: one that is equal and one that is free; likewise."""
+    source = TensorType((3,), U1, Interval(0, 1), (Interval(0, 1), Interval(0, 0), Interval(1, 1)), 0)
+    weights = np.array([[1, 0, 0], [0, 1, 1], [0, 0, 1]])
+    (result,) = OPERATORS["dense"].infer({"weights": weights, "binary": True}, [source])
+    assert result.channels == (Interval(1, 2), Interval(1, 2), Interval(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("weights", "element", "message"),
+    [
+        ([[0, 2]], U1, "weights must be 0 and 1, not within [0, 2]"),
+        ([[-1, 1]], U1, "weights must be 0 and 1, not within [-1, 1]"),
+        ([[0, 1]], U4, "inputs must be 0 and 1, not within [0, 15]"),
+    ],
+)
+def test_binary_operands_that_are_no_bits(weights, element, message) -> None:
+    source = TensorType((2,), element, element.interval)
+    with pytest.raises(InternalError) as raised:
+        OPERATORS["dense"].infer({"weights": np.array(weights), "binary": True}, [source])
+    assert message in str(raised.value)
+
+
+def test_binary_products_have_one_form() -> None:
+    """784 bits by 64 rows: counts of equal bits only, up to all bits at once."""
+    weights = np.random.default_rng(3).integers(0, 2, (64, 784))
+    graph, _, _ = single("dense", (784,), U1, weights=weights, binary=True)
+    (node,) = dataflow(graph).nodes
+    foldings = hardware("mvu").foldings(node, find_board("ulx3s_85f").part)
+    assert {f.multiplier for f in foldings} == {"xnor"}
+    assert {(1, 1), (784, 1), (784, 64), (98, 8)} <= {(f.input_lanes, f.output_lanes) for f in foldings}
+    assert OPERATORS["mvu"].macs(node) == 784 * 64
 
 
 POOLS = [
