@@ -77,7 +77,10 @@ class Region:
                 chosen.add(id(node))
                 needed.extend(n for n in node.input if n)
         nodes = [n for n in graph.node if id(n) in chosen]
-        self._opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+        # exporters leave out the import of a dialect
+        missing = {n.domain for n in nodes if n.domain in DIALECT_DOMAINS} - set(opsets)
+        imports = {**opsets, **dict.fromkeys(sorted(missing), 1)}
+        self._opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in imports.items()]
         self._ir_version, self._functions = model.ir_version, list(model.functions)
         # By place among `nodes`: the imports of those that stand in for a node of another version.
         bodies = {(f.domain, f.name): f for f in model.functions if f.domain == VERSIONS_DOMAIN}
@@ -88,7 +91,10 @@ class Region:
             self.nodes.append(node if body is None else called_node(node, body))
             if body is not None:
                 self._own_opsets[id(self.nodes[-1])] = body.opset_import
-        self._evaluator = self._build(nodes, sorted(feeds), self.outputs, list(self._constants.values()))
+        try:
+            self._evaluator = self._build(nodes, sorted(feeds), self.outputs, list(self._constants.values()))
+        except Exception as error:  # an operator that it lacks, and whatever else it raises
+            raise self._refusal(error) from error
         self.framewise = self._is_framewise()
 
     def run(self, feeds: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
@@ -111,15 +117,18 @@ class Region:
         try:
             return _evaluate(self._evaluator, {name: feeds[name] for name in self.feeds})
         except Exception as error:  # the evaluator raises whatever numpy and its operators raise
-            reason = " ".join(str(error).split())
-            where = " and ".join(f"value '{name}'" for name in self.outputs)
-            raise ModelRefused(
-                Finding(
-                    "reference-evaluator", where,
-                    f"must be what ONNX's reference evaluator can compute, but it failed: {reason}",
-                    "check the model with 'hwflow check'",
-                )
-            ) from error
+            raise self._refusal(error) from error
+
+    def _refusal(self, error: Exception) -> ModelRefused:
+        reason = " ".join(str(error).split())
+        where = " and ".join(f"value '{name}'" for name in self.outputs)
+        return ModelRefused(
+            Finding(
+                "reference-evaluator", where,
+                f"must be what ONNX's reference evaluator can compute, but it failed: {reason}",
+                "check the model with 'hwflow check'",
+            )
+        )
 
     def again(self, node: onnx.NodeProto, inputs: Sequence[AnyArray | None]) -> AnyArray:
         """The first output of one node of the region on other ``inputs`` (None: absent), of any float type."""
