@@ -22,7 +22,8 @@ from hwflow.numerics.smooth import Celu, Gelu, Mish
 from tests.numerics.reals import BITS, NoValue, Real, Unsure, value
 from tests.numerics.test_quantizer_steps import combinations, either, rational, smooth
 
-arguments = st.floats(-40, 40) | st.floats(-1e6, 1e6) | st.floats(-1, 1) | st.sampled_from([0.0, 1.0, -1.0, 1e-300, 1e30])
+special = st.sampled_from([0.0, 1.0, -1.0, 1e-300, 1e30])
+arguments = st.floats(-40, 40) | st.floats(-1e6, 1e6) | st.floats(-1, 1) | special
 chains = st.lists(either | combinations, min_size=1, max_size=3).map(tuple)
 
 
@@ -64,7 +65,7 @@ def test_values_are_enclosed_as_narrowly_as_asked(f: Elementwise, x: F) -> None:
         y = f.enclose(Interval.point(x), 200)
     except NoSteps:
         return
-    if y.lo != y.hi and isinstance(y.hi, F) and isinstance(y.lo, F) and min(abs(y.lo), abs(y.hi)) > F(1, 1 << 16000):
+    if isinstance(y.hi, F) and isinstance(y.lo, F) and min(abs(y.lo), abs(y.hi)) > F(1, 1 << 16000):
         assert y.hi - y.lo <= 3 * F(1, 1 << 200) * abs(y.hi)
 
 
