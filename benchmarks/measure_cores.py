@@ -27,13 +27,16 @@ from amaranth.hdl import Cat, Module, Shape, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl_lib.concat import Concat
 from hdl_lib.mvu import Mvu
-from hdl_lib.pool import MaxPool
+from hdl_lib.pool import MaxPool, SumPool
 from hdl_lib.requantize_lookup import LookupRequantizer
 from hdl_lib.requantize_mas import MultiplyAddShift
 from hdl_lib.requantize_thresholds import Thresholds
 from hdl_lib.rom import VERILOG, Table, readmemh_text
 from hdl_lib.sliding_window import SlidingWindow
+from hdl_lib.stream_add import AddPlan, StreamAdd
+from hdl_lib.stream_product import StreamProduct
 from hwflow.toolchain.nextpnr import NEXTPNR_ECP5
 from hwflow.toolchain.yosys import YOSYS
 
@@ -95,14 +98,19 @@ MVU_ROWS = [
     (4, 3, 8, 4, 18, 12, 8, "lut", 6),
     (8, 8, 1, 1, 8, 8, 8, "lut", 6),
     (2, 4, 12, 6, 24, 24, 3, "lut", 4),
+    (8, 64, 1, 1, 7, 1, 8, "xnor", 4),
+    (16, 32, 1, 1, 10, 18, 4, "xnor", 4),
+    (2, 196, 1, 1, 10, 4, 32, "xnor", 4),
+    (4, 25, 1, 1, 5, 1, 16, "xnor", 10),
 ]
 
 
 def build_mvu(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
-    """Unsigned inputs and signed weights, as after a Relu."""
+    """Unsigned inputs and signed weights, as after a Relu; bits for "xnor"."""
     table, files = random_table(c["neuron_fold"] * c["synapse_fold"], c["pe"] * c["simd"] * c["weight_width"])
     names = ("pe", "simd", "synapse_fold", "neuron_fold", "multiplier", "depth")
-    shapes = (Shape(c["input_width"], False), Shape(c["weight_width"], True), Shape(c["accumulator_width"], True))
+    signed = c["multiplier"] != "xnor"
+    shapes = (Shape(c["input_width"], False), Shape(c["weight_width"], signed), Shape(c["accumulator_width"], signed))
     return Mvu(*shapes, weights=table, **{name: c[name] for name in names}), files
 
 
@@ -148,6 +156,104 @@ POOL_ROWS = [
 
 def build_pool(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
     return MaxPool(shape_of(c["element"]), c["channels"], c["lanes"], c["window"], depth=c["depth"]), {}
+
+
+SUM_COLUMNS = ("element", "sum", "channels", "lanes", "window", "depth")
+SUM_ROWS = [
+    ("u8", "u10", 16, 16, 4, 4),
+    ("s8", "s14", 16, 8, 49, 5),
+    ("s8", "s14", 64, 4, 64, 5),
+    ("u4", "u8", 32, 1, 9, 5),
+]
+
+
+def build_sum_pool(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
+    core = SumPool(
+        shape_of(c["element"]), shape_of(c["sum"]), c["channels"], c["lanes"], c["window"], depth=c["depth"]
+    )  # fmt: skip
+    return core, {}
+
+
+ADD_COLUMNS = ("a", "b", "output", "multipliers_a", "multipliers_b", "lanes", "channels", "multiplier", "depth")
+ADD_ROWS = [
+    # a, b, output, multipliers of a, of b ("random<bits>": one a channel), lanes, channels, multiplier, depth
+    ("s8", "s8", "s9", "1", "1", 4, 16, "lut", 4),
+    ("u8", "s8", "s18", "181", "-77", 4, 16, "lut", 4),
+    ("u8", "s8", "s18", "181", "-77", 4, 16, "dsp", 4),
+    ("s8", "s8", "s33", "12345679", "-10030277", 2, 16, "lut", 5),
+    ("s8", "s8", "s33", "12345679", "-10030277", 2, 16, "dsp", 5),
+    ("s20", "s8", "s30", "random9", "96", 2, 64, "dsp", 4),
+    ("s8", "s8", "s18", "random9", "random9", 2, 64, "lut", 6),
+    ("u4", "u4", "u12", "90", "150", 16, 16, "lut", 4),
+    ("s16", "u8", "s24", "-3", "-100", 1, 32, "lut", 2),
+]
+
+
+def multipliers_of(text: str, channels: int, seed: int) -> tuple[int, ...]:
+    """A number, or random odd ones of so many bits with sign, one a channel."""
+    if not text.startswith("random"):
+        return (int(text),)
+    rng, width = random.Random(seed), int(text.removeprefix("random"))
+    return tuple(2 * rng.randrange(-(1 << width - 2), 1 << width - 2) + 1 for _ in range(channels))
+
+
+def build_add(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
+    """Tables of random bits."""
+    multipliers = [multipliers_of(c[f"multipliers_{name}"], c["channels"], k) for k, name in enumerate("ab")]
+    shapes = [shape_of(c[name]) for name in ("a", "b", "output")]
+    plan = AddPlan(shapes[:2], shapes[2].width, c["lanes"], c["channels"], multipliers, c["multiplier"])
+    tables, files = [], {}
+    for name, shape in zip("ab", plan.table_shapes, strict=True):
+        table = None
+        if shape is not None:
+            table, file = random_table(-(-c["channels"] // c["lanes"]), c["lanes"] * shape.width)
+            table = Table(None, f"table_{name}.mem", table.width, table.depth)
+            files[f"table_{name}.mem"] = file["table.mem"]
+        tables.append(table)
+    core = StreamAdd(
+        shapes[:2], shapes[2], lanes=c["lanes"], channels=c["channels"], multipliers=multipliers,
+        multiplier=c["multiplier"], depth=c["depth"], tables=tables,
+    )  # fmt: skip
+    return core, files
+
+
+PRODUCT_COLUMNS = ("a", "b", "output", "offset_a", "offset_b", "lanes", "multiplier", "depth")
+PRODUCT_ROWS = [
+    # a, b, output, offsets, lanes, multiplier, depth
+    ("s8", "s8", "s16", 0, 0, 4, "dsp", 4),
+    ("s8", "s8", "s16", 0, 0, 4, "lut", 4),
+    ("u8", "u8", "s18", 128, 100, 2, "dsp", 4),
+    ("u8", "u8", "s18", 128, 100, 2, "lut", 6),
+    ("u4", "s4", "s8", 0, 0, 8, "lut", 4),
+    ("s16", "s16", "s32", 0, 0, 1, "dsp", 4),
+]
+
+
+def build_product(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
+    shapes = [shape_of(c[name]) for name in ("a", "b", "output")]
+    core = StreamProduct(
+        shapes[:2], shapes[2], lanes=c["lanes"], offsets=(c["offset_a"], c["offset_b"]), multiplier=c["multiplier"],
+        depth=c["depth"],
+    )  # fmt: skip
+    return core, {}
+
+
+CONCAT_COLUMNS = ("element", "inputs", "beats", "lanes", "depth")
+CONCAT_ROWS = [
+    # element, inputs, beats of each in a round, lanes, depth
+    ("s8", 2, 1, 16, 4),
+    ("s8", 2, 100, 4, 4),
+    ("u8", 4, 16, 8, 4),
+    ("u4", 3, 7, 4, 2),
+]
+
+
+def build_concat(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
+    shape = shape_of(c["element"])
+    core = Concat(
+        [shape] * c["inputs"], shape, lanes=c["lanes"], beats=[c["beats"]] * c["inputs"], depth=c["depth"]
+    )  # fmt: skip
+    return core, {}
 
 
 MAS_COLUMNS = ("input", "output", "multiplier", "addend", "shift", "lanes", "channels", "depth", "rounding")
@@ -231,6 +337,10 @@ CORES = {
     "mvu": Core(MVU_COLUMNS, rows_of(MVU_COLUMNS, MVU_ROWS), build_mvu),
     "sliding_window": Core(WINDOW_COLUMNS, rows_of(WINDOW_COLUMNS, WINDOW_ROWS), build_window),
     "pool": Core(POOL_COLUMNS, rows_of(POOL_COLUMNS, POOL_ROWS), build_pool),
+    "sum_pool": Core(SUM_COLUMNS, rows_of(SUM_COLUMNS, SUM_ROWS), build_sum_pool),
+    "stream_add": Core(ADD_COLUMNS, rows_of(ADD_COLUMNS, ADD_ROWS), build_add),
+    "stream_product": Core(PRODUCT_COLUMNS, rows_of(PRODUCT_COLUMNS, PRODUCT_ROWS), build_product),
+    "concat": Core(CONCAT_COLUMNS, rows_of(CONCAT_COLUMNS, CONCAT_ROWS), build_concat),
     "requantize_mas": Core(MAS_COLUMNS, rows_of(MAS_COLUMNS, MAS_ROWS), build_mas),
     "requantize_thresholds": Core(THRESHOLD_COLUMNS, rows_of(THRESHOLD_COLUMNS, THRESHOLD_ROWS), build_thresholds),
     "requantize_lookup": Core(LOOKUP_COLUMNS, rows_of(LOOKUP_COLUMNS, LOOKUP_ROWS), build_lookup),

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Shape, Signal
+from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .adder_tree import Term, adder_tree, tree_levels
-from .multiplier import FORMS, Multiplier
+from .adder_tree import Term
+from .dot_product import MatchCount, ProductSum
+from .multiplier import FORMS as PRODUCTS
+from .multiplier import Multiplier
 from .output_queue import OutputQueue
 from .rom import Rom, Table
 
+FORMS = (*PRODUCTS, "xnor")
 MAXIMUM_WIDTH = 16  # bits of an input or a weight: a product of two fits every multiplier block there is
+
+
+def _row(input_shape: Shape, weight_shape: Shape, simd: int, form: str) -> ProductSum | MatchCount:
+    """What computes a row of the matrix."""
+    if form == "xnor":
+        return MatchCount(simd)
+    return ProductSum(Multiplier(input_shape, weight_shape, form), simd)
 
 
 class Mvu(wiring.Component):
@@ -22,18 +32,24 @@ class Mvu(wiring.Component):
 
         output beat nf, lane p = sum over sf, s of weight[nf * synapse_fold + sf][p][s] * input beat sf, lane s
 
+    In the form "xnor" inputs and weights are bits, and where the sum has a product there is 1 if they are equal,
+    else 0.
+
     Parameters
     ----------
-    input_shape, weight_shape: integer shapes of 1 to 16 bits, signed or unsigned each.
+    input_shape, weight_shape: integer shapes of 1 to 16 bits, signed or unsigned each; one bit without sign for "xnor".
     accumulator_shape: integer shape of an output lane. The caller guarantees that it holds every result;
         intermediate sums may leave it.
     pe, simd, synapse_fold, neuron_fold: each at least 1.
     weights: ``neuron_fold * synapse_fold`` words of ``pe * simd`` weights. The word at address
         ``nf * synapse_fold + sf`` holds ``weight[..][p][s]`` in lane ``p * simd + s`` of ``weight_shape``'s width,
         lane 0 in the least significant bits.
-    multiplier: "dsp" (the ``*`` operator between registers) or "lut" (sums of partial products, see
-        :mod:`hdl_lib.multiplier`).
+    multiplier: "dsp" (the ``*`` operator between registers), "lut" (sums of partial products, see
+        :mod:`hdl_lib.multiplier`) or "xnor" (see :class:`hdl_lib.dot_product.MatchCount`).
     depth: credits of the output queue, at least 1. ``latency // synapse_fold + 2`` or more sustain the full rate.
+    group, surplus: the upper ``surplus`` lanes of every ``group``-th input beat are taken as zero, whatever they carry;
+        ``synapse_fold`` is a multiple of ``group`` (``synapse_fold`` itself by default). A weight of 1 there never
+        equals its input. Zero weights do the same for products without this.
 
     Members
     -------
@@ -50,7 +66,8 @@ class Mvu(wiring.Component):
 
     Initiation interval: ``synapse_fold * neuron_fold`` cycles a pixel. Latency (:meth:`latency_of`): 2 cycles for
     weights and input registers, 1 for the multiples of the input where "lut" needs them, the product's, one a level
-    of the adder tree, 1 for the accumulator if synapse_fold > 1, 1 for the output queue. Backpressure stops the issue
+    of the adder tree (for "xnor" in place of both ceil(log2(simd)), at least 1), 1 for the accumulator if
+    synapse_fold > 1, 1 for the output queue. Backpressure stops the issue
     of steps only; what was issued runs on into the queue.
 
     Ordering
@@ -71,6 +88,8 @@ class Mvu(wiring.Component):
         weights: Table,
         multiplier: str,
         depth: int,
+        group: int | None = None,
+        surplus: int = 0,
     ) -> None:
         self.input_shape = Shape.cast(input_shape)
         self.weight_shape = Shape.cast(weight_shape)
@@ -81,8 +100,10 @@ class Mvu(wiring.Component):
         self.neuron_fold = neuron_fold
         self.weights = weights
         self.depth = depth
-        self._check(multiplier)
-        self.multiplier = Multiplier(self.input_shape, self.weight_shape, multiplier)
+        self.multiplier = multiplier
+        self.group = synapse_fold if group is None else group
+        self.surplus = surplus
+        self._check()
         super().__init__(
             {
                 "i": In(stream.Signature(data.ArrayLayout(self.input_shape, simd))),
@@ -90,7 +111,7 @@ class Mvu(wiring.Component):
             }
         )
 
-    def _check(self, multiplier: str) -> None:
+    def _check(self) -> None:
         for name in ("pe", "simd", "synapse_fold", "neuron_fold", "depth"):
             if getattr(self, name) < 1:
                 raise ValueError(f"Mvu {name} must be at least 1, not {getattr(self, name)}")
@@ -102,8 +123,19 @@ class Mvu(wiring.Component):
                 )
         if self.accumulator_shape.width < 1:
             raise ValueError("Mvu accumulator_shape must have at least 1 bit, not 0; leave out rows that are all zero")
-        if multiplier not in FORMS:
-            raise ValueError(f'Mvu multiplier must be "dsp" or "lut", not {multiplier!r}')
+        if self.multiplier not in FORMS:
+            raise ValueError(f'Mvu multiplier must be "dsp", "lut" or "xnor", not {self.multiplier!r}')
+        if self.multiplier == "xnor":
+            for name in ("input_shape", "weight_shape"):
+                if getattr(self, name) != Shape(1):
+                    raise ValueError(f'Mvu {name} must be unsigned(1) for "xnor", not {getattr(self, name)!r}')
+        if self.group < 1 or self.synapse_fold % self.group:
+            raise ValueError(
+                f"Mvu group must divide synapse_fold, {self.synapse_fold}, not {self.group}; "
+                "give the beats after which surplus lanes come"
+            )
+        if not 0 <= self.surplus < self.simd:
+            raise ValueError(f"Mvu surplus must be 0 to {self.simd - 1} (simd - 1), not {self.surplus}")
         width = self.pe * self.simd * self.weight_shape.width
         depth = self.neuron_fold * self.synapse_fold
         if (self.weights.width, self.weights.depth) != (width, depth):
@@ -116,8 +148,8 @@ class Mvu(wiring.Component):
     @staticmethod
     def latency_of(*, input_shape, weight_shape, simd: int, synapse_fold: int, multiplier: str) -> int:
         """Cycles from the step that produces to ``o.valid`` with an empty queue."""
-        form = Multiplier(Shape.cast(input_shape), Shape.cast(weight_shape), multiplier)
-        return 2 + form.operand_latency + form.latency + tree_levels(simd) + int(synapse_fold > 1) + 1
+        row = _row(Shape.cast(input_shape), Shape.cast(weight_shape), simd, multiplier)
+        return 2 + row.operand_latency + row.latency + int(synapse_fold > 1) + 1
 
     @property
     def latency(self) -> int:
@@ -127,7 +159,7 @@ class Mvu(wiring.Component):
             weight_shape=self.weight_shape,
             simd=self.simd,
             synapse_fold=self.synapse_fold,
-            multiplier=self.multiplier.form,
+            multiplier=self.multiplier,
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -147,26 +179,26 @@ class Mvu(wiring.Component):
         ]
 
         # Operands: the weights leave the table's output register in the same cycle the inputs leave theirs.
-        ahead = self.multiplier.operand_latency
+        row = _row(self.input_shape, self.weight_shape, self.simd, self.multiplier)
+        ahead = row.operand_latency
         m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
         m.d.comb += [
             rom.en.eq(self._delayed(m, "weight_read", step, ahead, reset=True)),
             rom.addr.eq(self._delayed(m, "weight_address", self._address(m, step), ahead)),
         ]
-        inputs = self._inputs(m, step, consumes, synapse)
-        operands = [self.multiplier.operand(m, f"input{s}", x) for s, x in enumerate(inputs)]
+        inputs = self._inputs(m, step, consumes, produces, synapse)
+        operands = [row.operand(m, f"input{s}", x) for s, x in enumerate(inputs)]
 
         # Products and their sums.
         sums = []
         for p in range(self.pe):
-            products = []
-            for s, operand in enumerate(operands):
-                lane = rom.data.word_select(p * self.simd + s, self.weight_shape.width)
+            weights = []
+            for s in range(self.simd):
                 weight = Signal(self.weight_shape, name=f"weight{p}_{s}")
-                m.d.comb += weight.eq(lane)
-                products.append(self.multiplier.product(m, f"product{p}_{s}", operand, weight))
-            sums.append(adder_tree(m, f"sum{p}", products, self.accumulator_shape.width))
-        stages = 2 + ahead + self.multiplier.latency + tree_levels(self.simd)
+                m.d.comb += weight.eq(rom.data.word_select(p * self.simd + s, self.weight_shape.width))
+                weights.append(weight)
+            sums.append(row.sum(m, str(p), operands, weights, self.accumulator_shape.width))
+        stages = 2 + ahead + row.latency
 
         # Accumulation.
         results = sums
@@ -209,17 +241,26 @@ class Mvu(wiring.Component):
                 m.d.sync += weight.eq(Mux(weight == words - 1, 0, weight + 1))
         return weight
 
-    def _inputs(self, m: Module, step: Signal, consumes: Signal, synapse: Signal) -> list[Signal]:
+    def _inputs(
+        self, m: Module, step: Signal, consumes: Signal, produces: Signal, synapse: Signal
+    ) -> list[Signal]:
         """The lanes of the step's input beat, 2 cycles after the step."""
         beat = data.ArrayLayout(self.input_shape, self.simd)
         arrived = Signal(beat, reset_less=True)
         used = Signal(beat, reset_less=True)
+        payload = self.i.payload
+        if self.surplus:
+            payload = Signal(beat, name="counted")
+            last = self._last_of_group(m, step, produces)
+            m.d.comb += payload.eq(self.i.payload)
+            with m.If(last):
+                m.d.comb += [payload[s].eq(0) for s in range(self.simd - self.surplus, self.simd)]
         if self.neuron_fold > 1 and self.synapse_fold == 1:
             # The register that receives the only beat of a pixel is the buffer.
             with m.If(step & consumes):
-                m.d.sync += arrived.eq(self.i.payload)
+                m.d.sync += arrived.eq(payload)
         else:
-            m.d.sync += arrived.eq(self.i.payload)
+            m.d.sync += arrived.eq(payload)
         if self.neuron_fold > 1 and self.synapse_fold > 1:
             # A beat that arrives at t is written at t + 1 and first read at t + synapse_fold or later, so that a read
             # never meets the write of its own word, and the buffer is only overwritten a pixel later.
@@ -238,6 +279,18 @@ class Mvu(wiring.Component):
         else:
             m.d.sync += used.eq(arrived)
         return [used[s] for s in range(self.simd)]
+
+    def _last_of_group(self, m: Module, step: Signal, produces: Signal) -> Value:
+        """Whether the next step's beat is the last one of its group."""
+        if self.group == 1:
+            return Const(1, 1)
+        if self.group == self.synapse_fold:
+            return produces
+        place = Signal(range(self.group))
+        last = place == self.group - 1
+        with m.If(step):
+            m.d.sync += place.eq(Mux(last, 0, place + 1))
+        return last
 
     def _accumulator(self, m: Module, name: str, term: Term, restart: Signal, update: Signal) -> Term:
         """The running sum, one cycle later."""

@@ -166,7 +166,7 @@ def _sim(arguments: argparse.Namespace) -> int:
     with _progress() as progress:
         simulation = simulate(
             arguments.target, inputs=arguments.input, frames=arguments.frames, simulator=arguments.simulator,
-            stall=arguments.stall, seed=seed, wave=arguments.wave,
+            stall=arguments.stall, seed=seed, wave=arguments.wave, output=arguments.output,
             dimensions=_dimensions(arguments.dim), trusted=arguments.trust, progress=progress,
         )
     if arguments.format == "json":
@@ -194,6 +194,8 @@ def _print_simulation(simulation: Any, seed: int, stall: float) -> None:
         f"simulator {result.simulator}, inputs {simulation.inputs.origin}, stall {stall:g}, seed {seed}, "
         f"{result.cycles} cycles"
     )
+    for line in simulation.output_lines():
+        print(line)
     if simulation.accuracy is not None:
         print(f"accuracy against the labels: {100 * simulation.accuracy:.2f} %")
 
@@ -250,10 +252,10 @@ def _ops(arguments: argparse.Namespace) -> int:
     from hwflow.ops.registry import OPERATORS
 
     by_onnx = {spelling: operator for operator in OPERATORS.values() for spelling in operator.onnx}
-    grid = _table("ONNX operator", "becomes", "limits")
-    for name in sorted(HANDLERS):
+    grid = _table("domain", "ONNX operator", "becomes", "limits")
+    for domain, name in sorted(HANDLERS):
         operator = by_onnx.get(name)
-        grid.add_row(name, operator.name if operator else "no hardware", operator.limits if operator else "")
+        grid.add_row(domain, name, operator.name if operator else "no hardware", operator.limits if operator else "")
     _print_table(grid)
     return 0
 
@@ -332,6 +334,7 @@ def _parser() -> argparse.ArgumentParser:
         "--stall", type=float, default=0.0, metavar="P", help="stall both sides with probability P a cycle"
     )
     command.add_argument("--wave", metavar="F", help="write a waveform (.vcd or .fst)")
+    command.add_argument("--output", metavar="Y.npz", help="write the model's outputs, by name, frames first")
     dimension(command)
     trust(command)
 

@@ -1,195 +1,143 @@
-"""The host's side: inputs in the model's own terms, and the float nodes before the hardware."""
+"""The host's side: the float nodes before and behind the hardware, and how its integers convert at the boundary."""
 
 from __future__ import annotations
 
-import os
-import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hwflow.errors import Finding, UsageError
-from hwflow.ir.graph import IntArray
+from hwflow.errors import Finding, ModelRefused
+from hwflow.ir.graph import IntArray, Port
 from hwflow.onnxspec.reference import RegionEvaluator
+from hwflow.onnxspec.subgraph import SubModel, cut
+from hwflow.onnxspec.tensors import native
 
 if TYPE_CHECKING:
     from hwflow.compiler import Model
 
 Arrays = Mapping[str, npt.NDArray[Any]]
-RANDOM_FRAMES = 16
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """Arrays by ONNX input name, frames first; where they came from; ``labels`` if the file had them."""
-
-    arrays: Arrays
-    origin: str
-    labels: npt.NDArray[Any] | None = None
-
-    @property
-    def frames(self) -> int:
-        return len(next(iter(self.arrays.values())))
-
-
-def choose_inputs(
-    model: Model, beside: Path | None, given: str | os.PathLike[str] | None, frames: int | None,
-    rng: np.random.Generator,
-) -> Inputs:
-    """The inputs a command works on: ``given``, else ``inputs.npz`` beside the model, else random ones.
-
-    ``beside``: the model's file, if there is one. Of a file all frames unless ``frames`` says how many. Raises
-    :class:`UsageError` for a file that does not fit.
-    """
-    if frames is not None and frames < 1:
-        raise UsageError(
-            Finding(
-                "positive-frames", "option --frames", f"must be at least 1, not {frames}", "give a number of frames"
-            )
-        )
-    if given is not None:
-        return _from_file(model, Path(given), frames)
-    if beside is not None and (beside.parent / "inputs.npz").is_file():
-        return _from_file(model, beside.parent / "inputs.npz", frames)
-    count = RANDOM_FRAMES if frames is None else frames
-    return Inputs({name: _random(model, name, count, rng) for name in model.resolved.inputs}, "random")
+Results = dict[str, npt.NDArray[Any]]
 
 
 def port_inputs(model: Model, arrays: Arrays) -> dict[str, IntArray]:
-    """The integers of each hardware input: the nodes left to the host before it, run by the reference evaluator."""
-    evaluator = RegionEvaluator(model.flat)
+    """The integers of each hardware input by port name, [frames, *shape], of graph inputs ``arrays``: the nodes left to
+    the host before it, run by the reference evaluator.
+
+    Raises :class:`ModelRefused` where the evaluator fails, or gives a real that no integer of the port means.
+    """
+    ports = model.quantized.inputs
+    origins = [p.value.origin for p in ports if p.value.origin not in arrays]
+    made = RegionEvaluator(model.flat).run(origins, _feeds(model, arrays)) if origins else {}
     result: dict[str, IntArray] = {}
-    for port in model.quantized.inputs:
+    for port in ports:
         origin = port.value.origin
-        if origin in arrays:
-            result[port.name] = np.asarray(arrays[origin]).astype(np.int64)
-            continue
-        result[port.name] = evaluator.run([origin], arrays)[origin].astype(np.int64)
+        array = np.asarray(made[origin] if origin in made else arrays[origin])
+        if port.value.meaning is not None:
+            result[port.name] = to_integers(port, array)
+        else:
+            result[port.name] = array.astype(np.int64)
     return result
 
 
-def _from_file(model: Model, path: Path, frames: int | None) -> Inputs:
-    where = f"inputs '{path}'"
-    there = _arrays(path, where)
-    names = model.resolved.inputs
-    if len(names) == 1 and names[0] not in there and "input" in there:
-        there[names[0]] = there["input"]
-    findings, arrays = [], {}
-    for name in names:
-        info = model.resolved.values[name]
-        wanted = info.shape[1:]
-        array = there.get(name)
-        if array is None:
-            listing = ", ".join(f"'{n}'" for n in there) or "nothing"
-            findings.append(
-                Finding(
-                    "inputs-file",
-                    where,
-                    f"must hold an array '{name}', not only {listing}",
-                    "name arrays by model input",
-                )
-            )
-            continue
-        if array.ndim != len(wanted) + 1 or array.shape[1:] != wanted:
-            text = ", ".join(map(str, wanted))
-            findings.append(
-                Finding(
-                    "inputs-file",
-                    where,
-                    f"'{name}' must have shape [frames, {text}], not {list(array.shape)}",
-                    "reshape it",
-                )
-            )
-        elif len(array) == 0 or (frames is not None and len(array) < frames):
-            least = f"{frames} frames" if frames is not None and frames > 1 else "1 frame"
-            message = f"'{name}' must hold at least {least}, not {len(array)}"
-            findings.append(Finding("inputs-file", where, message, "ask for fewer"))
-        else:
-            try:
-                arrays[name] = _converted(array[:frames], info.dtype)
-            except ValueError as error:
-                findings.append(Finding("inputs-file", where, f"'{name}' {error}", "convert it"))
-    if not findings and len({len(a) for a in arrays.values()}) > 1:
-        findings.append(Finding("inputs-file", where, "all inputs must have the same number of frames", "cut them"))
-    if findings:
-        raise UsageError(findings)
-    labels = there.get("label")
-    fit = labels is not None and labels.dtype.kind in "iu" and labels.shape == (len(there[names[0]]),)
-    return Inputs(arrays, str(path), labels[:frames] if labels is not None and fit else None)
+def model_outputs(model: Model, port_values: Mapping[str, IntArray], arrays: Arrays | None = None) -> Results:
+    """The model's own outputs by ONNX name, frames first, of the hardware outputs ``port_values`` (integers by port
+    name, [frames, *shape]): the nodes left to the host behind them, run by the reference evaluator.
 
-
-def _arrays(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
-    """Every array of an .npz file. Raises :class:`UsageError`."""
-    reason = "it is no .npz file"
-    try:
-        with path.open("rb") as stream:
-            file = np.load(stream, allow_pickle=False)
-            if isinstance(file, np.lib.npyio.NpzFile):
-                return {name: file[name] for name in file.files}
-        reason = "it is one array (.npy)"
-    except OSError as error:
-        reason = error.strerror or reason
-    except Exception as error:  # zipfile, zlib and numpy raise many kinds for damaged files
-        if zipfile.is_zipfile(path):
-            reason = str(error) or type(error).__name__
-    raise UsageError(
-        Finding("inputs-file", where, f"must be a readable .npz file, but: {reason}", "write it with numpy.savez")
-    )
-
-
-def _converted(array: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
-    """As the model takes it: floats of its type and finite, integers of any type within the range of the model's.
-
-    Raises :class:`ValueError` saying what must be else.
+    ``arrays``: the graph inputs, needed where a host's node reads one past the hardware. Raises :class:`ModelRefused`
+    where the evaluator fails or lacks an input.
     """
-    integer = "int" in dtype
-    if array.dtype.kind not in ("iu" if integer else "iuf"):
-        raise ValueError(f"must be of {'an integer' if integer else 'a real'} type ({dtype}), not {array.dtype}")
-    if integer:
-        bits, signed = int(dtype.split("int")[1]), not dtype.startswith("u")
-        low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
-        least, most = int(array.min()), int(array.max())
-        if least < low or most > high:
-            raise ValueError(f"must be within {dtype}, {low} to {high}, not {least} to {most}")
-        return array
-    with np.errstate(over="ignore"):
-        array = array.astype(_float_dtype(dtype))
-    if not np.isfinite(array).all():
-        raise ValueError(f"must hold finite numbers of type {dtype} only")
-    return array
+    there = _feeds(model, arrays or {})
+    for port in model.quantized.outputs:
+        there[port.name] = boundary_value(model, port, port_values[port.name])
+    computed = [name for name in model.resolved.outputs if name not in there]
+    made = RegionEvaluator(model.flat).run(computed, there) if computed else {}
+    return {name: np.asarray(made[name] if name in made else there[name]) for name in model.resolved.outputs}
 
 
-def _float_dtype(name: str) -> np.dtype[Any]:
-    try:
-        return np.dtype(name)
-    except TypeError:  # bfloat16 and smaller: numpy has none of them
-        return np.dtype("float32")
+def prefix_model(model: Model) -> SubModel | None:
+    """What the host runs before the hardware: from graph inputs to what hardware inputs stand for. None: nothing."""
+    origins = [p.value.origin for p in model.quantized.inputs if p.value.origin not in model.resolved.inputs]
+    if not origins:
+        return None
+    name = f"{model.resolved.name}_prefix"
+    return cut(model.flat, model.resolved, frozenset(model.resolved.inputs), list(dict.fromkeys(origins)), name)
 
 
-def _random(model: Model, name: str, frames: int, rng: np.random.Generator) -> npt.NDArray[Any]:
-    """Random frames of an input: over the whole range of its type, or (float) of what its quantizers take."""
-    info = model.resolved.values[name]
-    shape = (frames, *info.shape[1:])
-    ports = [p for p in model.quantized.inputs if p.name == name]
-    if ports and ports[0].value.origin == name:
-        interval = ports[0].value.typed.interval
-        return rng.integers(interval.lo, interval.hi + 1, shape)
-    low, high = _float_range(model, name)
-    return rng.uniform(low, high, shape).astype(_float_dtype(info.dtype))
+def suffix_model(model: Model) -> SubModel | None:
+    """What the host runs behind the hardware: from what the hardware outputs stand for (and graph inputs that are read
+    past it) to those graph outputs that are neither. None: nothing."""
+    given = frozenset((*(p.name for p in model.quantized.outputs), *model.resolved.inputs))
+    outputs = [name for name in model.resolved.outputs if name not in given]
+    if not outputs:
+        return None
+    return cut(model.flat, model.resolved, given, outputs, f"{model.resolved.name}_suffix")
 
 
-def _float_range(model: Model, name: str) -> tuple[float, float]:
-    """A little more than the reals a quantizer right behind the input tells apart; [-1, 1] where there is none."""
-    for node in model.resolved.nodes:
-        if node.op_type == "QuantizeLinear" and node.inputs[0] == name and node.inputs[1] in model.resolved.constants:
-            scale = float(model.resolved.constants[node.inputs[1]].reshape(-1)[0])
-            zero = node.inputs[2] if len(node.inputs) > 2 else ""
-            zero_point = int(model.resolved.constants[zero].reshape(-1)[0]) if zero in model.resolved.constants else 0
-            port = next(p for p in model.quantized.inputs if p.value.origin == node.outputs[0])
-            element = port.value.typed.element
-            return scale * (element.min - 4 - zero_point), scale * (element.max + 4 - zero_point)
-    return -1.0, 1.0
+def to_integers(port: Port, reals: npt.NDArray[Any]) -> IntArray:
+    """The integers that carry ``reals``, [frames, *shape], of an input port with a meaning: real / scale + zero point.
+
+    The reals come from a float evaluator, so that they are levels but for its rounding; one that lies farther than that
+    (or a quarter of a level) from every level, or beyond the port's type, raises :class:`ModelRefused`.
+    """
+    meaning = port.value.meaning
+    assert meaning is not None
+    rank = reals.ndim - 1
+    scale, zero_point = (
+        v.astype(np.float64).reshape((1,) * (rank - v.ndim) + v.shape) for v in (meaning.scale, meaning.zero_point)
+    )
+    quotient = reals.astype(np.float64) / scale + zero_point
+    levels = np.rint(quotient)
+    # A few roundings of the real, of the quotient's size, in the reals' own type.
+    bits = {"float64": 52, "float32": 23, "float16": 10}.get(reals.dtype.name, 7)
+    allowed = np.minimum(0.25, 2.0 ** (3 - bits) * (np.abs(quotient) + np.abs(zero_point)))
+    element = port.value.typed.element
+    wrong = ~(np.abs(quotient - levels) <= allowed) | (levels < element.min) | (levels > element.max)
+    if wrong.any():
+        place = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise ModelRefused(
+            Finding(
+                "boundary-level", f"value '{port.value.origin}'",
+                f"must hold levels of its quantizer, integers {element.min} to {element.max}, but frame {place[0]}, "
+                f"index {list(place[1:])} is {reals[place]}, {quotient[place]:.9g} in levels",
+                "report this model as a defect of hwflow",
+            )
+        )
+    return levels.astype(np.int64)
+
+
+def boundary_value(model: Model, port: Port, integers: IntArray) -> npt.NDArray[Any]:
+    """The ONNX tensor that ``integers``, [frames, *shape], of an output port stand for, in its own element type:
+    scale * (integer - zero point).
+
+    A real one is rounded from the exact value to float64, and from there to its type; one of integers is exact.
+    """
+    info = model.resolved.values[port.name]
+    array = integers.reshape(len(integers), *info.shape[1:])
+    return native(array if is_plain(port) else _reals(port, array), info.dtype)
+
+
+def is_plain(port: Port) -> bool:
+    """Whether the elements of the ONNX tensor at an output port are the hardware's integers."""
+    return set(port.scale) == {1} and set(port.zero_point) == {0}
+
+
+def _reals(port: Port, integers: IntArray) -> npt.NDArray[np.float64]:
+    """scale * (integer - zero point), correctly rounded: Python divides integers so."""
+    result = np.empty(integers.shape, dtype=np.float64)
+    count = max(len(port.scale), len(port.zero_point))
+    for index in range(count):
+        scale, zero_point = (v[index % len(v)] for v in (port.scale, port.zero_point))
+        place: Any = ... if count == 1 else (slice(None), *(slice(None) for _ in range(port.axis)), index)
+        distinct, which = np.unique(integers[place], return_inverse=True)
+        factor, offset = scale.numerator * zero_point.denominator, scale.numerator * zero_point.numerator
+        divisor = scale.denominator * zero_point.denominator
+        table = np.array([(factor * int(q) - offset) / divisor for q in distinct], dtype=np.float64)
+        result[place] = table[which.reshape(integers[place].shape)]
+    return result
+
+
+def _feeds(model: Model, arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
+    """Graph inputs in the types that the model says."""
+    return {name: native(np.asarray(array), model.resolved.values[name].dtype) for name, array in arrays.items()}

@@ -17,11 +17,14 @@ import numpy as np
 
 from hwflow.codegen import verilog
 from hwflow.codegen.board_top import write_board
+from hwflow.codegen.host_models import HostModel, host_table
 from hwflow.codegen.manifest import manifest
 from hwflow.codegen.report import add_synthesis, report
 from hwflow.codegen.top import Top, memory_text
 from hwflow.errors import Finding, UsageError
-from hwflow.host import choose_inputs, port_inputs
+from hwflow.host import port_inputs, prefix_model, suffix_model
+from hwflow.inputs import choose_inputs
+from hwflow.onnxspec import write_model
 from hwflow.sim.testbench import write_testbench
 from hwflow.toolchain import build as toolchain_build
 from hwflow.toolchain import tool
@@ -124,7 +127,7 @@ def _write_verilog(design: Design, folder: Path) -> dict[str, Any]:
     for file in top.files:
         (folder / "weights" / f"{file.name}.mem").write_text(memory_text(file))
     board = design.board
-    table = manifest(top, design.schedule, name, board.name)
+    table = manifest(top, design.schedule, name, board.name, _write_host_models(design, top, folder))
     table["dimensions"] = dict(design.model.dimensions)
     write_json(folder / "manifest.json", table, indent=None)
     design.model.write(folder / "model.onnx")
@@ -143,6 +146,17 @@ def _write_verilog(design: Design, folder: Path) -> dict[str, Any]:
     )
     write_json(folder / "report.json", result)
     return result
+
+
+def _write_host_models(design: Design, top: Top, folder: Path) -> dict[str, Any]:
+    """Write prefix.onnx and suffix.onnx, as far as there is something in them; returns the manifest's `host`."""
+    model = design.model
+    parts: list[HostModel | None] = []
+    for file, part in (("prefix.onnx", prefix_model(model)), ("suffix.onnx", suffix_model(model))):
+        if part is not None:
+            write_model(part.proto, folder / file)
+        parts.append(None if part is None else HostModel(file, part.inputs, part.outputs))
+    return host_table(model.quantized, model.resolved, (*top.inputs, *top.outputs), *parts)
 
 
 def write_json(path: Path, table: dict[str, Any], indent: int | None = 1) -> None:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hwflow import results
 from hwflow.compiler import Design, Model, Progress, load
 from hwflow.compiler import compile as compile_model
 from hwflow.errors import Finding, Mismatch, ToolError, UsageError
-from hwflow.host import Inputs, choose_inputs, port_inputs
+from hwflow.host import Arrays, model_outputs, port_inputs
+from hwflow.inputs import Inputs, choose_inputs
 from hwflow.onnxspec.external_data import Folders
 from hwflow.sim.errors import ManifestError, SimulatorFailed, VectorError
 from hwflow.sim.icarus_run import run_icarus
@@ -35,13 +37,20 @@ DEFAULT_BOARD = "ulx3s_85f"  # a model that was not compiled yet is compiled for
 
 @dataclass(frozen=True)
 class Simulation:
-    """The verdict. ``accuracy``: share of frames whose greatest output is the label's, where labels were there."""
+    """The verdict, and what the hardware computed in the model's own terms.
 
+    ``outputs``: the model's outputs by ONNX name, frames first: the hardware's integers through the nodes left to the
+    host behind it; None where the hardware is wrong. ``accuracy``: share of frames whose class (see
+    :func:`hwflow.results.classes`) is the label's; None without labels, or where no output classifies.
+    """
+
+    model: Model
     result: RunResult
     inputs: Inputs
     predicted_interval: int | None
     predicted_latency: int
     findings: tuple[Finding, ...]
+    outputs: results.Results | None
     accuracy: float | None
 
     @property
@@ -56,6 +65,11 @@ class Simulation:
             "initiation_interval": r.initiation_interval, "latency": r.latency, "simulator": r.simulator,
         }
 
+    def output_lines(self) -> Iterator[str]:
+        """The model's outputs of the first frames, for people."""
+        if self.outputs is not None:
+            yield from results.lines(self.model, self.outputs, self.inputs.labels)
+
 
 def simulate(
     target: str | os.PathLike[str],
@@ -66,6 +80,7 @@ def simulate(
     stall: float = 0.0,
     seed: int = 0,
     wave: str | os.PathLike[str] | None = None,
+    output: str | os.PathLike[str] | None = None,
     dimensions: Mapping[str, int] | None = None,
     trusted: Folders = (),
     progress: Progress | None = None,
@@ -73,9 +88,9 @@ def simulate(
     """Simulate an output folder of ``synth``, or a model (which is compiled to a temporary folder first).
 
     ``stall``: probability per cycle that the source pauses and that the sink is not ready; timing is judged without
-    stalls only. ``dimensions`` (of a model; an output folder has its own) and ``trusted``: as for
-    :func:`hwflow.load`. Raises :class:`UsageError`, :class:`ModelRefused`, :class:`ToolError`; a wrong design raises
-    nothing.
+    stalls only. ``output``: an .npz for the model's outputs, written if the hardware's are right. ``dimensions`` (of a
+    model; an output folder has its own) and ``trusted``: as for :func:`hwflow.load`. Raises :class:`UsageError`,
+    :class:`ModelRefused`, :class:`ToolError`; a wrong design raises nothing.
     """
     say = progress or (lambda line: None)
     path = Path(target)
@@ -103,13 +118,16 @@ def simulate(
         )
     if wave is not None:
         _check_wave(Path(wave), simulator)
+    if output is not None:
+        results.check_output_file(Path(output))
     if path.is_dir():
         if dimensions:
             message = f"must belong to a model, but '{path}' is an output folder, whose sizes are fixed"
             raise UsageError(Finding("dimension-option", "option --dim", message, "leave it out"))
         model = _compiled_model(path)
         chosen = choose_inputs(model, path / "model.onnx", inputs, frames, np.random.default_rng(seed))
-        return _run(model, path, chosen, frames, simulator, stall, seed, wave, say)
+        simulation = _run(model, path, chosen, frames, simulator, stall, seed, wave, say)
+        return _written(simulation, output)
     design: Design = compile_model(
         path, DEFAULT_BOARD, dimensions=dimensions, trusted=trusted, progress=progress
     )
@@ -117,13 +135,20 @@ def simulate(
     with tempfile.TemporaryDirectory(prefix="hwflow-") as folder:
         out = Path(folder) / "out"
         design.write(out, "verilog", progress)
-        return _run(design.model, out, chosen, frames, simulator, stall, seed, wave, say)
+        simulation = _run(design.model, out, chosen, frames, simulator, stall, seed, wave, say)
+    return _written(simulation, output)
 
 
 def require(simulation: Simulation) -> None:
     """Raise :class:`Mismatch` with every finding of a simulation that went wrong."""
     if simulation.findings:
         raise Mismatch(simulation.findings)
+
+
+def _written(simulation: Simulation, output: str | os.PathLike[str] | None) -> Simulation:
+    if output is not None and simulation.outputs is not None:
+        results.write_results(Path(output), simulation.outputs)
+    return simulation
 
 
 def _check_wave(wave: Path, simulator: str) -> None:
@@ -190,7 +215,10 @@ def _run(
             )
         ) from None
     findings = list(_findings(result, interval, latency, stall))
-    return Simulation(result, chosen, interval, latency, tuple(findings), _accuracy(vectors, out, chosen))
+    outputs = _model_outputs(model, out, vectors, arrays) if result.ok else None
+    found = None if outputs is None else results.classes(model, outputs)
+    accuracy = None if found is None else results.accuracy(found[1], chosen.labels)
+    return Simulation(model, result, chosen, interval, latency, tuple(findings), outputs, accuracy)
 
 
 def _simulator(simulator: str, out: Path, vectors: Vectors, stall: float, seed: int, wave: Path | None) -> RunResult:
@@ -264,12 +292,9 @@ def _findings(result: RunResult, interval: int | None, latency: int, stall: floa
     return found
 
 
-def _accuracy(vectors: Vectors, out: Path, chosen: Inputs) -> float | None:
-    """Of a classifier: one output whose frame is a vector; the first of equal greatest values counts."""
-    if chosen.labels is None or len(vectors.expected) != 1:
-        return None
-    (port,) = vectors.expected
-
-    stream = next(s for s in load_design(out).outputs if s.port == port)
-    logits = from_stream(stream, vectors.expected[port]).reshape(vectors.frames, -1)
-    return float(np.mean(logits.argmax(axis=1) == chosen.labels[: vectors.frames]))
+def _model_outputs(model: Model, out: Path, vectors: Vectors, arrays: Arrays) -> results.Results:
+    """The model's outputs. Every element that left the hardware was found equal to the expected one, so that these are
+    what the hardware made."""
+    streams = {s.port: s for s in load_design(out).outputs}
+    integers = {streams[port].name: from_stream(streams[port], beats) for port, beats in vectors.expected.items()}
+    return results.numpy_types(model, model_outputs(model, integers, arrays))

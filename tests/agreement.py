@@ -41,7 +41,6 @@ def agree(builder: Builder, seed: int = 0, step: float = 0.25) -> Model:
             wanted = np.stack([e[value.origin].reshape(-1) for e in expected])
             assert array.reshape(len(frames), -1).tolist() == wanted.tolist(), value.name
     results = golden.evaluate(graph, feeds)
-    assert [p.name for p in graph.outputs] == [o.name for o in proto.graph.output]
     for port in graph.outputs:
         for frame, integers in enumerate(results[port.name]):
             wanted = np.asarray(expected[frame][port.name][0], dtype=object)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -12,8 +13,13 @@ from hwflow.schedule.schedule import Schedule
 FORMAT = 1
 
 
-def manifest(top: Top, schedule: Schedule, model: str, board: str | None) -> dict[str, Any]:
-    """The manifest of an emitted design; timings in cycles, ``order`` as in :class:`hwflow.ir.graph.Port`."""
+def manifest(
+    top: Top, schedule: Schedule, model: str, board: str | None, host: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The manifest of an emitted design; timings in cycles, ``order`` as in :class:`hwflow.ir.graph.Port`.
+
+    ``host``: see :func:`hwflow.codegen.host_models.host_table`; None: the host runs nothing.
+    """
     return {
         "format": FORMAT,
         "top": TOP,
@@ -33,15 +39,7 @@ def manifest(top: Top, schedule: Schedule, model: str, board: str | None) -> dic
         },
         "names": _names(schedule.graph, top),
         "board": board,
-        "host": host_nodes(schedule.graph),
-    }
-
-
-def host_nodes(graph: Graph) -> dict[str, list[str]]:
-    """ONNX nodes left to the host, before the inputs and behind the outputs."""
-    return {
-        "prefix": [n for p in graph.inputs for n in p.host],
-        "suffix": [n for p in graph.outputs for n in p.host],
+        "host": {"prefix": None, "suffix": None} if host is None else dict(host),
     }
 
 
@@ -60,14 +58,14 @@ def _stream(stream: StreamPort) -> dict[str, Any]:
         "element_bytes": stream.element_bytes,
         "shape": list(port.shape),
         "order": [int(k) for k in port.order],
-        "scale": [_rational(s) for s in port.scale],
-        "zero_point": [_rational(z) for z in port.zero_point],
+        "scale": [rational(s) for s in port.scale],
+        "zero_point": [rational(z) for z in port.zero_point],
         "axis": port.axis,
     }
 
 
-def _rational(value: Fraction) -> str:
-    """Exact: "numerator/denominator"."""
+def rational(value: Fraction) -> str:
+    """Exactly: "numerator/denominator"."""
     return f"{value.numerator}/{value.denominator}"
 
 

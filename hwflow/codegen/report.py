@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hwflow.codegen.manifest import host_nodes
+from hwflow.codegen.host_models import host_nodes
 from hwflow.ir.graph import Graph, Node
 from hwflow.numerics.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
 from hwflow.onnxspec.model import ResolvedModel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import isfinite
 from typing import Any
@@ -12,17 +12,19 @@ import numpy as np
 
 from hwflow.errors import Finding
 from hwflow.frontend.views import (
+    Anchor,
     Constant,
-    Fractions,
+    Functions,
     HostInput,
+    HostOutput,
     Integers,
     QuantizedConstant,
     Reals,
     View,
+    compact,
     fractions,
-    uniform,
 )
-from hwflow.ir.graph import Names, Node, Port, Value
+from hwflow.ir.graph import Fractions, Meaning, Names, Node, Port, Value
 from hwflow.onnxspec.model import OnnxNode, ResolvedModel
 from hwflow.types import IntType
 
@@ -45,13 +47,14 @@ class Refusal(Exception):
 
 @dataclass
 class Lowering:
-    """State of lowering one model."""
+    """State of lowering one model. ``deferred``: why nodes at its end are left to the host."""
 
     model: ResolvedModel
     views: dict[str, View] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
     inputs: list[Port] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    deferred: list[Finding] = field(default_factory=list)
     names: Names = field(default_factory=Names)
     value_names: Names = field(default_factory=Names)
 
@@ -62,12 +65,20 @@ class Lowering:
         """The shape of one frame of a value: without its first dimension; (1,) where nothing is left."""
         return self.model.values[name].shape[1:] or (1,)
 
+    def real_origin(self, source: OnnxNode) -> str:
+        """The output of ``source`` where it is a real tensor that new integers carry; "" where it is an integer tensor,
+        which the next requantization makes."""
+        name = source.outputs[0]
+        return name if self.model.values[name].dtype in REAL_TYPES else ""
+
     def add(
-        self, op: str, source: OnnxNode, inputs: list[Value], attributes: dict[str, Any], before: tuple[str, ...] = ()
+        self, op: str, source: OnnxNode, inputs: list[Value], attributes: dict[str, Any], before: tuple[str, ...] = (),
+        *, origin: str | None = None, meaning: Meaning | None = None,
     ) -> Value:
-        """A new IR node that does the work of ONNX node ``source``, and of the nodes ``before`` it; its output, named
-        after the ONNX output."""
-        value = Value(self.value_names.fresh(source.outputs[0]), None, source.outputs[0])
+        """A new IR node that does the work of ONNX node ``source``, and of the nodes ``before`` it; its output stands
+        for the ONNX value ``origin``, by default the node's output ("": for none)."""
+        name = source.outputs[0] if origin is None else origin
+        value = Value(self.value_names.fresh(name or source.outputs[0]), None, name, meaning)
         sources = (*before, source.name)
         self.nodes.append(Node(self.names.fresh(source.name), op, inputs, [value], attributes, sources))
         return value
@@ -76,9 +87,35 @@ class Lowering:
 Handler = Callable[[Lowering, OnnxNode], View]
 
 
+def made(value: Value, shape: tuple[int, ...], scale: Fractions, zero_point: Fractions, node: OnnxNode) -> Reals:
+    """The real result of ``node``, which ``value`` means by ``scale`` and ``zero_point``."""
+    return Reals(value, shape, scale, zero_point, Anchor(node.outputs[0], value, scale, zero_point))
+
+
+def moved(view: Reals, node: OnnxNode, value: Value, shape: tuple[int, ...], move: Callable[[Any], Any]) -> Reals:
+    """``view`` after a node that only moves elements, which ``value`` has in their new places; ``move`` does the same
+    to scales, zero points and functions. (Hardware moves them for nothing, and so does the host.)"""
+    return replace(
+        view, value=value, shape=shape, scale=move(view.scale), zero_point=move(view.zero_point),
+        functions=tuple(move(f) for f in view.functions), after=(*view.after, node.name),
+    )
+
+
+def behind(view: Reals, node: OnnxNode, function: Functions) -> Reals:
+    """The reals after one more function, the work of ``node``."""
+    return replace(
+        view, functions=(*view.functions, function), nodes=(*view.nodes, node.name), after=(*view.after, node.name)
+    )
+
+
 def refuse(node: OnnxNode, rule: str, message: str, remedy: str) -> Refusal:
     """A refusal of ``node``; the caller raises it."""
     return Refusal(Finding(rule, node.where, message, remedy))
+
+
+def given(node: OnnxNode, index: int) -> bool:
+    """Whether the node has input ``index``."""
+    return len(node.inputs) > index and node.inputs[index] != ""
 
 
 def constant(state: Lowering, node: OnnxNode, index: int, what: str) -> Constant:
@@ -106,6 +143,22 @@ def exact_constant(state: Lowering, node: OnnxNode, index: int, what: str) -> Fr
     return fractions(array)
 
 
+def frame_constant(state: Lowering, node: OnnxNode, index: int, what: str, shape: tuple[int, ...]) -> Fractions:
+    """Input ``index``, a constant of any kind that is combined element by element with frames of ``shape``, with the
+    frame's rank, as short as broadcasting allows; the result must keep the frame's shape."""
+    real = exact_constant(state, node, index, what)
+    rank = len(shape)
+    if state.frame_shape(node.outputs[0]) != shape:
+        raise refuse(
+            node, "frame-constant",
+            f"{what} '{node.inputs[index]}' must broadcast to one frame {list(shape)}, not have shape "
+            f"{list(real.shape)}",
+            "use a constant of one element, or of one a channel",
+        )
+    # What is longer than the frame has axes of length 1 there, or the result would not keep its shape.
+    return compact(real.reshape(real.shape[-rank:] if real.ndim > rank else (1,) * (rank - real.ndim) + real.shape))
+
+
 def finite(node: OnnxNode, name: str, default: float) -> Fraction:
     """Float attribute ``name``, exactly."""
     value = node.attributes.get(name, default)
@@ -113,6 +166,13 @@ def finite(node: OnnxNode, name: str, default: float) -> Fraction:
     if not isfinite(value):
         raise refuse(node, "finite-constant", f"{name} must be finite, not {value}", "export the model again")
     return Fraction(value)
+
+
+def integer(node: OnnxNode, name: str, default: int = 0) -> int:
+    """Integer attribute ``name``."""
+    value = node.attributes.get(name, default)
+    assert isinstance(value, int)
+    return value
 
 
 def _not_constant(node: OnnxNode, index: int, what: str) -> Refusal:
@@ -132,6 +192,7 @@ def reals(state: Lowering, node: OnnxNode, index: int) -> Reals:
         QuantizedConstant: "a constant",
         Integers: "an integer tensor without a scale",
         HostInput: "a float graph input",
+        HostOutput: "what the host makes behind the last quantizer",
     }[type(view)]
     raise refuse(
         node, "quantized-operand",
@@ -139,24 +200,3 @@ def reals(state: Lowering, node: OnnxNode, index: int) -> Reals:
         f"not {found}",
         "quantize the model so that QuantizeLinear and DequantizeLinear stand before this node",
     )
-
-
-def plain_reals(state: Lowering, node: OnnxNode, index: int) -> Reals:
-    """Input ``index`` as a real tensor that is one scale and zero point away from integers, both the same everywhere
-    and the zero point an integer."""
-    view = reals(state, node, index)
-    name = node.inputs[index]
-    if view.functions:
-        kinds = ", ".join(type(f).__name__ for f in view.functions)
-        raise refuse(
-            node, "quantized-operand", f"input '{name}' must be quantized after {kinds}, not left in float",
-            f"insert QuantizeLinear and DequantizeLinear on '{name}'",
-        )
-    scale, zero_point = uniform(view.scale), uniform(view.zero_point)
-    if scale is None or zero_point is None or zero_point.denominator != 1:
-        raise refuse(
-            node, "quantized-operand",
-            f"input '{name}' must have one scale and one integer zero point, not several or a fraction",
-            f"insert QuantizeLinear and DequantizeLinear with a scalar scale on '{name}'",
-        )
-    return view

@@ -6,42 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 
 from hwflow.errors import Finding, ModelRefused
-from hwflow.frontend import linear, qdq, simple
-from hwflow.frontend.context import INTEGER_TYPES, REAL_TYPES, Handler, Lowering, Refusal, refuse
-from hwflow.frontend.views import (
-    Constant,
-    HostInput,
-    Integers,
-    QuantizedConstant,
-    Reals,
-    Refused,
-    View,
-    fractions,
-)
-from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
+from hwflow.frontend import boundary
+from hwflow.frontend.context import INTEGER_TYPES, REAL_TYPES, Handler, Lowering, Refusal, made, refuse
+from hwflow.frontend.handlers import HANDLERS, KEPT, is_dialect
+from hwflow.frontend.quantizers import graph_input
+from hwflow.frontend.views import Constant, HostInput, HostOutput, Integers, Reals, Refused, View, fractions
+from hwflow.ir.graph import Graph, Node, Stage, Value
 from hwflow.onnxspec import ModelProto
 from hwflow.onnxspec.graph import Scope
 from hwflow.onnxspec.model import OnnxNode, ResolvedModel
 from hwflow.onnxspec.tensors import DTYPE_NAMES, ELEMENT_TYPES
 
-HANDLERS: dict[str, Handler] = {
-    "Add": linear.add,
-    "Clip": simple.clip,
-    "Conv": linear.conv,
-    "DequantizeLinear": qdq.dequantize_linear,
-    "Flatten": simple.reshape,
-    "Gemm": linear.gemm,
-    "Identity": simple.identity,
-    "MatMul": linear.matmul,
-    "MaxPool": simple.max_pool,
-    "QuantizeLinear": qdq.quantize_linear,
-    "Relu": simple.relu,
-    "Reshape": simple.reshape,
-    "Squeeze": simple.reshape,
-    "Transpose": simple.transpose,
-    "Unsqueeze": simple.reshape,
-}
-"""ONNX operators (domain ai.onnx) that hardware can be made of: the legality table of the Imported stage."""
+__all__ = ["HANDLERS", "KEPT", "lower", "refuse_unquantized"]
 
 MAX_ELEMENTS = 1 << 23
 """Of one value in one frame: a colour image of 1,600 x 1,600 pixels. Streams beyond are far beyond the devices."""
@@ -53,22 +29,7 @@ _KNOWN_TYPES = ", ".join((*sorted(REAL_TYPES), *INTEGER_TYPES))
 
 _RESHAPE = "reshape to (frames, ...)"
 
-KEPT = frozenset(("", op_type) for op_type in HANDLERS)
-"""The operators to keep when a model is resolved (domain, type): others may be replaced by their definition."""
-
-QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
-
-_QOPERATORS = frozenset(
-    {"ConvInteger", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul"}
-)
-
-# Their results are known when the input's shape is.
-_SHAPES = frozenset({"Shape", "Size"})
-
-_QUANTIZE = (
-    "quantize the model first, for example with onnxruntime.quantization.quantize_static(..., "
-    "quant_format=QuantFormat.QDQ, per_channel=True) and calibration data"
-)
+_QUANTIZE = "quantize the model first, for example with 'hwflow quantize' and calibration data"
 
 
 def lower(model: ResolvedModel) -> Graph:
@@ -80,17 +41,21 @@ def lower(model: ResolvedModel) -> Graph:
     for name in model.inputs:
         if name in read:
             state.views[name] = _input_view(state, name)
+    tail = boundary.tail(model)
     for node in model.nodes:
-        _lower_node(state, node)
-    if not any(_quantizes(n.op_type, n.domain) for n in model.nodes) and not _integer_only(model):
+        _lower_node(state, node, tail)
+    if not any(is_dialect((n.domain, n.op_type)) for n in model.nodes) and not _integer_only(model):
         state.findings.insert(0, _unquantized(model.name))
-    outputs = [] if state.findings else _outputs(state)
-    if state.findings:
+    ends = None if state.findings else boundary.ends(state)
+    if state.findings or ends is None:
         raise ModelRefused(state.findings)
     place = {name: index for index, name in enumerate(model.inputs)}  # what the host makes of inputs comes behind them
     inputs = sorted(state.inputs, key=lambda port: place.get(port.name, len(place)))
-    graph = Graph(model.name, Stage.QUANTIZED, inputs, outputs, state.nodes)
+    graph = Graph(model.name, Stage.QUANTIZED, inputs, ends.ports, state.nodes, suffix=ends.suffix)
     _drop_dead_nodes(graph)
+    if not graph.nodes and state.deferred:  # nothing is left for hardware: that is why
+        raise ModelRefused(state.deferred)
+    graph.prefix = boundary.prefix(model, graph)
     return graph
 
 
@@ -123,18 +88,13 @@ def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope]) -> None:
     """
     main = scopes[0]
     operators = {(node.op_type, node.domain) for scope in scopes for node in scope.nodes}
-    if any(_quantizes(op_type, domain) for op_type, domain in operators):
+    if any(is_dialect((domain, op_type)) for op_type, domain in operators):
         return
     integer_types = {ELEMENT_TYPES[name] for name in INTEGER_TYPES}
     initializers = {*main.initializers}
     inputs = [info.type.tensor_type.elem_type for info in model.graph.input if info.name not in initializers]
     if all(number in integer_types for number in inputs):
         return
-    findings = [
-        _unsupported_operator(main.where(index), main.nodes[index].op_type)
-        for index in _on_data_path(main)
-        if main.nodes[index].op_type not in HANDLERS
-    ]
     types = [
         _input_type(info.name, DTYPE_NAMES[number])
         for info in model.graph.input
@@ -142,33 +102,7 @@ def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope]) -> None:
         and (number := info.type.tensor_type.elem_type) in DTYPE_NAMES
         and DTYPE_NAMES[number] not in (*INTEGER_TYPES, *REAL_TYPES)
     ]
-    raise ModelRefused([_unquantized(model.graph.name), *types, *findings])
-
-
-def _on_data_path(scope: Scope) -> list[int]:
-    """Indices of the nodes between an input and an output; what a shape alone decides is no data."""
-    data = set(scope.inputs).difference(scope.initializers)
-    on_path = []
-    for index, node in enumerate(scope.nodes):
-        if node.op_type in _SHAPES:
-            continue
-        if not data.isdisjoint(node.inputs) or not data.isdisjoint(node.captured):
-            data.update(name for name in node.outputs if name)
-            on_path.append(index)
-    live = set(scope.outputs)
-    kept: list[int] = []
-    for index in reversed(on_path):
-        node = scope.nodes[index]
-        if any(name in live for name in node.outputs if name):
-            live.update(node.inputs)
-            live.update(node.captured)
-            kept.append(index)
-    return kept[::-1]
-
-
-def _quantizes(op_type: str, domain: str) -> bool:
-    """Whether an operator belongs to any dialect of quantized models (or is a function, whose body may)."""
-    return op_type in QUANTIZERS or op_type in _QOPERATORS or domain != ""
+    raise ModelRefused([_unquantized(model.graph.name), *types])
 
 
 def _unquantized(name: str) -> Finding:
@@ -199,7 +133,7 @@ def _input_view(state: Lowering, name: str) -> View:
         )
         return Refused()
     if info.dtype in INTEGER_TYPES:
-        return qdq.graph_input(state, name, name, INTEGER_TYPES[info.dtype], ())
+        return graph_input(state, name, name, INTEGER_TYPES[info.dtype])
     if info.dtype in REAL_TYPES:
         return HostInput(name, state.frame_shape(name))
     state.findings.append(_input_type(name, info.dtype))
@@ -230,22 +164,39 @@ def _refuse_foreign(state: Lowering, node: OnnxNode, names: Iterable[str]) -> No
         )
 
 
-def _lower_node(state: Lowering, node: OnnxNode) -> None:
+def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
+    """Lower one node; at the model's end the host does what hardware cannot."""
     result: View = Refused()
-    handler = HANDLERS.get(node.op_type) if node.domain == "" else None
+    handler = HANDLERS.get((node.domain, node.op_type))
     views = [state.view(name) for name in node.inputs if name]
+    if any(isinstance(v, HostOutput) for v in views):
+        _leave_to_host(state, node)
+        return
     if handler is None:
-        operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        known = any(isinstance(v, Integers | Reals) for v in views) and not any(isinstance(v, Refused) for v in views)
+        if known and (node.name in tail.real or node.name in tail.light):
+            state.deferred.append(_unsupported_operator(node.where, _operator(node)))
+            _leave_to_host(state, node)
+            return
+        operator = _operator(node)
         foreign = next(_foreign(state, (*node.inputs, *node.outputs)), None)
         if foreign is not None:
             operator += f" (with '{foreign[0]}' of element type {foreign[1]})"
-        state.findings.append(_unsupported_operator(node.where, operator))
+        if not _before_hardware(state, node, views):
+            state.findings.append(_unsupported_operator(node.where, operator))
+            result = Refused(_stand_in(state, node, views))
+        else:
+            result = _host_input(state, node, views)
     elif not any(isinstance(v, Refused) for v in views):
         try:
             _refuse_foreign(state, node, node.inputs[:1])
             result = _result(state, node, handler, views)
             _refuse_foreign(state, node, (*node.inputs, *node.outputs))  # a handler that has more to say has said it
         except Refusal as refusal:
+            if node.name in tail.real and any(isinstance(v, Integers | Reals) for v in views):
+                state.deferred.append(refusal.finding)
+                _leave_to_host(state, node)
+                return
             result = Refused()
             state.findings.append(refusal.finding)
     else:
@@ -254,7 +205,29 @@ def _lower_node(state: Lowering, node: OnnxNode) -> None:
         result = Refused(_stand_in(state, node, views))
     state.views[node.outputs[0]] = result
     for name in node.outputs[1:]:
-        state.views[name] = Refused()
+        state.views[name] = result if isinstance(result, HostInput) else Refused()
+
+
+def _operator(node: OnnxNode) -> str:
+    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+
+
+def _leave_to_host(state: Lowering, node: OnnxNode) -> None:
+    """All outputs of a node behind the last quantizer are the host's."""
+    for name in node.outputs:
+        if name:
+            state.views[name] = HostOutput(name, state.frame_shape(name))
+
+
+def _before_hardware(state: Lowering, node: OnnxNode, views: list[View]) -> bool:
+    """Whether a node works on nothing but what the host holds before the first quantizer."""
+    host = [v for v in views if isinstance(v, HostInput)]
+    return bool(host) and all(isinstance(v, HostInput | Constant) for v in views)
+
+
+def _host_input(state: Lowering, node: OnnxNode, views: list[View]) -> HostInput:
+    nodes = dict.fromkeys(name for v in views if isinstance(v, HostInput) for name in v.nodes)
+    return HostInput(node.outputs[0], state.frame_shape(node.outputs[0]), (*nodes, node.name))
 
 
 def _look_at(state: Lowering, node: OnnxNode, handler: Handler) -> None:
@@ -286,14 +259,13 @@ def _stand_in(state: Lowering, node: OnnxNode, views: list[View]) -> HostInput |
         value = Value(state.value_names.fresh(node.outputs[0]))
         if element is not None:
             return Integers(value, shape, element.min, element.max)
-        return Reals(value, shape, fractions(1), fractions(0))
+        return made(value, shape, fractions(1), fractions(0), node)
     if any(isinstance(v, HostInput) for v in known):
         return HostInput(node.outputs[0], shape)
     return None
 
 
 def _result(state: Lowering, node: OnnxNode, handler: Handler, views: list[View]) -> View:
-    host = [v for v in views if isinstance(v, HostInput)]
     if any(isinstance(v, HostInput | Integers | Reals) for v in views):
         shape = state.model.values[node.outputs[0]].shape
         if min(shape, default=1) < 1:  # inference goes below 0 for a window larger than the image
@@ -306,53 +278,9 @@ def _result(state: Lowering, node: OnnxNode, handler: Handler, views: list[View]
                 node, "frame-axis", f"the result must keep the frame axis in front, not have shape {list(shape)}",
                 _RESHAPE,
             )
-    if node.op_type not in QUANTIZERS and host and all(isinstance(v, HostInput | Constant) for v in views):
-        nodes = dict.fromkeys(name for v in host for name in v.nodes)
-        return HostInput(node.outputs[0], state.frame_shape(node.outputs[0]), (*nodes, node.name))
+    if not boundary.quantizes(node) and _before_hardware(state, node, views):
+        return _host_input(state, node, views)
     return handler(state, node)
-
-
-def _outputs(state: Lowering) -> list[Port]:
-    ports = []
-    producers = {name: node for node in state.model.nodes for name in node.outputs}
-    for name in state.model.outputs:
-        view = state.view(name)
-        if isinstance(view, Integers):
-            ports.append(_port(state, name, view.value))
-        elif isinstance(view, Reals) and not view.functions:
-            port = _port(state, name, view.value)
-            axes = {a for v in (view.scale, view.zero_point) for a, size in enumerate(v.shape) if size > 1}
-            if len(axes) <= 1:
-                port.axis = axes.pop() if axes else 0
-                port.scale, port.zero_point = tuple(view.scale.reshape(-1)), tuple(view.zero_point.reshape(-1))
-                if producers[name].op_type == "DequantizeLinear":
-                    port.host = (producers[name].name,)
-                ports.append(port)
-                continue
-            state.findings.append(_output_finding(name, "have scales that vary along two axes"))
-        else:
-            found = {
-                Constant: "be a constant",
-                QuantizedConstant: "be a constant",
-                HostInput: "be float from the input on",
-                Reals: "end in a float function",
-                Refused: "come from an output that hardware does not make",
-            }[type(view)]
-            state.findings.append(_output_finding(name, found))
-    return ports
-
-
-def _port(state: Lowering, name: str, value: Value) -> Port:
-    shape = state.model.values[name].shape[1:]
-    return Port(name, value, shape, identity_order(shape))
-
-
-def _output_finding(name: str, found: str) -> Finding:
-    return Finding(
-        "quantized-output", f"output '{name}'",
-        f"the output must be quantized or a linear sum of quantized values, not {found}",
-        "put QuantizeLinear and DequantizeLinear before the output",
-    )
 
 
 def _drop_dead_nodes(graph: Graph) -> None:

@@ -1,16 +1,21 @@
-"""QuantizeLinear and DequantizeLinear: where reals become integers and back."""
+"""QuantizeLinear and DequantizeLinear (of ai.onnx, and com.microsoft's, which mean the same)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
-
 import numpy as np
 
-from hwflow.frontend.context import INTEGER_TYPES, Lowering, constant, exact_constant, refuse
+from hwflow.frontend.context import INTEGER_TYPES, Lowering, constant, exact_constant, given, integer, made, refuse
+from hwflow.frontend.quantizers import (
+    Quantization,
+    graph_input,
+    quantized_integers,
+    requantize,
+    require_positive,
+    say_scale,
+)
 from hwflow.frontend.views import (
+    Anchor,
     Constant,
-    Fractions,
     HostInput,
     Integers,
     QuantizedConstant,
@@ -18,38 +23,24 @@ from hwflow.frontend.views import (
     View,
     fractions,
 )
-from hwflow.ir.graph import Port, Value, identity_order
-from hwflow.numerics.rounding import quantize
-from hwflow.numerics.stages import QuantizerStage
+from hwflow.ir.graph import Fractions, Value
 from hwflow.onnxspec.model import OnnxNode
-from hwflow.types import IntType, TensorType
+from hwflow.types import IntType
 
 
-@dataclass(frozen=True)
-class _Parameters:
-    """Scale and zero point of a (De)QuantizeLinear, shaped to broadcast over the whole tensor."""
+def parameters(
+    state: Lowering, node: OnnxNode, tensor: str, scale_index: int, zero_index: int, axis: int, block: int = 0
+) -> tuple[Fractions, Fractions]:
+    """Scale and zero point of ``tensor`` that the node's inputs give, shaped to broadcast over all of it.
 
-    scale: Fractions
-    zero_point: Fractions
-
-    def of_frame(self) -> _Parameters:
-        """The same for one frame: the frame axis (of length 1) taken away."""
-        return self if self.scale.ndim == 0 else _Parameters(self.scale[0], self.zero_point[0])
-
-
-def _parameters(state: Lowering, node: OnnxNode) -> _Parameters:
-    scale = constant(state, node, 1, "scale").array
+    One scale, or one for each index of ``axis``, or one for each ``block`` of indices of it.
+    """
+    scale = constant(state, node, scale_index, "scale").array
     zero_point = (
-        constant(state, node, 2, "zero point").array
-        if len(node.inputs) > 2 and node.inputs[2]
+        constant(state, node, zero_index, "zero point").array
+        if given(node, zero_index)
         else np.zeros(scale.shape, dtype=np.int64)
     )
-    if int(_integer(node, "block_size")) != 0:
-        raise refuse(
-            node, "blocked-scale",
-            f"block_size must be 0 (one scale a tensor or a channel), not {node.attributes['block_size']}",
-            "quantize per tensor or per channel",
-        )
     if zero_point.shape != scale.shape and (zero_point.size, scale.size) != (1, 1):  # exporters mix [] and [1]
         raise refuse(
             node, "zero-point-shape",
@@ -61,36 +52,52 @@ def _parameters(state: Lowering, node: OnnxNode) -> _Parameters:
         raise refuse(
             node, "scale-range", f"scale must be finite and not negative, not {wrong[0]}", "calibrate the model again"
         )
+    if zero_point.dtype.kind == "f" and (zero_point != np.floor(zero_point)).any():
+        raise refuse(node, "zero-point-type", "zero point must be an integer, not a fraction", "correct the model")
     exact_scale, exact_zero = fractions(scale), fractions(zero_point.astype(np.int64))
-    shape = state.model.values[node.inputs[0]].shape
     if scale.size == 1:
-        return _Parameters(exact_scale.reshape(()), exact_zero.reshape(()))
-    axis = _integer(node, "axis", 1)
+        return exact_scale.reshape(()), exact_zero.reshape(())
+    shape = state.model.values[tensor].shape
     if not -len(shape) <= axis < len(shape):
         raise refuse(
-            node, "scale-axis", f"axis must be one of the {len(shape)} axes of '{node.inputs[0]}', not {axis}",
+            node, "scale-axis", f"axis must be one of the {len(shape)} axes of '{tensor}', not {axis}",
             "correct the axis",
         )
     axis %= len(shape)
+    if block:
+        return _blocks(node, tensor, exact_scale, shape, axis, block), _blocks(
+            node, tensor, exact_zero, shape, axis, block
+        )
     if scale.shape != (shape[axis],):
         raise refuse(
             node, "scale-shape",
-            f"scale must have one element or {shape[axis]} (axis {axis} of '{node.inputs[0]}'), "
+            f"scale must have one element or {shape[axis]} (axis {axis} of '{tensor}'), "
             f"not shape {list(scale.shape)}",
             "give one scale for each index of the axis",
         )
     broad = [1] * len(shape)
     broad[axis] = -1
-    return _Parameters(exact_scale.reshape(broad), exact_zero.reshape(broad))
+    return exact_scale.reshape(broad), exact_zero.reshape(broad)
 
 
-def _integer(node: OnnxNode, name: str, default: int = 0) -> int:
-    value = node.attributes.get(name, default)
-    assert isinstance(value, int)
-    return value
+def _blocks(
+    node: OnnxNode, tensor: str, values: Fractions, shape: tuple[int, ...], axis: int, block: int
+) -> Fractions:
+    """One parameter a block (QuantizeLinear 21), repeated for every element of it; the last block may be shorter."""
+    expected = list(shape)
+    expected[axis] = -(-shape[axis] // block) if block > 0 else -1
+    if list(values.shape) != expected:
+        raise refuse(
+            node, "scale-shape",
+            f"scale must have one element for each block of {block} along axis {axis} of '{tensor}', shape "
+            f"{expected}, not {list(values.shape)}",
+            "correct block_size or the scale",
+        )
+    return values.repeat(block, axis=axis).take(range(shape[axis]), axis=axis)
 
 
-def _element(state: Lowering, node: OnnxNode, name: str) -> IntType:
+def element(state: Lowering, node: OnnxNode, name: str) -> IntType:
+    """The integer type of an ONNX value."""
     dtype = state.model.values[name].dtype
     if dtype not in INTEGER_TYPES:
         known = ", ".join(INTEGER_TYPES)
@@ -101,102 +108,69 @@ def _element(state: Lowering, node: OnnxNode, name: str) -> IntType:
     return INTEGER_TYPES[dtype]
 
 
-def graph_input(state: Lowering, name: str, origin: str, element: IntType, host: tuple[str, ...]) -> Integers:
-    """A new hardware input for ONNX graph input ``name``; its integers are those of the ONNX value ``origin``."""
-    shape, logical = state.frame_shape(origin), state.model.values[origin].shape[1:]
-    value = Value(state.value_names.fresh(origin), TensorType(shape, element, element.interval), origin)
-    port_name = name if all(p.name != name for p in state.inputs) else origin
-    state.inputs.append(Port(port_name, value, logical, identity_order(logical), host=host))
-    return Integers(value, shape, element.min, element.max)
-
-
-def _say_scale(port: Port, parameters: _Parameters) -> None:
-    """What the integers of a port mean, where scale and zero point vary along one axis at most."""
-    axes = [axis for axis, size in enumerate(parameters.scale.shape) if size > 1]
-    port.axis = axes[0] if axes else 0
-    port.scale, port.zero_point = tuple(parameters.scale.reshape(-1)), tuple(parameters.zero_point.reshape(-1))
+def dequantized(
+    view: Integers, scale: Fractions, zero_point: Fractions, tensor: str, after: tuple[str, ...]
+) -> Reals:
+    """What integer tensor ``tensor`` means (parameters of a frame); ``after``: the node that says so."""
+    anchor = Anchor(tensor, view.value, fractions(1), fractions(0))
+    return Reals(view.value, view.shape, scale, zero_point, anchor, after=after, low=view.low, high=view.high)
 
 
 def dequantize_linear(state: Lowering, node: OnnxNode) -> View:
     """real = scale * (integer - zero point); no hardware: it says what the integers mean."""
     view = state.view(node.inputs[0])
-    parameters = _parameters(state, node)
+    scale, zero_point = parameters(
+        state, node, node.inputs[0], 1, 2, integer(node, "axis", 1), integer(node, "block_size")
+    )
     if isinstance(view, Constant):
-        _element(state, node, node.inputs[0])
-        return QuantizedConstant(view.array.astype(np.int64), parameters.scale, parameters.zero_point)
-    if isinstance(view, Integers):
-        frame = parameters.of_frame()
-        for port in state.inputs:
-            if port.value is view.value and not port.host:  # the model reads integers: here it says what they mean
-                _say_scale(port, frame)
-        return Reals(view.value, view.shape, frame.scale, frame.zero_point)
-    raise refuse(
-        node, "quantized-operand", f"input '{node.inputs[0]}' must be an integer tensor, not a real one",
-        "put a QuantizeLinear before it",
+        element(state, node, node.inputs[0])
+        return QuantizedConstant(view.array.astype(np.int64), scale, zero_point)
+    if isinstance(view, Reals) and state.model.values[node.inputs[0]].dtype in INTEGER_TYPES:
+        return rescaled(state, node, view, scale, zero_point)
+    if not isinstance(view, Integers):
+        raise refuse(
+            node, "quantized-operand", f"input '{node.inputs[0]}' must be an integer tensor, not a real one",
+            "put a QuantizeLinear before it",
+        )
+    frame = [v if v.ndim == 0 else v[0] for v in (scale, zero_point)]
+    for port in state.inputs:
+        if port.value is view.value and port.value.origin in state.model.inputs:  # here it says what they mean
+            say_scale(port, *frame)
+    return dequantized(view, frame[0], frame[1], node.inputs[0], (node.name,))
+
+
+def rescaled(state: Lowering, node: OnnxNode, view: Reals, scale: Fractions, zero_point: Fractions) -> Reals:
+    """Dequantized integers that are sums (ConvInteger and the like), whose value is not the hardware's integer."""
+    frame_scale, frame_zero = (v if v.ndim == 0 else v[0] for v in (scale, zero_point))
+    return Reals(
+        view.value, view.shape, view.scale * frame_scale, view.zero_point + frame_zero / view.scale, view.anchor,
+        nodes=(*view.nodes, node.name), after=(*view.after, node.name),
     )
 
 
 def quantize_linear(state: Lowering, node: OnnxNode) -> View:
-    """saturate(round_half_even(real / scale) + zero point): a staircase of the integers that carry the reals."""
-    view = state.view(node.inputs[0])
-    parameters = _parameters(state, node)
-    element = _element(state, node, node.outputs[0])
-    if any(s == 0 for s in parameters.scale.reshape(-1)):
-        raise refuse(node, "scale-range", "scale must be greater than 0, not 0", "calibrate the model again")
-    if isinstance(view, HostInput):
-        integers = graph_input(state, view.name, node.outputs[0], element, (*view.nodes, node.name))
-        _say_scale(state.inputs[-1], parameters.of_frame())
-        return integers
-    if isinstance(view, Constant | QuantizedConstant):
-        real = exact_constant(state, node, 0, "the constant")
-        scale, zero_point = np.broadcast_arrays(parameters.scale, parameters.zero_point)
-        scale, zero_point = np.broadcast_to(scale, real.shape), np.broadcast_to(zero_point, real.shape)
-        known: dict[tuple[int, int, int, int, int], int] = {}  # large constants repeat few values
-        flat = []
-        for x, s, z in zip(real.reshape(-1), scale.reshape(-1), zero_point.reshape(-1), strict=True):
-            key = (x.numerator, x.denominator, s.numerator, s.denominator, int(z))
-            if key not in known:
-                known[key] = quantize(x, s, int(z), element.min, element.max)
-            flat.append(known[key])
-        return Constant(np.array(flat, dtype=np.int64).reshape(real.shape))
-    if isinstance(view, Integers):  # int32 stands for itself
-        view = Reals(view.value, view.shape, fractions(1), fractions(0))
-    assert isinstance(view, Reals)
-    return _requantize(state, node, view, parameters.of_frame(), element)
-
-
-def _requantize(state: Lowering, node: OnnxNode, view: Reals, out: _Parameters, element: IntType) -> Integers:
-    axis = _varying_axis(node, view, out)
-    count = view.shape[axis] if axis is not None else 1
-
-    def column(values: Fractions, index: int) -> Fraction:
-        result: Fraction = values.reshape(-1)[0] if values.size == 1 else values.reshape(-1)[index]
-        return result
-
-    stages = tuple(
-        (
-            QuantizerStage(
-                column(view.scale, i), column(view.zero_point, i), view.functions,
-                column(out.scale, i), int(column(out.zero_point, i)), element.min, element.max,
-            ),
-        )
-        for i in range(count)
+    """saturate(round_half_even(real / scale) + zero point): a step function of the integers that carry the reals."""
+    scale, zero_point = parameters(
+        state, node, node.inputs[0], 1, 2, integer(node, "axis", 1), integer(node, "block_size")
     )
-    attributes = {"axis": axis or 0, "stages": stages}
-    value = state.add("requantize", node, [view.value], attributes, view.nodes)
-    return Integers(value, view.shape, element.min, element.max)
+    type_ = element(state, node, node.outputs[0])
+    require_positive(node, scale)
+    q = Quantization(scale, zero_point, type_.min, type_.max)
+    view = state.view(node.inputs[0])
+    if isinstance(view, Constant | QuantizedConstant):
+        return Constant(quantized_integers(exact_constant(state, node, 0, "the constant"), q))
+    q = q.of_frame()
+    if isinstance(view, HostInput):
+        integers = graph_input(state, view.name, node.outputs[0], type_)
+        say_scale(state.inputs[-1], q.scale, q.zero_point)
+        return integers
+    if isinstance(view, Integers):  # int32 stands for itself
+        view = made(view.value, view.shape, fractions(1), fractions(0), node)
+    assert isinstance(view, Reals)
+    return quantized(state, node, view, q, type_)
 
 
-def _varying_axis(node: OnnxNode, view: Reals, out: _Parameters) -> int | None:
-    """The one axis of the frame along which scales or zero points differ; None if nothing differs."""
-    axes: set[int] = set()
-    for values in (view.scale, view.zero_point, out.scale, out.zero_point):
-        if values.size > 1:
-            axes.update(axis for axis, size in enumerate(values.shape) if size > 1)
-    if len(axes) > 1:
-        raise refuse(
-            node, "one-channel-axis",
-            f"scales and zero points must vary along one axis of a frame at most, not along axes {sorted(axes)}",
-            "quantize per tensor or along one axis",
-        )
-    return axes.pop() if axes else None
+def quantized(state: Lowering, node: OnnxNode, view: Reals, q: Quantization, type_: IntType) -> Integers:
+    """The integers that a quantizer of an integer ONNX type makes of reals, in hardware."""
+    value: Value = requantize(state, node, view, q)
+    return Integers(value, view.shape, type_.min, type_.max)

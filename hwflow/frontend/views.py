@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,8 @@ import numpy.typing as npt
 
 from hwflow.ir.graph import Fractions, IntArray, Value
 from hwflow.numerics.elementwise import Elementwise
+
+Functions = npt.NDArray[np.object_]  # of Elementwise, or None for the identity; broadcastable to a frame's shape
 
 
 def fractions(values: Any) -> Fractions:
@@ -48,9 +52,7 @@ class QuantizedConstant:
 
     def real(self) -> Fractions:
         """The reals, exactly."""
-        product = self.scale * (fractions(self.integers) - self.zero_point)
-        result: Fractions = np.asarray(product, dtype=object)  # of a scalar, the product is no array
-        return result
+        return as_array(self.scale * (fractions(self.integers) - self.zero_point))
 
 
 @dataclass(frozen=True)
@@ -64,17 +66,36 @@ class Integers:
 
 
 @dataclass(frozen=True)
+class Anchor:
+    """Where a real tensor's integers were last those of one ONNX value: ``name`` is that value, an integer tensor or a
+    real one that ``value`` means by ``scale`` and ``zero_point``."""
+
+    name: str
+    value: Value
+    scale: Fractions
+    zero_point: Fractions
+
+
+@dataclass(frozen=True)
 class Reals:
-    """A real ONNX tensor carried by integers: functions(scale * (value - zero_point)); scale and zero point broadcast
-    over the frame's shape, the functions apply in order, element by element. ``nodes``: the ONNX nodes that are in them
-    and in nothing else, so that whatever decides the next integers does their work."""
+    """A real ONNX tensor carried by integers: functions(scale * (value - zero_point)).
+
+    ``scale`` (of any sign, or 0), ``zero_point`` and each of the functions broadcast over the frame's shape; the
+    functions apply in order, element by element. ``low``/``high``: the range of ``value`` where the front end knows it
+    (None for sums). ``anchor`` and the ONNX nodes since then (``after``) are what the host would need to continue from
+    here; ``nodes`` are those whose work the next quantizer does.
+    """
 
     value: Value
     shape: tuple[int, ...]
     scale: Fractions
     zero_point: Fractions
-    functions: tuple[Elementwise, ...] = ()
+    anchor: Anchor
+    functions: tuple[Functions, ...] = ()
     nodes: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    low: int | None = None
+    high: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +105,14 @@ class HostInput:
     name: str
     shape: tuple[int, ...]
     nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class HostOutput:
+    """A tensor behind the last quantizer, which the host makes."""
+
+    name: str
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -97,7 +126,28 @@ class Refused:
     stand_in: HostInput | Integers | Reals | None = None
 
 
-View = Constant | QuantizedConstant | Integers | Reals | HostInput | Refused
+View = Constant | QuantizedConstant | Integers | Reals | HostInput | HostOutput | Refused
+
+
+def as_array(values: Any) -> Fractions:
+    """An object array of whatever arithmetic on object arrays gives (of scalars it is no array)."""
+    if isinstance(values, np.ndarray):
+        return values
+    result = np.empty((), dtype=object)
+    result[()] = values
+    return result
+
+
+def elementwise(make: Callable[..., Elementwise | None], *parameters: Fractions) -> Functions:
+    """An array of functions, one for each element of the parameters, which broadcast; equal parameters share one."""
+    made: dict[tuple[Fraction, ...], Elementwise | None] = {}
+
+    def one(*key: Fraction) -> Elementwise | None:
+        if key not in made:
+            made[key] = make(*key)
+        return made[key]
+
+    return as_array(np.frompyfunc(one, len(parameters), 1)(*parameters))
 
 
 def compact(values: Fractions) -> Fractions:
@@ -114,3 +164,13 @@ def uniform(values: Fractions) -> Fraction | None:
     flat = values.reshape(-1)
     first: Fraction = flat[0]
     return first if all(v == first for v in flat) else None
+
+
+def varying_axes(*arrays: npt.NDArray[np.object_]) -> set[int]:
+    """Axes along which one of the arrays has more than one element."""
+    return {axis for values in arrays for axis, size in enumerate(values.shape) if size > 1}
+
+
+def fraction_gcd(a: Fraction, b: Fraction) -> Fraction:
+    """The greatest rational of which both are integer multiples."""
+    return Fraction(gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)

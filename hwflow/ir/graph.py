@@ -34,7 +34,7 @@ Fractions = npt.NDArray[np.object_]  # of Fraction, broadcastable to the shape i
 
 @dataclass(frozen=True, eq=False)
 class Meaning:
-    """What integers mean: real = scale * (integer - zero_point), both broadcastable to one frame's logical shape."""
+    """What integers mean: real = scale * (integer - zero_point); both broadcast over a frame."""
 
     scale: Fractions
     zero_point: Fractions
@@ -44,8 +44,8 @@ class Meaning:
 class Value:
     """One tensor. ``type`` is None until types are inferred. ``origin`` is the ONNX value it stands for, or ''.
 
-    ``meaning`` is set where that ONNX value is a real tensor that a quantizer made (QONNX): the integers, rounded, carry
-    it exactly. Where it is an integer tensor ``meaning`` is None.
+    ``meaning`` is set where that ONNX value is a real tensor that a quantizer made (QONNX): the integers, rounded,
+    carry it exactly. Where it is an integer tensor ``meaning`` is None.
     """
 
     name: str
@@ -78,8 +78,7 @@ class Port:
 
     ``name``: the ONNX value; ``shape``: logical shape of a frame; ``order[k]``: the flat logical index of stream
     element k = pixel * channels + channel (identity before the dataflow stage). ``scale`` and ``zero_point`` (one
-    entry, or one for each index of logical axis ``axis``) give reals: real = scale * (integer - zero_point). ``host``
-    lists the ONNX nodes that the host runs between this port and the model's own terms.
+    entry, or one for each index of logical axis ``axis``) give reals: real = scale * (integer - zero_point).
     """
 
     name: str
@@ -89,14 +88,14 @@ class Port:
     scale: tuple[Fraction, ...] = (Fraction(1),)
     zero_point: tuple[Fraction, ...] = (Fraction(0),)
     axis: int = 0
-    host: tuple[str, ...] = ()
 
 
 @dataclass(eq=False)
 class Graph:
     """A model at one stage.
 
-    ``prefix`` and ``suffix`` are the names of the ONNX nodes that the host runs before and after the hardware, in order.
+    ``prefix`` and ``suffix`` are the names of the ONNX nodes that the host runs before and after the hardware, in
+    order.
     """
 
     name: str

@@ -10,7 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor
+
+import numpy as np
+import numpy.typing as npt
+
+from hwflow.numerics.float_interval import FloatArray, FloatIntervals
+from hwflow.numerics.interval import End, Interval
+from hwflow.numerics.levels import Levels
+
+IntArray = npt.NDArray[np.int64]
 
 HALF = Fraction(1, 2)
 
@@ -67,6 +77,31 @@ class Rounding(Enum):
             case _:
                 return (Fraction(n), False) if n > 0 else (Fraction(n - 1), True)
 
+    def floats(self, x: FloatArray) -> FloatArray:
+        """``x`` rounded to integers, as floats; exact. Infinities stay."""
+        whole = np.trunc(x)
+        away = whole + np.sign(x)
+        match self:
+            case Rounding.ROUND:
+                return np.asarray(np.rint(x))
+            case Rounding.CEIL:
+                return np.asarray(np.ceil(x))
+            case Rounding.FLOOR:
+                return np.asarray(np.floor(x))
+            case Rounding.UP:
+                return np.where(x == whole, x, away)
+            case Rounding.HALF_UP:
+                return np.where(_distance(x, whole) >= 0.5, away, whole)
+            case Rounding.HALF_DOWN:
+                return np.where(_distance(x, whole) > 0.5, away, whole)
+            case _:
+                return np.asarray(whole)
+
+
+def _distance(x: FloatArray, whole: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore"):  # of two infinities
+        return np.where(x == whole, 0.0, np.abs(x - whole))
+
 
 def round_half_even(x: Fraction) -> int:
     """The integer nearest to ``x``; of two equally near, the even one."""
@@ -116,6 +151,43 @@ class Quantizer:
             return (value - self.zero_point) * self.scale, strict
         value, strict = self.rounding.bound(level - int(self.zero_point))
         return value * self.scale, strict
+
+    @property
+    def levels(self) -> Levels:
+        """The level as a step function of the real number."""
+        return _levels(self)
+
+    def enclose(self, x: Interval) -> tuple[int, int]:
+        """The least and the greatest level over ``x``."""
+        return self._beside(x.lo, 1 if x.lo_open else 0), self._beside(x.hi, -1 if x.hi_open else 0)
+
+    def _beside(self, x: End, side: int) -> int:
+        """The level at ``x`` (side 0), just above it (1) or just below it (-1)."""
+        if not isinstance(x, Fraction):
+            return self.high if x > 0 else self.low
+        level = self(x)
+        while side > 0 and level < self.high and self.bound(level + 1)[0] <= x:
+            level += 1
+        while side < 0 and level > self.low and self.bound(level)[0] >= x:
+            level -= 1
+        return level
+
+    def floats(self, x: FloatIntervals) -> tuple[IntArray, IntArray]:
+        """The least and the greatest level over each interval."""
+        inside = self.zero_point_inside
+        quotient = x.affine(1 / Fraction(self.scale), Fraction(self.zero_point) if inside else Fraction(0))
+        offset = 0 if inside else int(self.zero_point)
+        lo, hi = (
+            np.clip(self.rounding.floats(end), self.low - offset, self.high - offset).astype(np.int64) + offset
+            for end in (quotient.lo, quotient.hi)
+        )
+        return lo, hi
+
+
+@lru_cache(maxsize=64)
+def _levels(quantizer: Quantizer) -> Levels:
+    levels = range(quantizer.low + 1, quantizer.high + 1)
+    return Levels.of(quantizer.low, ((quantizer.bound(n), n) for n in levels))
 
 
 def quantize(x: Fraction, scale: Fraction, zero_point: int, low: int, high: int) -> int:

@@ -8,18 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hwflow.numerics.elementwise import Elementwise
+from hwflow.numerics.function import enclose
+from hwflow.numerics.interval import Interval, NoSteps
+from hwflow.numerics.quantizer_steps import quantizer_steps
 from hwflow.numerics.rounding import Quantizer, Rounding
-from hwflow.numerics.staircase import quantizer_staircase
 from hwflow.numerics.step_function import StepFunction, compose
 
-
-class NoSteps(ValueError):
-    """There is no step function on the interval: a value is not defined (the root of a negative number, a division by
-    0), or not decided. ``reason`` completes "the function must": "have a value everywhere, but sqrt(-1/2) is none"."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+__all__ = ["NoSteps", "QuantizerStage", "Stage", "StepStage", "chain"]
 
 
 class Stage(ABC):
@@ -52,19 +47,24 @@ class QuantizerStage(Stage):
         )
 
     def steps(self, lo: int, hi: int) -> StepFunction:
-        return StepFunction.of_staircase(
-            quantizer_staircase(
-                lo, hi, self.scale, self.zero_point, self.functions, self.out_scale, self.out_zero_point, self.low,
-                self.high, rounding=self.rounding, zero_point_inside=self.zero_point_inside,
-            )
-        )
+        return quantizer_steps(lo, hi, self.scale, self.zero_point, self.functions, self.quantizer)
+
+    def enclosure(self, q: int, bits: int = 80) -> tuple[Fraction, Fraction]:
+        """Two numbers between which the exact quotient ``functions(...) / out_scale`` lies (before rounding, and before
+        the zero point is added); equal if it is known to be rational.
+
+        ``bits`` is the relative precision of each irrational function. Raises NoSteps if a function is undefined there,
+        or the quotient has no bound (it exceeds ``2**16384``).
+        """
+        x = Fraction(self.scale) * (q - Fraction(self.zero_point))
+        y = enclose(self.functions, Interval.point(x), bits)
+        if not (isinstance(y.lo, Fraction) and isinstance(y.hi, Fraction)):
+            raise NoSteps("be at most 2**16384 in magnitude, but a value is not")
+        return y.lo / self.out_scale, y.hi / self.out_scale
 
     def unrounded(self, q: int) -> Fraction:
-        """What is rounded, exactly: functions(...) / out_scale, before the zero point is added."""
-        x = self.scale * (q - self.zero_point)
-        for function in self.functions:
-            x = function(x)
-        return x / self.out_scale
+        """The quotient of :meth:`enclosure` where it is rational; else a number within 2**-80 of it."""
+        return self.enclosure(q)[0]
 
 
 @dataclass(frozen=True)

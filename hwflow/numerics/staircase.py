@@ -7,17 +7,11 @@ same interval if and only if they compare equal.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-
-from hwflow.numerics.bound import Bound, Ladder
-from hwflow.numerics.elementwise import Elementwise
-from hwflow.numerics.rounding import Quantizer, Rounding
 
 IntArray = npt.NDArray[np.int64]
 
@@ -71,81 +65,3 @@ class Staircase:
         if x.size and (int(x.min()) < self.lo or int(x.max()) > self.hi):
             raise ValueError(f"inputs of a staircase must lie in [{self.lo}, {self.hi}], not [{x.min()}, {x.max()}]")
         return np.asarray(self.low + np.searchsorted(self.array, x, side="right"), dtype=np.int64)
-
-
-def quantizer_staircase(
-    lo: int,
-    hi: int,
-    scale: Fraction,
-    zero_point: Fraction | int,
-    functions: Sequence[Elementwise],
-    out_scale: Fraction,
-    out_zero_point: Fraction | int,
-    out_low: int,
-    out_high: int,
-    *,
-    rounding: Rounding = Rounding.ROUND,
-    zero_point_inside: bool = False,
-) -> Staircase:
-    """The staircase of: dequantize (``scale * (q - zero_point)``), then ``functions`` in order, then quantize.
-
-    ``q`` runs over ``[lo, hi]``. ``scale`` must not be negative (0: the input is always 0), ``zero_point`` may be any
-    rational (a float bias is absorbed there). The output is ``saturate(round_half_even(y / out_scale) +
-    out_zero_point)`` in ``[out_low, out_high]`` unless ``rounding`` and ``zero_point_inside`` say otherwise (QONNX).
-
-    Exact, and no search: the bound ``{y : level(y) >= n}`` of each output level is pulled back through the chain.
-    """
-    scale, zero_point = Fraction(scale), Fraction(zero_point)
-    if scale < 0:
-        raise ValueError(f"input scale must not be negative, not {scale}")
-    if out_high - out_low >= MAX_LEVELS:
-        raise ValueError(f"output range must have at most {MAX_LEVELS} levels, not [{out_low}, {out_high}]")
-    quantizer = Quantizer(Fraction(out_scale), out_zero_point, out_low, out_high, rounding, zero_point_inside)
-    ladder = _pulled(tuple(functions), quantizer)
-    if scale == 0:
-        return Staircase(lo, hi, out_low + ladder.holding(0), ())
-
-    # q >= n / (d * scale) + zero_point, over one denominator; least such integer, or least greater integer if strict
-    factor = scale.denominator * zero_point.denominator
-    offset = zero_point.numerator * ladder.denominator * scale.numerator
-    denominator = ladder.denominator * scale.numerator * zero_point.denominator
-    numerators, strict = ladder.numerators, ladder.strict
-
-    def threshold(k: int) -> int:
-        return (numerators[k] * factor + offset - (not strict[k])) // denominator + 1
-
-    levels = range(len(numerators))
-    first = bisect_right(levels, lo, key=threshold)
-    last = bisect_right(levels, hi, lo=first, key=threshold)
-    thresholds = tuple(
-        [
-            (n * factor + offset - (not s)) // denominator + 1
-            for n, s in zip(numerators[first:last], strict[first:last], strict=True)
-        ]
-    )
-    return Staircase(lo, hi, out_low + ladder.always + first, thresholds)
-
-
-def real_value(
-    q: int, scale: Fraction, zero_point: Fraction | int, functions: Iterable[Elementwise] = ()
-) -> Fraction:
-    """The exact real number that reaches the quantizer for the integer ``q`` (explains a float evaluator's result)."""
-    x = Fraction(scale) * (q - Fraction(zero_point))
-    for function in functions:
-        x = function(x)
-    return x
-
-
-@lru_cache(maxsize=64)
-def _levels(quantizer: Quantizer) -> Ladder:
-    """The bounds of the levels ``low + 1 .. high``."""
-    return Ladder.of(Bound(*quantizer.bound(n)) for n in range(quantizer.low + 1, quantizer.high + 1))
-
-
-@lru_cache(maxsize=64)
-def _pulled(functions: tuple[Elementwise, ...], quantizer: Quantizer) -> Ladder:
-    """The same, pulled back through ``functions``; channels that differ in scale and bias only share it."""
-    ladder = _levels(quantizer)
-    for function in reversed(functions):
-        ladder = function.pull(ladder)
-    return ladder

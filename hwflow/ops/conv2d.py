@@ -1,7 +1,9 @@
 """Two-dimensional convolution of a quantized image by constant weights: the sum before any rounding.
 
 Attributes: ``weights`` int64 [M, C, kh, kw] (weight zero point already subtracted), ``strides``, ``pads`` (top, left,
-bottom, right), ``dilations``, ``pad_value`` (the input's zero point). Lowers to a sliding window and an MVU.
+bottom, right), ``dilations``, ``pad_value`` (the input's zero point); ``binary`` (absent: False): weights and inputs
+are 0 and 1, what is summed is 1 where they are equal, else 0, and there are no pads. Lowers to a sliding window and an
+MVU.
 """
 
 from __future__ import annotations
@@ -12,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from hwflow.ir.graph import IntArray, Node, Stage
-from hwflow.numerics.accumulator import bounds
+from hwflow.ops.dot_products import is_binary, row_intervals, row_values
 from hwflow.ops.images import image_order, image_stream
 from hwflow.ops.mvu import add_mvu
-from hwflow.ops.operator import LogicalOperator, LoweringContext, exact_matmul
+from hwflow.ops.operator import LogicalOperator, LoweringContext
 from hwflow.ops.windows import WindowGeometry
 from hwflow.types import Interval, TensorType
 
@@ -41,10 +43,9 @@ class Conv2d(LogicalOperator):
         ranges = inputs[0].channel_intervals(0)
         if window.touches_padding():
             ranges = tuple(r.hull(pad) for r in ranges)
-        lo = np.repeat([r.lo for r in ranges], window.taps)
-        hi = np.repeat([r.hi for r in ranges], window.taps)
-        low, high = bounds(weights.reshape(outputs, in_channels * window.taps), lo, hi)
-        channels = tuple(Interval(int(a), int(b)) for a, b in zip(low, high, strict=True))
+        rows = weights.reshape(outputs, in_channels * window.taps)
+        repeated = [r for r in ranges for _ in range(window.taps)]
+        channels = row_intervals(rows, repeated, binary=is_binary(attributes))
         return (TensorType.of((outputs, *window.output), channels, 0),)
 
     def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
@@ -52,7 +53,8 @@ class Conv2d(LogicalOperator):
         window = geometry(attributes, *images.shape[1:3])
         taps = window.windows(images, attributes["pad_value"])
         matrix = _tap_major(attributes["weights"])
-        sums = exact_matmul(taps.reshape(*taps.shape[:3], matrix.shape[1]), matrix)
+        vectors = taps.reshape(*taps.shape[:3], matrix.shape[1])
+        sums = row_values(matrix, vectors, binary=is_binary(attributes))
         return (np.moveaxis(sums, 3, 1),)
 
     def macs(self, node: Node) -> int:
@@ -69,7 +71,7 @@ class Conv2d(LogicalOperator):
             attributes = {"geometry": window, "pad_value": node.attributes["pad_value"]}
             value = context.add("sliding_window", "window", [stream], attributes)
         weights = _tap_major(node.attributes["weights"])
-        result = add_mvu(context, value, weights, window.taps)
+        result = add_mvu(context, value, weights, window.taps, binary=is_binary(node.attributes))
         if result is not None:
             outputs, positions = weights.shape[0], window.output[0] * window.output[1]
             context.bind(node.outputs[0], result, image_order(outputs, positions))

@@ -12,6 +12,7 @@ from functools import cache
 from math import ceil, log2
 
 from hdl_lib.requantize_search import read_latency
+from hdl_lib.stream_add import AddPlan
 from hwflow.ops.operator import Folding, Resources
 from hwflow.ops.windows import WindowGeometry
 from hwflow.types import Interval, IntType
@@ -23,7 +24,7 @@ class Family:
 
     ``bram_shapes``: (words, width) configurations; ``lutram``: LUTs of a memory primitive of 16 words x 4 bits that
     is read in the same cycle, None where there is none; ``dsp_width``: widest signed operand of one multiplier;
-    ``dsp_product``: products of fewer bits are made of look-up tables.
+    ``dsp_product``: products of fewer bits are made of look-up tables; ``carry_bits``: of a sum, in a carry cell.
     ``bram_cost``, ``lutram_cost``: what memory_libmap charges for a primitive, in bits of a memory made of flip-flops
     (a sixteenth of that for a read-only one); the cheapest way wins.
     """
@@ -34,11 +35,12 @@ class Family:
     lutram_cost: int
     dsp_width: int
     dsp_product: int
+    carry_bits: int
 
 
 FAMILIES = {
-    "ecp5": Family(((16384, 1), (8192, 2), (4096, 4), (2048, 9), (1024, 18), (512, 36)), 128, 4, 4, 18, 0),
-    "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 11),
+    "ecp5": Family(((16384, 1), (8192, 2), (4096, 4), (2048, 9), (1024, 18), (512, 36)), 128, 4, 4, 18, 0, 2),
+    "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 11, 1),
 }
 
 
@@ -149,6 +151,19 @@ def queue(family: str, width: int, depth: int) -> Resources:
     return asynchronous_memory(family, depth, width) + Resources(lut=6 * credits, ff=4 * credits + 1)
 
 
+def block_queue(family: str, width: int, depth: int) -> Resources:
+    """An output queue in block RAM: a row less than ``depth``, a register behind it."""
+    rows, credits = max(2, depth - 1), bits(depth)
+    return Resources(lut=10 * credits + 8, ff=width + 5 * credits + 2, bram=block_rams(family, rows, width))
+
+
+def cheapest_style(family: str, width: int, depth: int) -> str:
+    """Storage of a queue of ``depth`` beats: "block" where look-up tables and flip-flops would cost more than block RAM
+    takes of a device, counting a block RAM as 160 of them; else "auto"."""
+    flat, block = queue(family, width, depth), block_queue(family, width, depth)
+    return "block" if flat.lut + flat.ff > block.lut + block.ff + 160 * block.bram else "auto"
+
+
 def bits(greatest: int) -> int:
     """Bits of a counter up to ``greatest``."""
     return max(1, greatest.bit_length())
@@ -230,14 +245,52 @@ def _splits(t: IntType, limit: int) -> int:
     return 1 if bits <= limit else ceil((bits - 1) / (limit - 1))
 
 
+@cache
+def match_counts(family: str, rows: int, lanes: int, limit: int, constant: bool) -> Resources:
+    """``rows`` counts of the equal bits of ``lanes`` inputs and weights (:class:`hdl_lib.dot_product.MatchCount`).
+
+    Weights that never change leave functions of the inputs alone, of which rows that have the same share one.
+    """
+
+    def shared(kinds: float) -> float:
+        return kinds * (1 - (1 - 1 / kinds) ** rows) if constant and kinds < 1 << 16 else rows
+
+    lut = ff = 0.0
+    counts = [2] * (lanes // 2) + [1] * (lanes % 2)
+    for n in counts:  # the exclusive or of a pair has two forms, its conjunction four
+        forms = sum([shared(2), shared(4)][: min(n, limit)])
+        lut, ff = lut + forms, ff + forms
+    place = FAMILIES[family].carry_bits
+    while len(counts) > 1:
+        sums = [a + b for a, b in zip(counts[::2], counts[1::2], strict=False)] + counts[len(counts) & ~1 :]
+        for index, n in enumerate(sums):
+            width, copies = min(limit, n.bit_length()), shared(2.0 ** min(n, 1000))
+            ff += copies * width
+            if 2 * index + 1 < len(counts):  # up to four bits without a carry chain, one of them of more than a table
+                lut += copies * (width + (width == 4) if n <= 8 else place * ceil(width / place))
+        counts = sums
+    return Resources(lut=round(lut), ff=round(ff))
+
+
+def _split_sums(family: str, x: IntType, w: IntType) -> int:
+    """Look-up tables that add the parts of a product whose operands are too wide for one multiplier block."""
+    limit = FAMILIES[family].dsp_width
+    return (_splits(x, limit) * _splits(w, limit) - 1) * max(0, x.bits + w.bits - limit + 1)
+
+
 def mvu(
-    family: str, x: IntType, w: IntType, accumulator: IntType, folding: Folding, synapse: int, neuron: int, depth: int
+    family: str, x: IntType, w: IntType, accumulator: IntType, folding: Folding, synapse: int, neuron: int, depth: int,
+    *, surplus: int = 0,
 ) -> Resources:
-    """Matrix-vector unit: weight table, products, adder trees, accumulators, replay buffer, queue."""
+    """Matrix-vector unit: weight table, products, adder trees, accumulators, replay buffer, queue. ``surplus``: lanes
+    of some beats that are made zero."""
     pe, simd = folding.output_lanes, folding.input_lanes
     total = rom(family, synapse * neuron, pe * simd * w.bits)
-    total += products(family, x, w, pe * simd, folding.multiplier) + operands(x, w, simd, folding.multiplier)
-    total += adder_tree(x, w, simd, accumulator.bits).times(pe)
+    if folding.multiplier == "xnor":
+        total += match_counts(family, pe, simd, accumulator.bits, synapse * neuron == 1)
+    else:
+        total += products(family, x, w, pe * simd, folding.multiplier) + operands(x, w, simd, folding.multiplier)
+        total += adder_tree(x, w, simd, accumulator.bits).times(pe)
     total += Resources(ff=2 * simd * x.bits)
     if synapse > 1:  # the restart is a multiplexer in front of the adder
         total += adders(accumulator.bits, pe) + Resources(lut=pe * accumulator.bits)
@@ -245,7 +298,7 @@ def mvu(
             store = in_block_ram(family, synapse, simd * x.bits)
             words = Resources(bram=store) if store else asynchronous_memory(family, synapse, simd * x.bits)
             total += words + Resources(lut=simd * x.bits, ff=0 if store else simd * x.bits)
-    counters = bits(synapse) + bits(neuron) + bits(synapse * neuron)
+    counters = bits(synapse) + bits(neuron) + bits(synapse * neuron) + (bits(synapse) if surplus else 0)
     return total + Resources(lut=3 * counters + 8, ff=counters + 16) + queue(family, pe * accumulator.bits, depth)
 
 
@@ -265,16 +318,102 @@ def sliding_window(family: str, window: WindowGeometry, blocks: int, words: int,
 
 def max_pool(family: str, lanes: int, element: int, blocks: int, window: int, depth: int) -> Resources:
     """Running maxima in registers, of many blocks in a small memory."""
-    width, counters = lanes * element, bits(blocks) + bits(window)
     compare = Resources(lut=lanes * 2 * ceil((element + 1) / 2))
+    return compare + _pool(family, lanes * element, lanes * element, blocks, window, depth)
+
+
+def sum_pool(
+    family: str, lanes: int, element: int, result: int, blocks: int, window: int, depth: int
+) -> Resources:
+    """Running sums, as maxima are held."""
+    add = Resources(lut=lanes * 2 * ceil(result / 2) + (lanes * result if blocks == 1 else 0))  # 0 for the first pixel
+    return add + _pool(family, lanes * element, lanes * result, blocks, window, depth)
+
+
+def _pool(family: str, width: int, result: int, blocks: int, window: int, depth: int) -> Resources:
+    """What pools have in common: loops, the running results, a queue."""
+    counters = bits(blocks) + bits(window)
     control = Resources(lut=5 * counters, ff=2 * counters + 5)
     if blocks <= 4:
-        store = Resources(lut=width if blocks > 1 else 0, ff=(1 + blocks) * width)
+        store = Resources(lut=result if blocks > 1 else 0, ff=width + blocks * result)
     else:
-        store = Resources(lut=width, ff=5 * width + 2 * bits(blocks))
-        block = in_block_ram(family, blocks, width)
-        store += Resources(bram=block) if block else asynchronous_memory(family, blocks, width)
-    return compare + control + store + queue(family, width, depth)
+        store = Resources(lut=result, ff=2 * width + 3 * result + 2 * bits(blocks))
+        block = in_block_ram(family, blocks, result)
+        store += Resources(bram=block) if block else asynchronous_memory(family, blocks, result)
+    return control + store + queue(family, result, depth)
+
+
+def skid_buffer(width: int) -> Resources:
+    """Two registers and what chooses between them."""
+    return Resources(lut=width + 4, ff=2 * width + 2)
+
+
+def add_multipliers(family: str, plan: AddPlan) -> int:
+    """Multiplier blocks of a core of :mod:`hdl_lib.stream_add`."""
+    if plan.form != "dsp":
+        return 0
+    total = 0
+    for index, (shape, product) in enumerate(zip(plan.input_shapes, plan.products, strict=True)):
+        x = IntType(shape.width, shape.signed)
+        if product is not None:
+            w = IntType(product.weight_shape.width, product.weight_shape.signed)
+            total += products(family, x, w, plan.lanes, "dsp").dsp
+            continue
+        for lane in range(plan.lanes):
+            factor, _ = plan.constant(index, lane)
+            if factor > 1:
+                total += products(family, x, IntType(factor.bit_length(), False), 1, "dsp").dsp
+    return total
+
+
+def stream_add(family: str, inputs: Sequence[IntType], plan: AddPlan, blocks: int, depth: int) -> Resources:
+    """Skid buffers, products or sums of shifted inputs (see :mod:`hdl_lib.stream_add`), tables of multipliers."""
+    lanes = plan.lanes
+    total = Resources(lut=4, ff=plan.latency + 1, dsp=add_multipliers(family, plan))
+    for index, x in enumerate(inputs):
+        total += skid_buffer(lanes * x.bits)
+        product = plan.products[index]
+        if product is None:
+            for lane in range(lanes):
+                factor, _ = plan.constant(index, lane)
+                w = IntType(factor.bit_length(), False)
+                held = product_bits(x, w) if factor > 1 else x.bits
+                total += Resources(lut=_split_sums(family, x, w), ff=held * plan.product_latency)
+            continue
+        w = IntType(product.weight_shape.width, product.weight_shape.signed)
+        total += Resources(lut=lanes * _split_sums(family, x, w) if plan.form == "dsp" else 0)
+        total += rom(family, blocks, lanes * w.bits) + Resources(ff=lanes * x.bits, lut=3 * bits(blocks))
+        total += Resources(ff=bits(blocks) + 1 + lanes * w.bits * product.operand_latency)
+        made = products(family, x, w, lanes, plan.form) + operands(x, w, lanes, plan.form)
+        total += Resources(made.lut, made.ff)
+        late = plan.product_latency - plan.tabled_latency(index)
+        total += Resources(ff=lanes * late * product_bits(x, w))
+    for lane in range(lanes):
+        for register in plan.registers(lane):
+            total += Resources(lut=2 * ceil(register.added / 2), ff=register.width)
+    return total + queue(family, lanes * plan.width, depth)
+
+
+def stream_product(
+    family: str, inputs: Sequence[IntType], offsets: Sequence[int], x: IntType, w: IntType, out: IntType, lanes: int,
+    kind: str, depth: int,
+) -> Resources:
+    """Skid buffers, differences (of types ``x`` and ``w``), products."""
+    total = Resources(lut=4, ff=5)
+    for element, offset, difference in zip(inputs, offsets, (x, w), strict=True):
+        total += skid_buffer(lanes * element.bits)
+        total += adders(difference.bits, lanes) if offset else Resources(ff=lanes * difference.bits)
+    total += products(family, x, w, lanes, kind) + operands(x, w, lanes, kind)
+    if operands(x, w, 1, kind).ff:
+        total += Resources(ff=lanes * w.bits)
+    return total + queue(family, lanes * out.bits, depth)
+
+
+def concat(family: str, width: int, inputs: int, longest: int, depth: int) -> Resources:
+    """A registered choice among the inputs, whose turn it is, a counter."""
+    counter = bits(longest)
+    control = Resources(lut=3 * counter + 4 * inputs, ff=counter + inputs + 2)
+    return control + Resources(lut=width * (inputs - 1), ff=width) + queue(family, width, depth)
 
 
 def width_converter(family: str, element: int, folding: Folding, depth: int) -> Resources:

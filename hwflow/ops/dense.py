@@ -1,6 +1,7 @@
 """A matrix product with constant weights over the last axis: the sum before any rounding.
 
-Attributes: ``weights`` int64 [M, K] (weight zero point already subtracted). Lowers to an MVU; any fixed order in which
+Attributes: ``weights`` int64 [M, K] (weight zero point already subtracted); ``binary`` (absent: False): weights and
+inputs are 0 and 1, and what is summed is 1 where they are equal, else 0. Lowers to an MVU; any fixed order in which
 the stream brings the K elements is absorbed by permuting the weights.
 """
 
@@ -12,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from hwflow.ir.graph import IntArray, Node, Stage
-from hwflow.numerics.accumulator import bounds
+from hwflow.ops.dot_products import is_binary, row_intervals, row_values
 from hwflow.ops.mvu import add_mvu
-from hwflow.ops.operator import LogicalOperator, LoweringContext, exact_matmul
-from hwflow.types import Interval, TensorType
+from hwflow.ops.operator import LogicalOperator, LoweringContext
+from hwflow.types import TensorType
 
 
 class Dense(LogicalOperator):
@@ -27,13 +28,12 @@ class Dense(LogicalOperator):
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         weights = attributes["weights"]
         ranges = inputs[0].channel_intervals(-1)
-        low, high = bounds(weights, np.array([r.lo for r in ranges]), np.array([r.hi for r in ranges]))
-        channels = tuple(Interval(int(a), int(b)) for a, b in zip(low, high, strict=True))
+        channels = row_intervals(weights, ranges, binary=is_binary(attributes))
         shape = (*inputs[0].shape[:-1], weights.shape[0])
         return (TensorType.of(shape, channels, len(shape) - 1),)
 
     def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
-        return (exact_matmul(inputs[0], attributes["weights"]),)
+        return (row_values(attributes["weights"], inputs[0], binary=is_binary(attributes)),)
 
     def macs(self, node: Node) -> int:
         rows = int(np.prod(node.outputs[0].typed.shape[:-1], dtype=np.int64))
@@ -55,6 +55,7 @@ class Dense(LogicalOperator):
                 "remove the Reshape or Transpose before the matrix product, or give it one row a frame",
             )
             return
-        result = add_mvu(context, stream, np.ascontiguousarray(weights[:, column[0]]), length // channels)
+        permuted = np.ascontiguousarray(weights[:, column[0]])
+        result = add_mvu(context, stream, permuted, length // channels, binary=is_binary(node.attributes))
         if result is not None:
             context.bind(node.outputs[0], result, np.arange(rows * weights.shape[0]))

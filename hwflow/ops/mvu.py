@@ -1,8 +1,9 @@
 """Matrix-vector unit: weights stationary on chip, ``pe`` outputs and ``simd`` inputs a cycle.
 
 Attributes: ``weights`` int64 [M, K], ``pixels_per_vector`` (a vector is that many consecutive pixels of the input
-stream). Folding: input_lanes = SIMD, output_lanes = PE. Neither needs to divide its channel count: surplus lanes carry
-zero weights.
+stream), ``binary`` (absent: False; weights and inputs are 0 and 1, and what is summed is 1 where they are equal, else
+0). Folding: input_lanes = SIMD, output_lanes = PE. Neither needs to divide its channel count: surplus lanes carry zero
+weights, or, binary, a weight of 1 that a bit made 0 never equals.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from hdl_lib.mvu import MAXIMUM_WIDTH
 from hdl_lib.mvu import Mvu as Core
 from hdl_lib.rom import Table
 from hwflow.ir.graph import IntArray, Node, Stage, Value
-from hwflow.numerics.accumulator import bounds
 from hwflow.ops import costs
+from hwflow.ops.dot_products import is_binary, row_intervals, row_values
 from hwflow.ops.memory import pack_words
 from hwflow.ops.operator import (
     Built,
@@ -27,7 +28,6 @@ from hwflow.ops.operator import (
     LoweringContext,
     MemoryFile,
     Resources,
-    exact_matmul,
 )
 from hwflow.ops.shapes import shape_of
 from hwflow.ops.timing import Process, Timing
@@ -42,15 +42,14 @@ class Mvu(HardwareOperator):
         weights, vector = attributes["weights"], attributes["pixels_per_vector"]
         pixels, _ = inputs[0].shape
         ranges = inputs[0].channel_intervals(1) * vector
-        low, high = bounds(weights, np.array([r.lo for r in ranges]), np.array([r.hi for r in ranges]))
-        channels = tuple(Interval(int(a), int(b)) for a, b in zip(low, high, strict=True))
+        channels = row_intervals(weights, ranges, binary=is_binary(attributes))
         return (TensorType.of((pixels // vector, weights.shape[0]), channels, 1),)
 
     def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         frames, pixels, channels = inputs[0].shape
         vector = attributes["pixels_per_vector"]
         vectors = inputs[0].reshape(frames, pixels // vector, vector * channels)
-        return (exact_matmul(vectors, attributes["weights"]),)
+        return (row_values(attributes["weights"], vectors, binary=is_binary(attributes)),)
 
     def macs(self, node: Node) -> int:
         return int(node.attributes["weights"].size) * node.outputs[0].typed.shape[0]
@@ -58,7 +57,9 @@ class Mvu(HardwareOperator):
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
         outputs, inputs = node.outputs[0].typed.shape[1], node.inputs[0].typed.shape[1]
         kinds: tuple[str, ...] = ("dsp", "lut")
-        if costs.product_is_cheap_in_luts(node.inputs[0].typed.element, weight_type(node)):
+        if is_binary(node.attributes):
+            kinds = ("xnor",)
+        elif costs.product_is_cheap_in_luts(node.inputs[0].typed.element, weight_type(node)):
             kinds = ("lut",)
         pairs = [(pe, simd) for pe in costs.useful_lanes(outputs) for simd in costs.useful_lanes(inputs)]
         pairs.sort(key=lambda p: (p[0] * p[1], p[0]))
@@ -83,7 +84,7 @@ class Mvu(HardwareOperator):
         synapse, neuron = folds(node, folding)
         return costs.mvu(
             device.family, node.inputs[0].typed.element, weight_type(node), node.outputs[0].typed.element,
-            folding, synapse, neuron, depths[0],
+            folding, synapse, neuron, depths[0], surplus=surplus_lanes(node, folding),
         )
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
@@ -95,7 +96,8 @@ class Mvu(HardwareOperator):
             shape_of(node.inputs[0].typed.element), shape_of(element), shape_of(node.outputs[0].typed.element),
             pe=folding.output_lanes, simd=folding.input_lanes, synapse_fold=synapse, neuron_fold=neuron,
             weights=Table(words=None, file=f"weights/{file.name}.mem", width=file.width, depth=len(words)),
-            multiplier=folding.multiplier, depth=depths[0],
+            multiplier=folding.multiplier, depth=depths[0], group=synapse // node.attributes["pixels_per_vector"],
+            surplus=surplus_lanes(node, folding),
         )
         return Built(core, [core.i], [core.o], [file])
 
@@ -109,8 +111,11 @@ def _type_of(weights: IntArray) -> IntType:
     return IntType.holding(Interval(min(0, int(weights.min())), max(0, int(weights.max()))))
 
 
-def add_mvu(context: LoweringContext, stream: Value, weights: IntArray, pixels_per_vector: int) -> Value | None:
-    """The product of ``weights`` with a stream; None, and a refusal, where an operand is too wide for the core."""
+def add_mvu(
+    context: LoweringContext, stream: Value, weights: IntArray, pixels_per_vector: int, *, binary: bool
+) -> Value | None:
+    """The product of ``weights`` with a stream, or ``binary`` the number of equal bits; None, and a refusal, where an
+    operand is too wide for the core."""
     for what, element in (("input", stream.typed.element), ("weight", _type_of(weights))):
         if element.bits > MAXIMUM_WIDTH:
             context.refuse(
@@ -118,7 +123,8 @@ def add_mvu(context: LoweringContext, stream: Value, weights: IntArray, pixels_p
                 "quantize them to fewer bits",
             )
             return None
-    return context.add("mvu", "mvu", [stream], {"weights": weights, "pixels_per_vector": pixels_per_vector})
+    attributes = {"weights": weights, "pixels_per_vector": pixels_per_vector, **({"binary": True} if binary else {})}
+    return context.add("mvu", "mvu", [stream], attributes)
 
 
 def folds(node: Node, folding: Folding) -> tuple[int, int]:
@@ -128,13 +134,19 @@ def folds(node: Node, folding: Folding) -> tuple[int, int]:
     return int(synapse), -(-outputs // folding.output_lanes)
 
 
+def surplus_lanes(node: Node, folding: Folding) -> int:
+    """Lanes of a pixel's last beat that carry no channel and would count: only equal bits do, products are zero."""
+    return -node.inputs[0].typed.shape[1] % folding.input_lanes if is_binary(node.attributes) else 0
+
+
 def weight_words(node: Node, folding: Folding) -> IntArray:
-    """Weights as [words, lanes]: word nf * SF + sf holds lane p * SIMD + s; surplus lanes hold zero."""
+    """Weights as [words, lanes]: word nf * SF + sf holds lane p * SIMD + s; surplus lanes hold zero, or one if binary
+    (inputs there are taken as 0)."""
     weights, vector = node.attributes["weights"], node.attributes["pixels_per_vector"]
     pe, simd = folding.output_lanes, folding.input_lanes
     outputs, channels = weights.shape[0], weights.shape[1] // vector
     neuron, blocks = -(-outputs // pe), -(-channels // simd)
-    padded = np.zeros((neuron * pe, vector, blocks * simd), dtype=np.int64)
+    padded = np.full((neuron * pe, vector, blocks * simd), int(is_binary(node.attributes)), dtype=np.int64)
     padded[:outputs, :, :channels] = weights.reshape(outputs, vector, channels)
     lanes = padded.reshape(neuron, pe, vector, blocks, simd).transpose(0, 2, 3, 1, 4)
     return lanes.reshape(neuron * vector * blocks, pe * simd)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hwflow.ir.graph import Stage
+from hwflow.ops.concat import Concat, StreamConcat
 from hwflow.ops.conv2d import Conv2d
 from hwflow.ops.dense import Dense
 from hwflow.ops.max_pool import MaxPool
@@ -10,13 +11,18 @@ from hwflow.ops.max_pool2d import MaxPool2d
 from hwflow.ops.mvu import Mvu
 from hwflow.ops.operator import HardwareOperator, LogicalOperator, Operator
 from hwflow.ops.plumbing import Fork, FrameSync, WidthConverter
+from hwflow.ops.product import Product
 from hwflow.ops.requantize import Requantize
 from hwflow.ops.reshape import Reshape, Transpose
+from hwflow.ops.scaled_add import ScaledAdd
 from hwflow.ops.sliding_window import SlidingWindow
+from hwflow.ops.sum_pool import SumPool
+from hwflow.ops.sum_pool2d import SumPool2d
 
 OPERATORS: dict[str, Operator] = {
     operator.name: operator
     for operator in (
+        Concat(),
         Conv2d(),
         Dense(),
         Fork(),
@@ -24,9 +30,14 @@ OPERATORS: dict[str, Operator] = {
         MaxPool(),
         MaxPool2d(),
         Mvu(),
+        Product(),
         Requantize(),
         Reshape(),
+        ScaledAdd(),
         SlidingWindow(),
+        StreamConcat(),
+        SumPool(),
+        SumPool2d(),
         Transpose(),
         WidthConverter(),
     )

@@ -6,6 +6,7 @@ operator guesses at a layout.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ class _Context:
         pixels = int(np.prod([type_.shape[a] for a in pixel_axes], dtype=np.int64))
         stream = Value(self._value_names.fresh(port.value.name), _stream_type(type_, pixels), port.value.origin)
         self.bind(port.value, stream, order)
-        return Port(port.name, stream, port.shape, order, port.scale, port.zero_point, port.axis, port.host)
+        return Port(port.name, stream, port.shape, order, port.scale, port.zero_point, port.axis)
 
 
 def _stream_type(type_: TensorType, pixels: int) -> TensorType:
@@ -75,34 +76,72 @@ def _stream_type(type_: TensorType, pixels: int) -> TensorType:
     return TensorType((pixels, elements // pixels), type_.element, type_.interval)
 
 
+_Axes = tuple[int | None, ...]
+_IMAGE = frozenset({"conv2d", "max_pool2d", "sum_pool2d"})
+_JOIN = frozenset({"scaled_add", "product", "concat"})
+
+
 def _pixel_axes(graph: Graph, value: Value) -> tuple[int, ...]:
     """Which axes of an input run over pixels: so that the first operator that cares finds the order it needs.
 
     Channels-last inputs are common with a Transpose in front, or a Reshape that moves axes of length 1: both are
-    followed. ``axes`` holds the input's axis behind each axis of ``value``; None for one of length 1 that is new.
+    followed. Where two streams meet, both need the order of what follows, or else the one that an image operator has
+    given the other.
     """
-    default = tuple(range(len(value.typed.shape) - 1))
-    axes: tuple[int | None, ...] = tuple(range(len(value.typed.shape)))
-    consumers = graph.consumers()
+    axes: _Axes = tuple(range(len(value.typed.shape)))
+    wished = _wish(graph.consumers(), graph.producers(), value, axes)
+    return tuple(range(len(axes) - 1)) if wished is None else wished
+
+
+def _wish(
+    consumers: Mapping[Value, list[tuple[Node, int]]], producers: Mapping[Value, Node], value: Value, axes: _Axes
+) -> tuple[int, ...] | None:
+    """The pixel axes that the readers of ``value`` ask for; None if they have no wish. ``axes`` holds the input's axis
+    behind each axis of ``value``; None for one of length 1 that is new."""
     while consumers[value]:
         node, _ = consumers[value][0]
-        if node.op in ("conv2d", "max_pool2d"):
-            return tuple(axis for axis in axes[1:] if axis is not None)
+        if node.op in _IMAGE:
+            return _all(axes[1:])
         if node.op == "transpose":
             axes = tuple(axes[a] for a in node.attributes["perm"])
         elif node.op == "reshape":
             source, target = value.typed.shape, node.attributes["shape"]
             if [s for s in source if s != 1] != [t for t in target if t != 1]:
-                return default
+                break
             long = iter([axis for axis, size in zip(axes, source, strict=True) if size != 1])
             axes = tuple(None if size == 1 else next(long) for size in target)
+        elif node.op in _JOIN:
+            if any(_of_image(producers, other) for other in node.inputs):
+                return _all(axes[1:])
+            if any(len(m) > 1 for m in node.attributes.get("multipliers", ())):
+                return _all_but(axes, node.attributes["axis"])
         elif node.op != "requantize":
-            return default
+            break
         elif len(node.attributes["stages"]) > 1:
-            channel = axes[node.attributes["axis"]]
-            return tuple(axis for axis in axes if axis is not None and axis != channel)
+            return _all_but(axes, node.attributes["axis"])
         value = node.outputs[0]
-    return default
+    return None
+
+
+def _all(axes: _Axes) -> tuple[int, ...]:
+    return tuple(axis for axis in axes if axis is not None)
+
+
+def _all_but(axes: _Axes, channel: int) -> tuple[int, ...]:
+    """Every axis but the one behind axis ``channel``."""
+    return tuple(axis for axis in axes if axis is not None and axis != axes[channel])
+
+
+def _of_image(producers: Mapping[Value, Node], value: Value) -> bool:
+    """Whether an image operator made ``value``, and nothing behind it changed the order."""
+    pending = [value]
+    while pending:
+        node = producers.get(pending.pop())
+        if node is not None and node.op in _IMAGE:
+            return True
+        if node is not None and (node.op in _JOIN or node.op == "requantize"):
+            pending += node.inputs
+    return False
 
 
 def to_dataflow(graph: Graph) -> Graph:
@@ -118,5 +157,5 @@ def to_dataflow(graph: Graph) -> Graph:
     outputs = []
     for port in graph.outputs:
         stream, order = context.stream(port.value)
-        outputs.append(Port(port.name, stream, port.shape, order, port.scale, port.zero_point, port.axis, port.host))
+        outputs.append(Port(port.name, stream, port.shape, order, port.scale, port.zero_point, port.axis))
     return Graph(graph.name, Stage.DATAFLOW, inputs, outputs, context.nodes, graph.prefix, graph.suffix)

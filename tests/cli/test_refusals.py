@@ -467,6 +467,14 @@ def test_inputs_that_are_none(hwflow, emitted, tmp_path):
             "wave-file",
             "choose another name",
         ),
+        *(
+            (("--output", name), "option --output", message, "results-file", "choose another name")
+            for name, message in (
+                ("y.npy", "must be called something.npz, not 'y.npy'"),
+                ("none/y.npz", "folder 'none' must exist"),
+                ("/proc/y.npz", "must be a file that can be written, but: No such file or directory"),
+            )
+        ),
     ],
 )
 def test_options_of_sim(hwflow, emitted, options, where, message, rule, remedy):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from hwflow import golden, load
-from hwflow.host import choose_inputs, port_inputs
+from hwflow.host import port_inputs
+from hwflow.inputs import choose_inputs
 from hwflow.toolchain.icarus import ICARUS
 from sim.cocotb_run import CocotbJob, run_job
 from tests.flow.conftest import DIGITS
@@ -24,7 +25,7 @@ def model():
 def logits(model, frames: np.ndarray) -> list[list[int]]:
     """Golden outputs of integer images, a list for each frame; one channel, so beats come in the tensor's order."""
     (port,) = model.quantized.inputs
-    return golden.evaluate(model.quantized, {port.name: frames})["logits"].astype(int).tolist()
+    return golden.evaluate(model.quantized, {port.name: frames})["dense_quantized"].astype(int).tolist()
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.reference
 import pytest
 from onnx import numpy_helper
 
@@ -56,6 +57,7 @@ def operand(initializers, node: str, position: int) -> np.ndarray:
 def test_the_folder(digits):
     assert {p.name for p in digits.iterdir()} == {
         "design.v", "weights", "manifest.json", "report.json", "model.onnx", "inputs.npz", "testbench", "board",
+        "prefix.onnx", "suffix.onnx",
     }
     assert (digits / "model.onnx").read_bytes() == DIGITS.read_bytes()
     assert (digits / "inputs.npz").read_bytes() == DIGITS.with_name("inputs.npz").read_bytes()
@@ -81,32 +83,54 @@ def test_the_manifest(digits, manifest, initializers):
     names = manifest.pop("names")
     weights = manifest.pop("weights")
     timing = manifest.pop("timing")
+    host = manifest.pop("host")
     assert manifest == {
         "format": 1, "top": "hwflow_top", "model": "digits", "clock": "clk", "reset": "rst", "error": "error",
         "sources": ["design.v"], "board": "ulx3s_85f", "dimensions": {},
-        "host": {"prefix": ["image_quantize"], "suffix": ["dense_dequantize"]},
+    }
+    scale = Fraction(float(initializers["image_scale"]))
+    assert host["prefix"] == {
+        "file": "prefix.onnx",
+        "nodes": ["image_quantize"],
+        "inputs": [{"name": "image", "type": "float32", "shape": [1, 8, 8]}],
+        "outputs": [
+            {
+                "name": "image_quantized", "type": "uint8", "shape": [1, 8, 8], "conversion": "none",
+                "port": "s_axis", "scale": [str(scale)], "zero_point": ["78/1"], "scale_float": [float(scale)],
+                "zero_point_float": [78.0], "broadcast": [],
+            }
+        ],
+    }
+    assert host["suffix"] == {
+        "file": "suffix.onnx",
+        "nodes": ["dense_dequantize"],
+        "inputs": [
+            {
+                "name": "dense_quantized", "type": "uint8", "shape": [10], "conversion": "none", "port": "m_axis",
+                "scale": ["1/1"], "zero_point": ["0/1"], "scale_float": [1.0], "zero_point_float": [0.0],
+                "broadcast": [],
+            }
+        ],
+        "outputs": [{"name": "logits", "type": "float32", "shape": [10]}],
     }
     assert {p.name for p in (digits / "weights").iterdir()} == {Path(w).name for w in weights}
     assert all(w.startswith("weights/") and w.endswith(".mem") for w in weights)
 
-    (image,), (logits,) = inputs, outputs
+    (image,), (codes,) = inputs, outputs
     keys = {
         "name", "port", "value", "pixels", "channels", "lanes", "beats", "element", "element_bytes", "shape", "order",
         "scale", "zero_point", "axis",
     }
-    assert set(image) == set(logits) == keys
+    assert set(image) == set(codes) == keys
     assert (image["name"], image["port"], image["shape"]) == ("image", "s_axis", [1, 8, 8])
     assert (image["pixels"], image["channels"], image["lanes"], image["beats"]) == (64, 1, 1, 64)
-    assert (logits["name"], logits["port"], logits["shape"]) == ("logits", "m_axis", [10])
-    assert (logits["pixels"], logits["channels"], logits["lanes"], logits["beats"]) == (1, 10, 1, 10)
-    for stream in (image, logits):
+    assert (codes["name"], codes["port"], codes["shape"]) == ("dense_quantized", "m_axis", [10])
+    assert (codes["pixels"], codes["channels"], codes["lanes"], codes["beats"]) == (1, 10, 1, 10)
+    for stream in (image, codes):
         assert stream["element"] == {"width": 8, "signed": False}
         assert stream["element_bytes"] == 1
         assert stream["order"] == list(range(prod(stream["shape"])))  # one channel, or one pixel: nothing to permute
-    # logits leave as the integers that the last node dequantizes
-    scale = operand(initializers, "dense_dequantize", 1)
-    assert [Fraction(s) for s in logits["scale"]] == [Fraction(float(scale))]
-    assert logits["zero_point"] == ["157/1"]
+    assert (codes["scale"], codes["zero_point"]) == (["1/1"], ["0/1"])  # the host's last node dequantizes them
 
     assert set(timing) == {"initiation_interval", "latency", "frames", "last_output"}
     assert timing["frames"] == len(timing["last_output"])
@@ -154,7 +178,7 @@ def test_the_report(report, manifest, initializers):
         assert set(row) == {"predicted", "synthesized", "available"}
         assert row["synthesized"] is None and row["available"] == available[name]
         assert 0 < row["predicted"] < row["available"]
-    assert report["host"] == manifest["host"]
+    assert report["host"] == {"prefix": ["image_quantize"], "suffix": ["dense_dequantize"]}
     assert list(report["seconds"]) == ["import", "schedule", "verilog", "synthesis", "place_route"]
     assert report["seconds"]["synthesis"] is None and report["seconds"]["place_route"] is None
     assert all(0 < report["seconds"][step] < 60 for step in ("import", "schedule", "verilog"))
@@ -334,6 +358,33 @@ def test_the_verdict_as_text(hwflow, digits):
     assert any(row.startswith(f"simulator verilator, inputs {digits}/inputs.npz, stall 0, seed 7, ") for row in rows)
 
 
+def test_the_outputs_are_the_models(hwflow, digits, tmp_path):
+    """In its own terms: reals by its own name, as onnx's evaluator makes them of the same images."""
+    ran = hwflow("sim", digits, "--output", tmp_path / "y.npz")
+    assert ran.code == 0, ran.err
+    given = np.load(digits / "inputs.npz")
+    (expected,) = onnx.reference.ReferenceEvaluator(onnx.load(DIGITS)).run(None, {"image": given["input"]})
+    with np.load(tmp_path / "y.npz") as written:
+        assert written.files == ["logits"]
+        logits = written["logits"]
+    assert (logits.dtype, logits.shape) == (np.float32, (360, 10))
+    # float convolutions round a few values in the middle between two integers to the other one
+    assert (np.abs(logits - expected) > 1e-4).mean() < 0.01
+    right = (logits.argmax(axis=1) == given["label"]).mean()
+    lines = ran.out.splitlines()
+    assert lines[-1] == f"accuracy against the labels: {100 * right:.2f} %"
+    shown = lines[lines.index("output 'logits' (float32 [10])") + 1]
+    values = " ".join(f"{v:.6g}" for v in logits[0].tolist())
+    assert shown == f"  frame 0: {values}; greatest: {logits[0].argmax()}; label: {given['label'][0]}"
+
+
+def test_a_wrong_design_has_no_outputs(hwflow, digits_copy, tmp_path):
+    flip(digits_copy / "weights" / "dense_mvu_weights.mem", 0)
+    ran = hwflow("sim", digits_copy, "--output", tmp_path / "y.npz")
+    assert ran.code == 1
+    assert "logits' (" not in ran.out and not (tmp_path / "y.npz").exists()
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_stalls_change_nothing(hwflow, digits, seed):
     ran = hwflow("sim", digits, "--stall", "0.4", "--seed", seed, "--format", "json")
@@ -395,7 +446,7 @@ def test_one_wrong_digit_of_one_weight_is_found(hwflow, digits_copy):
     assert 0 < wrong <= 360
     frame = re.fullmatch(
         rf"error: simulation: {wrong} elements in {wrong} of 360 frames differ; the first: m_axis: frame (\d+), "
-        r"beat 3, lane 0, element \[3\] of 'logits': must be \d+, not \d+ \[bit-exact\]\n"
+        r"beat 3, lane 0, element \[3\] of 'dense_quantized': must be \d+, not \d+ \[bit-exact\]\n"
         r"  remedy: if the output folder was changed, run 'hwflow synth' again; else report it\n",
         ran.err.split("verilator\n", 1)[1],
     )
@@ -457,5 +508,5 @@ def test_the_test_bench_runs_elsewhere_without_hwflow(digits, tmp_path):
         flip(out / "weights" / "dense_mvu_weights.mem", line)
     done = run("--frames", "2", "--stall", "0.3")
     assert done.returncode == 1
-    assert done.stderr.startswith("m_axis: frame 0, beat 0, lane 0, element [0] of 'logits': must be ")
+    assert done.stderr.startswith("m_axis: frame 0, beat 0, lane 0, element [0] of 'dense_quantized': must be ")
     assert done.stdout.startswith("FAIL: 2 frames, ")

@@ -1,4 +1,4 @@
-"""Drive an Amaranth core with one input and one output stream in Amaranth's simulator, with the protocol watched.
+"""Drive an Amaranth core with its inputs and one output stream in Amaranth's simulator, with the protocol watched.
 
 The monitor checks the stream rules of every core at every cycle: a producer that shows ``valid`` holds it and its
 payload until ``ready``; nothing is valid in the cycle after reset.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from amaranth.hdl import Value
 from amaranth.sim import Simulator
@@ -35,34 +36,41 @@ def drive(
     seed: int = 0,
     i=None,
     o=None,
+    more: Sequence[tuple[Any, Sequence[int]]] = (),
     timeout: int = 200_000,
 ) -> Trace:
     """Offer ``beats`` (payloads as unsigned bit patterns) and collect ``expected`` output beats.
 
     ``gap``: probability that the source pauses before a beat; ``stall``: probability that the sink is not ready in a
     cycle. With both 0 source and sink are always willing: the full-rate run. ``i``/``o`` default to ``dut.i``/
-    ``dut.o``. Runs 20 cycles longer than needed and fails if surplus output appears.
+    ``dut.o``. ``more``: further inputs with their beats, driven alike. Runs 20 cycles longer than needed and fails if
+    surplus output appears.
     """
     i = dut.i if i is None else i
     o = dut.o if o is None else o
     trace = Trace()
-    rng_in, rng_out = random.Random(seed), random.Random(seed + 1)
-    i_payload, o_payload = Value.cast(i.payload), Value.cast(o.payload).as_unsigned()
+    rng_out = random.Random(seed + 1)
+    o_payload = Value.cast(o.payload).as_unsigned()
     cycle = 0
 
-    async def source(ctx):
-        for beat in beats:
-            while gap and rng_in.random() < gap:
-                ctx.set(i.valid, 0)
-                await ctx.tick()
-            ctx.set(i.valid, 1)
-            ctx.set(i_payload, beat)
-            while True:
-                _, _, ready = await ctx.tick().sample(i.ready)
-                if ready:
-                    trace.in_cycles.append(cycle)
-                    break
-        ctx.set(i.valid, 0)
+    def source_of(i, beats, rng_in, cycles):
+        payload = Value.cast(i.payload)
+
+        async def source(ctx):
+            for beat in beats:
+                while gap and rng_in.random() < gap:
+                    ctx.set(i.valid, 0)
+                    await ctx.tick()
+                ctx.set(i.valid, 1)
+                ctx.set(payload, beat)
+                while True:
+                    _, _, ready = await ctx.tick().sample(i.ready)
+                    if ready:
+                        cycles.append(cycle)
+                        break
+            ctx.set(i.valid, 0)
+
+        return source
 
     async def sink(ctx):
         nonlocal cycle
@@ -89,8 +97,11 @@ def drive(
 
     simulator = Simulator(dut)
     simulator.add_clock(1e-6)
-    # The source reads `cycle` before the sink advances it: both wake at the same tick, the source is added first.
-    simulator.add_testbench(source, background=True)
+    # A source reads `cycle` before the sink advances it: both wake at the same tick, sources are added first.
+    simulator.add_testbench(source_of(i, beats, random.Random(seed), trace.in_cycles), background=True)
+    for index, (other, its_beats) in enumerate(more, 2):
+        source = source_of(other, its_beats, random.Random(seed + index), [])
+        simulator.add_testbench(source, background=True)
     simulator.add_testbench(sink)
     simulator.run()
     return trace

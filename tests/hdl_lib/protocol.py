@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 from amaranth.hdl import Module, ResetInserter, Signal, Value
 from amaranth.sim import Simulator
 
 
-def after_reset(dut, beats: Sequence[int], expected: int, *, seed: int, i=None, o=None) -> list[int]:
+def after_reset(
+    dut,
+    beats: Sequence[int],
+    expected: int,
+    *,
+    seed: int,
+    i=None,
+    o=None,
+    more: Sequence[tuple[Any, Sequence[int]]] = (),
+) -> list[int]:
     """Feed some of ``beats`` with a sink that stalls, reset at a random cycle, then feed them all: what comes out then.
 
-    Whatever was inside must be gone: nothing is valid in the cycle after reset.
+    ``more``: further inputs with their beats. Whatever was inside must be gone: nothing is valid in the cycle after
+    reset.
     """
     i = dut.i if i is None else i
     o = dut.o if o is None else o
@@ -20,33 +31,37 @@ def after_reset(dut, beats: Sequence[int], expected: int, *, seed: int, i=None, 
     reset = Signal()
     top = Module()
     top.submodules.dut = ResetInserter(reset)(dut)
-    i_payload, o_payload = Value.cast(i.payload), Value.cast(o.payload).as_unsigned()
+    o_payload = Value.cast(o.payload).as_unsigned()
+    sources = [(i, beats), *more]
     received: list[int] = []
 
     async def bench(ctx):
-        async def run(offered, wanted, cycles):
-            position = 0
+        async def run(wanted, cycles):
+            positions = [0] * len(sources)
             for _ in range(cycles):
-                if len(received) == wanted and position == len(offered):
+                done = all(p == len(offered) for p, (_, offered) in zip(positions, sources, strict=True))
+                if len(received) == wanted and done:
                     break
-                ctx.set(i.valid, position < len(offered))
-                ctx.set(i_payload, offered[position] if position < len(offered) else 0)
+                for position, (source, offered) in zip(positions, sources, strict=True):
+                    ctx.set(source.valid, position < len(offered))
+                    ctx.set(Value.cast(source.payload), offered[position] if position < len(offered) else 0)
                 ctx.set(o.ready, rng.random() < 0.7)
-                _, _, taken, shown, payload = await ctx.tick().sample(
-                    i.valid & i.ready, o.valid & o.ready, o_payload
+                _, _, shown, payload, *taken = await ctx.tick().sample(
+                    o.valid & o.ready, o_payload, *(source.valid & source.ready for source, _ in sources)
                 )
-                position += taken
+                positions = [p + int(t) for p, t in zip(positions, taken, strict=True)]
                 if shown:
                     received.append(payload)
 
-        await run(beats, -1, rng.randrange(1, 2 * len(beats)))
+        await run(-1, rng.randrange(1, 2 * len(beats)))
         received.clear()
         ctx.set(reset, 1)
         await ctx.tick()
         ctx.set(reset, 0)
-        ctx.set(i.valid, 0)
+        for source, _ in sources:
+            ctx.set(source.valid, 0)
         assert not ctx.get(o.valid), "a beat is valid after reset"
-        await run(beats, expected, 100 * (len(beats) + expected))
+        await run(expected, 100 * (len(beats) + expected))
 
     simulator = Simulator(top)
     simulator.add_clock(1e-6)

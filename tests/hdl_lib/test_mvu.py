@@ -235,6 +235,94 @@ def test_reset_in_mid_frame(synapse_fold, neuron_fold, after):
     assert got == case.outputs.reshape(-1, 2).tolist()
 
 
+@dataclass(frozen=True)
+class Bits(Case):
+    """Inputs and weights of one bit; what is summed is 1 where they are equal. Of every ``group`` beats' last one the
+    upper ``surplus`` lanes do not count."""
+
+    group: int = 1
+    surplus: int = 0
+
+    @cached_property
+    def outputs(self) -> np.ndarray:
+        """[pixels, neuron fold, pe], one comparison after the other."""
+        sums = np.zeros((self.pixels, self.neuron_fold, self.pe), dtype=np.int64)
+        for pixel, nf, p in np.ndindex(sums.shape):
+            for sf, s in np.ndindex(self.synapse_fold, self.simd):
+                counts = sf % self.group != self.group - 1 or s < self.simd - self.surplus
+                sums[pixel, nf, p] += counts and self.inputs[pixel, sf, s] == self.weights[nf, sf, p, s]
+        return sums
+
+    def build(self) -> Mvu:
+        stored = self.weights.copy()
+        stored[:, self.group - 1 :: self.group, :, self.simd - self.surplus :] = 1
+        words = [pack([int(w) for w in word.ravel()], 1) for word in stored.reshape(-1, self.pe, self.simd)]
+        table = Table.of_words(words, self.pe * self.simd)
+        return Mvu(
+            self.input_shape, self.weight_shape, self.accumulator_shape, pe=self.pe, simd=self.simd,
+            synapse_fold=self.synapse_fold, neuron_fold=self.neuron_fold, weights=table, multiplier="xnor",
+            depth=self.depth, group=self.group, surplus=self.surplus,
+        )  # fmt: skip
+
+
+U1 = Shape(1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    data=st.data(), pe=st.integers(1, 3), simd=st.integers(1, 20), group=st.integers(1, 3), groups=st.integers(1, 3),
+    neuron_fold=st.integers(1, 3), depth=st.integers(1, 12), seed=st.integers(0, 1 << 30),
+    stalls=st.sampled_from(STALLS),
+)  # fmt: skip
+def test_counts_of_equal_bits(data, pe, simd, group, groups, neuron_fold, depth, seed, stalls):
+    surplus = data.draw(st.integers(0, simd - 1))
+    case = Bits(
+        U1, U1, pe, simd, group * groups, neuron_fold, "xnor", depth, 3, seed, group=group, surplus=surplus
+    )
+    gap, stall = stalls
+    case.run(gap=gap, stall=stall, seed=seed)
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 3, 4, 5])
+def test_every_count(lanes):
+    """All pairs of words of up to 5 bits: a row for every weight word, a pixel for every input word."""
+    count = 1 << lanes
+    case = Bits(U1, U1, count, lanes, 1, 1, "xnor", 16, count)
+    words = np.array([[word >> bit & 1 for bit in range(lanes)] for word in range(count)])
+    case.__dict__["weights"] = words.reshape(1, 1, count, lanes)
+    case.__dict__["inputs"] = words.reshape(count, 1, lanes)
+    assert case.outputs.min() == 0 and case.outputs.max() == lanes
+    case.run()
+
+
+@pytest.mark.parametrize("lanes", [6, 7, 8, 9])
+def test_every_number_of_equal_bits(lanes):
+    """Every input word against a word and its complement."""
+    case = Bits(U1, U1, 2, lanes, 1, 1, "xnor", 16, 1 << lanes)
+    word = np.arange(lanes) % 3 % 2
+    case.__dict__["weights"] = np.array([word, 1 - word]).reshape(1, 1, 2, lanes)
+    case.__dict__["inputs"] = (np.arange(1 << lanes)[:, None, None] >> np.arange(lanes)) & 1
+    assert np.array_equal(case.outputs.sum(axis=2), np.full((1 << lanes, 1), lanes))
+    case.run()
+
+
+@pytest.mark.parametrize(
+    ("simd", "synapse_fold", "latency"),
+    [  # front 2, count ceil(log2(simd)) but at least 1, accumulator, queue 1
+        (1, 1, 2 + 1 + 0 + 1),
+        (2, 1, 2 + 1 + 0 + 1),
+        (3, 2, 2 + 2 + 1 + 1),
+        (4, 1, 2 + 2 + 0 + 1),
+        (17, 2, 2 + 5 + 1 + 1),
+        (64, 1, 2 + 6 + 0 + 1),
+    ],
+)
+def test_latency_of_counts(simd, synapse_fold, latency):
+    case = Bits(U1, U1, 2, simd, synapse_fold, 2, "xnor", 16, group=synapse_fold)
+    trace = case.run()
+    assert (trace.in_cycles, trace.out_cycles) == law(latency, synapse_fold, 2, case.pixels, 16)
+
+
 GOOD = dict(
     input_shape=8, weight_shape=8, accumulator_shape=24, pe=2, simd=1, synapse_fold=2, neuron_fold=1,
     weights=Table.of_words([0, 1], 16), multiplier="dsp", depth=2,
@@ -254,7 +342,17 @@ GOOD = dict(
             {"accumulator_shape": 0},
             "Mvu accumulator_shape must have at least 1 bit, not 0; leave out rows that are all zero",
         ),
-        ({"multiplier": "soft"}, "Mvu multiplier must be \"dsp\" or \"lut\", not 'soft'"),
+        ({"multiplier": "soft"}, "Mvu multiplier must be \"dsp\", \"lut\" or \"xnor\", not 'soft'"),
+        ({"multiplier": "xnor"}, 'Mvu input_shape must be unsigned(1) for "xnor", not unsigned(8)'),
+        (
+            {"multiplier": "xnor", "input_shape": 1, "weight_shape": Shape(1, True)},
+            'Mvu weight_shape must be unsigned(1) for "xnor", not signed(1)',
+        ),
+        (
+            {"group": 3},
+            "Mvu group must divide synapse_fold, 2, not 3; give the beats after which surplus lanes come",
+        ),
+        ({"surplus": 1}, "Mvu surplus must be 0 to 0 (simd - 1), not 1"),
         (
             {"simd": 2},
             "Mvu weights must be 2 words (neuron_fold * synapse_fold) of 32 bits (pe * simd * weight bits), "

@@ -15,8 +15,9 @@ from hwflow.numerics.accumulator import bounds, width_of
 from hwflow.numerics.elementwise import Relu
 from hwflow.numerics.multiply_add_shift import MultiplyAddShift
 from hwflow.numerics.requantizer import Form, LookupForm, SearchForm, ThresholdForm, cost
-from hwflow.numerics.staircase import Staircase, quantizer_staircase
+from hwflow.numerics.staircase import Staircase
 from hwflow.numerics.step_function import StepFunction
+from tests.numerics.staircases import quantizer_staircase
 
 
 def steps_of(stairs: list[Staircase]) -> list[StepFunction]:

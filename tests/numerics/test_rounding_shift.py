@@ -15,8 +15,9 @@ from hwflow.numerics import requantizer
 from hwflow.numerics.elementwise import Clip, Relu
 from hwflow.numerics.multiply_add_shift import MultiplyAddShift
 from hwflow.numerics.requantizer import Form, ThresholdForm, cost
-from hwflow.numerics.staircase import Staircase, quantizer_staircase
+from hwflow.numerics.staircase import Staircase
 from hwflow.numerics.step_function import StepFunction
+from tests.numerics.staircases import quantizer_staircase
 
 ROUNDINGS = ("half_even", "half_odd")
 

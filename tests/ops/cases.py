@@ -6,6 +6,7 @@ written out; the rest are random from fixed seeds.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -56,6 +57,15 @@ def constant_corners(node: Node) -> IntArray:
     return np.stack([np.broadcast_to(np.array(end, dtype=np.int64), source.shape) for end in (low, high)])
 
 
+def paired_corners(node: Node) -> list[IntArray]:
+    """Every combination of all least and all greatest of each input: enough where the result is monotone in each."""
+    ends = []
+    for value in node.inputs:
+        ranges = value.typed.channel_intervals(1)
+        ends.append([np.broadcast_to([getattr(r, e) for r in ranges], value.typed.shape) for e in ("lo", "hi")])
+    return [np.stack(arrays) for arrays in zip(*itertools.product(*ends), strict=True)]
+
+
 # --- forks, width converters, frame synchronisers -----------------------------------------------------------------
 
 FORK = [
@@ -65,6 +75,14 @@ FORK = [
         {"outputs": 2},
         stream(5, 3, I8),
         (Folding(1, 1), Folding(2, 2), Folding(3, 3)),
+        constant_corners,
+    ),
+    Case(
+        "in_block_ram",
+        "fork",
+        {"outputs": 2, "styles": ("auto", "block")},
+        stream(5, 3, I8),
+        (Folding(2, 2),),
         constant_corners,
     ),
     Case("three", "fork", {"outputs": 3}, stream(4, 1, U1), (Folding(1, 1),), constant_corners),
@@ -228,6 +246,47 @@ def _random_mvu(seed: int) -> Case:
 
 MVU += [_random_mvu(seed) for seed in range(5)]
 
+
+def count_corners(node: Node) -> IntArray:
+    """For each output channel the frames whose every pixel differs from and equals its weights wherever it can."""
+    source, weights = node.inputs[0].typed, node.attributes["weights"]
+    ranges = source.channel_intervals(1) * node.attributes["pixels_per_vector"]
+    low, high = np.array([r.lo for r in ranges]), np.array([r.hi for r in ranges])
+    vectors = source.shape[0] * source.shape[1] // weights.shape[1]
+    frames = [np.clip(bits, low, high) for row in weights for bits in (1 - row, row)]
+    return np.stack([np.tile(f, vectors).reshape(source.shape) for f in frames])
+
+
+def _xnor(
+    name: str,
+    vectors: int,
+    pixels_per_vector: int,
+    channels: int,
+    outputs: int,
+    foldings: tuple[tuple[int, int], ...],
+    *,
+    intervals: tuple[Interval, ...] = (),
+) -> Case:
+    """Random bits; ``foldings``: (SIMD, PE)."""
+    weights = np.random.default_rng(channels).integers(0, 2, (outputs, pixels_per_vector * channels))
+    source = stream(vectors * pixels_per_vector, channels, U1, intervals)
+    attributes = {"weights": weights, "pixels_per_vector": pixels_per_vector, "binary": True}
+    return Case(name, "mvu", attributes, source, tuple(_fold(*f, "xnor") for f in foldings), count_corners)
+
+
+MVU += [
+    # SIMD of 2 in 5 channels: three beats a pixel, of the last a lane that does not count
+    _xnor("xnor_conv", 3, 4, 5, 3, ((1, 1), (2, 2), (3, 3), (4, 1), (5, 2))),
+    _xnor("xnor_vector", 3, 1, 37, 5, ((37, 5), (37, 2), (19, 3), (10, 5), (8, 1))),
+    _xnor("xnor_wide", 2, 1, 200, 2, ((200, 1), (100, 2), (67, 1))),
+    _xnor("xnor_single", 3, 1, 1, 1, ((1, 1),)),
+    _xnor("xnor_more_lanes_than_channels", 3, 2, 3, 2, ((5, 1), (4, 2))),
+    _xnor(
+        "xnor_intervals", 2, 2, 4, 3, ((3, 2),),
+        intervals=(Interval(0, 1), Interval(0, 0), Interval(1, 1), Interval(0, 1)),
+    ),
+]
+
 # --- maxima -------------------------------------------------------------------------------------------------------
 
 
@@ -248,6 +307,20 @@ MAX_POOL = [
     _max_pool("in_memory", 6, 7, 3, U8, (1,)),
     _max_pool("copies", 4, 2, 1, I4, (1, 2)),
     _max_pool("one_pixel_left", 9, 5, 9, U1, (3,)),
+]
+
+
+
+def _sum_pool(name: str, pixels: int, channels: int, window: int, element: IntType, lanes: tuple[int, ...]) -> Case:
+    source, foldings = stream(pixels, channels, element), tuple(Folding(n, n) for n in lanes)
+    return Case(name, "sum_pool", {"window": window}, source, foldings, constant_corners)
+
+
+SUM_POOL = [
+    _sum_pool("2x2", 12, 3, 4, I8, (1, 2, 3)),
+    _sum_pool("in_memory", 6, 7, 3, U8, (1,)),
+    _sum_pool("copies", 4, 2, 1, I4, (1, 2)),
+    _sum_pool("whole_frame", 9, 5, 9, U1, (3,)),
 ]
 
 # --- requantizers -------------------------------------------------------------------------------------------------
@@ -392,13 +465,109 @@ REQUANTIZE += [
     _function("table_wave", 4, 3, I8, lambda x, c: 100 * np.sin(x / 9 + c), (2,)),
 ]
 
+# --- two streams --------------------------------------------------------------------------------------------------
+
+
+def _scaled_add(
+    name: str,
+    pixels: int,
+    channels: int,
+    elements: tuple[IntType, IntType],
+    multipliers: tuple[tuple[int, ...], tuple[int, ...]],
+    lanes: tuple[int, ...],
+    kinds: tuple[str, ...] = ("dsp", "lut"),
+    *,
+    narrow: bool = False,
+) -> Case:
+    rng = np.random.default_rng(channels)
+    sources = [stream(pixels, channels, e, intervals_within(e, channels, rng) if narrow else ()) for e in elements]
+    foldings = tuple(Folding(n, n, 0, kind) for n in lanes for kind in kinds)
+    attributes = {"axis": 1, "multipliers": multipliers}
+    return Case(name, "scaled_add", attributes, sources[0], foldings, paired_corners, (sources[1],))
+
+
+SCALED_ADD = [
+    _scaled_add("plain", 4, 3, (I8, U8), ((1,), (1,)), (1, 2, 3), ("lut",)),
+    _scaled_add("difference", 3, 2, (U8, U8), ((1,), (-1,)), (1, 2), ("lut",)),
+    _scaled_add("powers_of_two", 3, 3, (I8, U4), ((4,), (-16,)), (2,), ("lut",)),
+    _scaled_add("both_negative", 3, 2, (I8, U4), ((-3,), (-8,)), (2,)),
+    _scaled_add("constants", 4, 5, (I8, I8), ((181,), (77,)), (1, 3, 5)),
+    _scaled_add("float_scales", 2, 3, (U8, I8), ((11184811,), (-9395241,)), (2,)),
+    _scaled_add("a_channel", 3, 5, (I8, I8), ((3, -5, 77, 1, 64), (9,)), (1, 2, 5)),
+    _scaled_add("both_a_channel", 3, 4, (I12, U8), ((3, 5, 77, 9), (100, -7, 1, -128)), (1, 3)),
+    _scaled_add("bits", 5, 3, (U1, U1), ((5,), (-3,)), (1, 3)),
+    _scaled_add("intervals", 3, 4, (I8, U8), ((23,), (-42,)), (2,), ("lut",), narrow=True),
+]
+
+
+def _product(
+    name: str,
+    pixels: int,
+    channels: int,
+    elements: tuple[IntType, IntType],
+    offsets: tuple[int, int],
+    lanes: tuple[int, ...],
+    kinds: tuple[str, ...] = ("dsp", "lut"),
+    *,
+    narrow: bool = False,
+) -> Case:
+    rng = np.random.default_rng(channels)
+    sources = [stream(pixels, channels, e, intervals_within(e, channels, rng) if narrow else ()) for e in elements]
+    foldings = tuple(Folding(n, n, 0, kind) for n in lanes for kind in kinds)
+    return Case(name, "product", {"offsets": offsets}, sources[0], foldings, paired_corners, (sources[1],))
+
+
+PRODUCT = [
+    _product("bytes", 3, 5, (U8, I8), (0, 0), (1, 2, 5)),
+    _product("offsets", 3, 3, (U8, U8), (128, 7), (2,)),
+    _product("one_offset", 2, 2, (I8, U4), (-128, 0), (1,)),
+    _product("bits", 3, 3, (U1, I4), (0, 0), (3,), ("lut",)),
+    _product("sixteen", 2, 1, (I16, IntType(16, False)), (5, 32768), (1,)),
+    _product("intervals", 3, 4, (I8, U8), (3, 100), (2,), ("lut",), narrow=True),
+]
+
+def _concat(
+    name: str,
+    streams: tuple[TensorType, ...],
+    lanes: tuple[int, ...],
+    **attributes: int,
+) -> Case:
+    foldings = tuple(Folding(n, n) for n in lanes)
+    return Case(name, "stream_concat", attributes, streams[0], foldings, paired_corners, streams[1:])
+
+
+STREAM_CONCAT = [
+    _concat("channels", (stream(4, 4, I8), stream(4, 2, U8)), (1, 2, 4), axis=1),
+    _concat("three", (stream(2, 6, U4), stream(2, 3, U4), stream(2, 4, I4)), (1, 3), axis=1),
+    _concat("scalars", (stream(1, 1, I8), stream(1, 1, I4)), (1,), axis=1),
+    _concat("pixels", (stream(4, 3, I8), stream(2, 3, U4)), (1, 2, 3), axis=0, rounds=1),
+    _concat("rows", (stream(6, 2, I8), stream(3, 2, U8), stream(9, 2, I8)), (1, 2), axis=0, rounds=3),
+    _concat(
+        "intervals",
+        (stream(2, 2, I8, (Interval(-3, 5), Interval(0, 100))), stream(2, 2, I8, (Interval(-9, 1), Interval(4, 4)))),
+        (2,),
+        axis=0,
+        rounds=2,
+    ),
+    _concat(
+        "channel_intervals",
+        (stream(2, 2, I8, (Interval(-3, 5), Interval(0, 100))), stream(2, 1, U4)),
+        (1, 2),
+        axis=1,
+    ),
+]
+
 CASES: dict[str, list[Case]] = {
     "fork": FORK,
     "frame_sync": FRAME_SYNC,
     "max_pool": MAX_POOL,
     "mvu": MVU,
+    "product": PRODUCT,
     "requantize": REQUANTIZE,
+    "scaled_add": SCALED_ADD,
     "sliding_window": SLIDING_WINDOW,
+    "stream_concat": STREAM_CONCAT,
+    "sum_pool": SUM_POOL,
     "width_converter": WIDTH_CONVERTER,
 }
 """Operator name -> cases. The harness fails for a hardware operator that has none."""

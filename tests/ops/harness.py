@@ -26,12 +26,17 @@ FRAMES = 3
 GENEROUS = 40  # queue depth that never holds a small core up
 
 
+Frames = list[IntArray]
+"""For each input [frames, pixels, channels]."""
+
+
 @dataclass(frozen=True)
 class Case:
-    """A hardware node: operator, attributes, type of its one input, foldings to build it with.
+    """A hardware node: operator, attributes, type of its first input, foldings to build it with, types of the further
+    inputs.
 
-    ``corners(node)``: frames whose results must reach both ends of every output channel's interval, or None where the
-    operator's interval is only a bound.
+    ``corners(node)``: frames whose results must reach both ends of every output channel's interval (an array a node
+    with one input, else one for each input), or None where the operator's interval is only a bound.
     """
 
     name: str
@@ -39,7 +44,19 @@ class Case:
     attributes: dict[str, Any]
     source: TensorType
     foldings: tuple[Folding, ...]
-    corners: Callable[[Node], IntArray] | None = None
+    corners: Callable[[Node], IntArray | Frames] | None = None
+    others: tuple[TensorType, ...] = ()
+
+    @property
+    def sources(self) -> tuple[TensorType, ...]:
+        """The types of all inputs."""
+        return (self.source, *self.others)
+
+    def corner_frames(self, node: Node) -> Frames:
+        """As ``corners`` gives them, one array an input."""
+        assert self.corners is not None, "only where there are corners"
+        frames = self.corners(node)
+        return frames if isinstance(frames, list) else [frames]
 
     def node(self, folding: Folding | None = None) -> Node:
         """A new node with types inferred."""
@@ -47,33 +64,44 @@ class Case:
         attributes = dict(self.attributes)
         if folding is not None:
             attributes["folding"] = folding
-        attributes.update(operator.derive(attributes, [self.source]))
-        outputs = [Value(f"y{k}", t) for k, t in enumerate(operator.infer(attributes, [self.source]))]
-        return Node("core", self.op, [Value("x", self.source)], outputs, attributes)
+        attributes.update(operator.derive(attributes, self.sources))
+        outputs = [Value(f"y{k}", t) for k, t in enumerate(operator.infer(attributes, self.sources))]
+        return Node("core", self.op, [Value(f"x{k}", t) for k, t in enumerate(self.sources)], outputs, attributes)
 
 
-def random_frames(source: TensorType, count: int, seed: int) -> IntArray:
+def random_frames(case: Case, count: int, seed: int) -> Frames:
     """Frames within each channel's interval."""
     rng = np.random.default_rng(seed)
-    ranges = source.channel_intervals(1)
-    low, high = np.array([r.lo for r in ranges]), np.array([r.hi for r in ranges])
-    return rng.integers(low, high + 1, (count, *source.shape))
+    return [rng.integers(*_ends(source), (count, *source.shape), endpoint=True) for source in case.sources]
 
 
-def extreme_frames(source: TensorType, seed: int) -> IntArray:
+def extreme_frames(case: Case, seed: int) -> Frames:
     """All least, all greatest, and two of random choices between the two."""
     rng = np.random.default_rng(seed)
+    frames = []
+    for source in case.sources:
+        low, high = _ends(source)
+        picks = np.concatenate(
+            [np.zeros((1, *source.shape)), np.ones((1, *source.shape)), rng.integers(0, 2, (2, *source.shape))]
+        )
+        frames.append(np.where(picks > 0, high, low))
+    return frames
+
+
+def _ends(source: TensorType) -> tuple[IntArray, IntArray]:
+    """Least and greatest value of each channel."""
     ranges = source.channel_intervals(1)
-    low, high = np.array([r.lo for r in ranges]), np.array([r.hi for r in ranges])
-    picks = np.concatenate(
-        [np.zeros((1, *source.shape)), np.ones((1, *source.shape)), rng.integers(0, 2, (2, *source.shape))]
-    )
-    return np.where(picks > 0, high, low)
+    return np.array([r.lo for r in ranges], dtype=np.int64), np.array([r.hi for r in ranges], dtype=np.int64)
 
 
-def golden(node: Node, frames: IntArray) -> list[IntArray]:
+def together(*parts: Frames) -> Frames:
+    """Frames after one another."""
+    return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+
+
+def golden(node: Node, frames: Frames) -> list[IntArray]:
     """Results of the operator's evaluate, one array an output."""
-    return list(hardware(node.op).evaluate(node.attributes, [frames]))
+    return list(hardware(node.op).evaluate(node.attributes, frames))
 
 
 def beats_of(frames: IntArray, type_: TensorType, lanes: int, seed: int) -> list[int]:
@@ -152,42 +180,49 @@ class Bench:
         attributes = self.node.attributes
         return with_words(hardware(self.case.op).build(self.node, self.folding, attributes["depths"], "core"))
 
-    def offered(self, frames: IntArray, seed: int) -> list[int]:
-        """The payloads of the input's frames; a frame synchroniser's carry the mark above the data."""
-        type_, lanes = self.case.source, self.folding.input_lanes
-        beats = beats_of(frames, type_, lanes, seed)
+    def offered(self, frames: Frames, seed: int) -> list[list[int]]:
+        """The payloads of each input's frames; a frame synchroniser's carry the mark above the data."""
+        lanes = self.folding.input_lanes
+        beats = [
+            beats_of(array, source, lanes, seed + index)
+            for index, (array, source) in enumerate(zip(frames, self.case.sources, strict=True))
+        ]
         if self.case.op == "frame_sync":
-            last, mark = len(beats) // len(frames), 1 << (lanes * type_.element.bits)
-            beats = [b | (mark if n % last == last - 1 else 0) for n, b in enumerate(beats)]
+            last, mark = len(beats[0]) // len(frames[0]), 1 << (lanes * self.case.source.element.bits)
+            beats[0] = [b | (mark if n % last == last - 1 else 0) for n, b in enumerate(beats[0])]
         return beats
 
     def run(
-        self, frames: IntArray, *, output: int = 0, gap: float = 0.0, stall: float = 0.0, seed: int = 0
+        self, frames: Frames, *, output: int = 0, gap: float = 0.0, stall: float = 0.0, seed: int = 0
     ) -> bench.Trace:
         """What comes out of one output, with the protocol watched."""
         built = self.build()
-        expected = self._beats(output) * len(frames)
+        expected = self._beats(output) * len(frames[0])
+        first, *others = self.offered(frames, seed)
         return bench.drive(
             _OneOutput(built, output),
-            self.offered(frames, seed),
+            first,
             expected,
             i=built.inputs[0],
             o=built.outputs[output],
+            more=list(zip(built.inputs[1:], others, strict=True)),
             gap=gap,
             stall=stall,
             seed=seed,
         )
 
-    def run_after_reset(self, frames: IntArray, seed: int) -> list[int]:
+    def run_after_reset(self, frames: Frames, seed: int) -> list[int]:
         """Output beats of frames that follow a reset in the middle of others."""
         built = self.build()
+        first, *others = self.offered(frames, seed)
         return protocol.after_reset(
             _OneOutput(built, 0),
-            self.offered(frames, seed),
-            self._beats(0) * len(frames),
+            first,
+            self._beats(0) * len(frames[0]),
             seed=seed,
             i=built.inputs[0],
             o=built.outputs[0],
+            more=list(zip(built.inputs[1:], others, strict=True)),
         )
 
     def check_no_paths(self) -> None:

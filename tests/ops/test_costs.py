@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,14 +16,16 @@ from hwflow.boards import find_board
 import hwflow.ops
 from hdl_lib.requantize_mas import MultiplyAddShift
 from hdl_lib.rom import VERILOG
+from hdl_lib.stream_add import AddPlan
 from hwflow.errors import ToolError
 from hwflow.ops import costs
 from hwflow.ops.operator import Folding, Resources
 from hwflow.ops.registry import hardware
+from hwflow.ops.shapes import shape_of
 from hwflow.ops.windows import WindowGeometry
 from hwflow.toolchain import tool
 from hwflow.toolchain.yosys import CELLS, RENAMING, YOSYS, died_in_abc
-from hwflow.types import IntType
+from hwflow.types import Interval, IntType
 from tests.ops.cases import CASES
 from tests.ops.harness import Bench
 
@@ -46,11 +49,20 @@ def numbers(row: Row, *names: str) -> list[int]:
     return [int(row[n]) for n in names]
 
 
+def multipliers_of(text: str, channels: int, seed: int) -> tuple[int, ...]:
+    """As benchmarks/measure_cores.py makes them: a number, or random odd ones of so many bits, one a channel."""
+    if not text.startswith("random"):
+        return (int(text),)
+    rng, width = random.Random(seed), int(text.removeprefix("random"))
+    return tuple(2 * rng.randrange(-(1 << width - 2), 1 << width - 2) + 1 for _ in range(channels))
+
+
 def mvu(row: Row) -> Resources:
     x, w, accumulator, pe, simd, synapse, neuron, depth = numbers(
         row, "input_width", "weight_width", "accumulator_width", "pe", "simd", "synapse_fold", "neuron_fold", "depth"
     )
-    types = IntType(x, False), IntType(w, True), IntType(accumulator, True)
+    signed = row["multiplier"] != "xnor"
+    types = IntType(x, False), IntType(w, signed), IntType(accumulator, signed)
     return costs.mvu("ecp5", *types, Folding(simd, pe, pe * simd, row["multiplier"]), synapse, neuron, depth)
 
 
@@ -91,6 +103,36 @@ def requantize_lookup(row: Row) -> Resources:
     return costs.lookup("ecp5", element(row["input"]), [words] * lanes, output, tables, depth)
 
 
+def sum_pool(row: Row) -> Resources:
+    channels, lanes, window, depth = numbers(row, "channels", "lanes", "window", "depth")
+    widths = element(row["element"]).bits, element(row["sum"]).bits
+    return costs.sum_pool("ecp5", lanes, *widths, -(-channels // lanes), window, depth)
+
+
+def stream_add(row: Row) -> Resources:
+    a, b, y = (element(row[n]) for n in ("a", "b", "output"))
+    lanes, channels, depth = numbers(row, "lanes", "channels", "depth")
+    multipliers = [multipliers_of(row[f"multipliers_{name}"], channels, k) for k, name in enumerate("ab")]
+    plan = AddPlan([shape_of(a), shape_of(b)], y.bits, lanes, channels, multipliers, row["multiplier"])
+    return costs.stream_add("ecp5", (a, b), plan, -(-channels // lanes), depth)
+
+
+def stream_product(row: Row) -> Resources:
+    a, b, y = (element(row[n]) for n in ("a", "b", "output"))
+    offset_a, offset_b, lanes, depth = numbers(row, "offset_a", "offset_b", "lanes", "depth")
+    differences = [
+        IntType.holding(Interval(t.min - o, t.max - o)) for t, o in ((a, offset_a), (b, offset_b))
+    ]
+    return costs.stream_product(
+        "ecp5", (a, b), (offset_a, offset_b), *differences, y, lanes, row["multiplier"], depth
+    )
+
+
+def concat(row: Row) -> Resources:
+    inputs, beats, lanes, depth = numbers(row, "inputs", "beats", "lanes", "depth")
+    return costs.concat("ecp5", lanes * element(row["element"]).bits, inputs, beats, depth)
+
+
 MODELS: dict[str, Callable[[Row], Resources]] = {
     "mvu": mvu,
     "pool": pool,
@@ -98,6 +140,10 @@ MODELS: dict[str, Callable[[Row], Resources]] = {
     "requantize_mas": requantize_mas,
     "requantize_thresholds": requantize_thresholds,
     "requantize_lookup": requantize_lookup,
+    "stream_add": stream_add,
+    "stream_product": stream_product,
+    "concat": concat,
+    "sum_pool": sum_pool,
 }
 # How far LUTs and flip-flops may be off: by this share of a sample, or by so many cells where it is small.
 SHARE = {"lut": 0.16, "ff": 0.10}

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from hwflow.boards import find_board
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from hwflow import golden
-from hwflow.errors import ModelRefused
+from hwflow.errors import InternalError, ModelRefused
 from hwflow.ir.graph import Graph, IntArray, Value
 from hwflow.ops.operator import HardwareOperator
-from hwflow.ops.registry import OPERATORS
+from hwflow.ops.registry import OPERATORS, hardware
 from hwflow.types import Interval, IntType, TensorType
 from tests.schedule.graphs import Builder, dataflow
 
@@ -34,24 +36,34 @@ def reference(op: str, inputs: list[np.ndarray], opset: int = 19, **attributes: 
     return np.asarray(result)
 
 
+def paired(
+    op: str, frames: Sequence[tuple[int, ...]], elements: Sequence[IntType], **attributes: object
+) -> tuple[Graph, list[IntArray], IntArray]:
+    """A quantized graph of one node with several inputs; random frames of each and its golden results."""
+    build = Builder(np.random.default_rng(0))
+    sources = [build.input(frame, element) for frame, element in zip(frames, elements, strict=True)]
+    build.output(build.node(op, *sources, **attributes))
+    graph = build.done()
+    rng = np.random.default_rng(1)
+    arrays = [rng.integers(e.min, e.max + 1, (3, *f)) for f, e in zip(frames, elements, strict=True)]
+    (result,) = golden.evaluate(graph, {f"x{k}": a for k, a in enumerate(arrays)}).values()
+    return graph, arrays, result
+
+
 def single(
     op: str, frame: tuple[int, ...], element: IntType, **attributes: object
 ) -> tuple[Graph, IntArray, IntArray]:
     """A quantized graph of one node; random frames and its golden results."""
-    build = Builder(np.random.default_rng(0))
-    source = build.input(frame, element)
-    build.output(build.node(op, source, **attributes))
-    graph = build.done()
-    frames = np.random.default_rng(1).integers(element.min, element.max + 1, (3, *frame))
-    (result,) = golden.evaluate(graph, {"x0": frames}).values()
+    graph, (frames,), result = paired(op, [frame], [element], **attributes)
     return graph, frames, result
 
 
-def check_lowering(graph: Graph, frames: IntArray, result: IntArray) -> None:
-    """The dataflow graph means the same, and only hardware operators are left."""
+def check_lowering(graph: Graph, frames: IntArray | list[IntArray], result: IntArray) -> None:
+    """The dataflow graph means the same, and only hardware operators are left. ``frames``: of each input."""
     lowered = dataflow(graph)
     assert all(isinstance(OPERATORS[n.op], HardwareOperator) for n in lowered.nodes)
-    (found,) = golden.evaluate(lowered, {"x0": frames}).values()
+    arrays = frames if isinstance(frames, list) else [frames]
+    (found,) = golden.evaluate(lowered, {f"x{k}": a for k, a in enumerate(arrays)}).values()
     assert np.array_equal(found, result)
     interval = graph.outputs[0].value.typed.interval
     assert interval.lo <= result.min() and result.max() <= interval.hi
@@ -91,6 +103,69 @@ def test_dense(rows, length, outputs) -> None:
     check_lowering(graph, frames, result)
 
 
+U1 = IntType(1, False)
+
+
+@pytest.mark.parametrize(("rows", "length", "outputs"), [((), 5, 3), ((), 1, 1), ((4,), 6, 2), ((), 130, 4)])
+def test_binary_dense(rows, length, outputs) -> None:
+    """With bits as -1 and 1 the product counts equal bits once more than different ones."""
+    weights = np.random.default_rng(3).integers(0, 2, (outputs, length))
+    graph, frames, result = single("dense", (*rows, length), U1, weights=weights, binary=True)
+    signs = reference("MatMul", [2 * frames.astype(np.int32) - 1, 2 * weights.T.astype(np.int32) - 1])
+    assert np.array_equal(2 * result - length, signs)
+    check_lowering(graph, frames, result)
+
+
+@pytest.mark.parametrize(("shape", "outputs", "kernel", "strides", "pads", "dilations", "pad_value"), [
+    ((3, 5, 6), 4, (3, 3), (1, 1), (0, 0, 0, 0), (1, 1), 0),
+    ((2, 7, 7), 2, (3, 2), (1, 2), (0, 0, 0, 0), (2, 3), 0),
+    ((5, 3, 4), 3, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 0),
+])  # fmt: skip
+def test_binary_conv2d(shape, outputs, kernel, strides, pads, dilations, pad_value) -> None:
+    weights = np.random.default_rng(2).integers(0, 2, (outputs, shape[0], *kernel))
+    attributes = {"strides": strides, "pads": pads, "dilations": dilations}
+    graph, frames, result = single("conv2d", shape, U1, weights=weights, pad_value=pad_value, binary=True, **attributes)
+    signs = [2.0 * frames - 1, 2.0 * weights - 1]
+    expected = reference("Conv", signs, kernel_shape=kernel, **attributes)
+    assert np.array_equal(2 * result - weights[0].size, expected)
+    check_lowering(graph, frames, result)
+    assert [n.op for n in dataflow(graph).nodes][-1] == "mvu"
+
+
+def test_binary_counts_know_what_inputs_are_constant() -> None:
+    """Inputs 0..1, 0, 1 against the rows 1 0 0 and 0 1 1: one that is equal and one that is free; likewise."""
+    source = TensorType((3,), U1, Interval(0, 1), (Interval(0, 1), Interval(0, 0), Interval(1, 1)), 0)
+    weights = np.array([[1, 0, 0], [0, 1, 1], [0, 0, 1]])
+    (result,) = OPERATORS["dense"].infer({"weights": weights, "binary": True}, [source])
+    assert result.channels == (Interval(1, 2), Interval(1, 2), Interval(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("weights", "element", "message"),
+    [
+        ([[0, 2]], U1, "weights must be 0 and 1, not within [0, 2]"),
+        ([[-1, 1]], U1, "weights must be 0 and 1, not within [-1, 1]"),
+        ([[0, 1]], U4, "inputs must be 0 and 1, not within [0, 15]"),
+    ],
+)
+def test_binary_operands_that_are_no_bits(weights, element, message) -> None:
+    source = TensorType((2,), element, element.interval)
+    with pytest.raises(InternalError) as raised:
+        OPERATORS["dense"].infer({"weights": np.array(weights), "binary": True}, [source])
+    assert message in str(raised.value)
+
+
+def test_binary_products_have_one_form() -> None:
+    """784 bits by 64 rows: counts of equal bits only, up to all bits at once."""
+    weights = np.random.default_rng(3).integers(0, 2, (64, 784))
+    graph, _, _ = single("dense", (784,), U1, weights=weights, binary=True)
+    (node,) = dataflow(graph).nodes
+    foldings = hardware("mvu").foldings(node, find_board("ulx3s_85f").part)
+    assert {f.multiplier for f in foldings} == {"xnor"}
+    assert {(1, 1), (784, 1), (784, 64), (98, 8)} <= {(f.input_lanes, f.output_lanes) for f in foldings}
+    assert OPERATORS["mvu"].macs(node) == 784 * 64
+
+
 POOLS = [
     # shape, kernel, strides, pads, dilations; the reference reads pads wrongly with strides of 1 and dilations
     ((2, 4, 6), (2, 2), (2, 2), (0, 0, 0, 0), (1, 1)),
@@ -113,6 +188,39 @@ def test_max_pool2d(shape, kernel, strides, pads, dilations, element) -> None:
     check_lowering(graph, frames, result)
 
 
+@pytest.mark.parametrize(("shape", "kernel", "strides", "pads", "dilations"), POOLS)
+@pytest.mark.parametrize("pad_value", [0, -3])
+def test_sum_pool2d(shape, kernel, strides, pads, dilations, pad_value) -> None:
+    """ONNX's average counts padding as zeros: it is of what has had the padding's value subtracted."""
+    graph, frames, result = single(
+        "sum_pool2d", shape, I8, kernel=kernel, strides=strides, pads=pads, dilations=dilations, pad_value=pad_value
+    )
+    weights = np.ones((shape[0], 1, *kernel))
+    attributes = {"kernel_shape": kernel, "strides": strides, "pads": pads, "dilations": dilations, "group": shape[0]}
+    centred = reference("Conv", [(frames - pad_value).astype(np.float64), weights], **attributes)
+    assert np.array_equal(result, centred + pad_value * kernel[0] * kernel[1])
+    check_lowering(graph, frames, result)
+
+
+def test_sum_pool2d_has_exact_intervals() -> None:
+    """2 x 2 of an image of 2 x 2 with a row of padding on top: windows of 2 and of 4 pixels, the rest is 10."""
+    source = TensorType((1, 2, 2), IntType(4, True), Interval(-3, 5))
+    attributes = {"kernel": (2, 2), "strides": (1, 1), "pads": (1, 0, 0, 0), "dilations": (1, 1), "pad_value": 10}
+    (result,) = OPERATORS["sum_pool2d"].infer(attributes, [source])
+    assert result.interval == Interval(min(-12, -6 + 20), max(20, 10 + 20))
+
+
+@pytest.mark.parametrize("op", ["max_pool2d", "sum_pool2d"])
+def test_a_global_pool_holds_no_image(op) -> None:
+    graph, frames, result = single(
+        op, (3, 4, 5), I8, kernel=(4, 5), strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), pad_value=0
+    )
+    expected = {"max_pool2d": frames.max(axis=(2, 3)), "sum_pool2d": frames.sum(axis=(2, 3))}[op]
+    assert np.array_equal(result[:, :, 0, 0], expected)
+    check_lowering(graph, frames, result)
+    assert [n.op for n in dataflow(graph).nodes] == [op.removesuffix("2d")]
+
+
 @pytest.mark.parametrize(
     ("shape", "target"), [((2, 3, 4), (24,)), ((6,), (2, 3)), ((4, 2), (2, 2, 2)), ((5,), (5, 1, 1))]
 )
@@ -129,6 +237,125 @@ def test_transpose(perm) -> None:
     expected = reference("Transpose", [frames.astype(np.int32)], perm=(0, *(a + 1 for a in perm)))
     assert np.array_equal(result, expected)
     check_lowering(graph, frames, result)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "multipliers"),
+    [
+        ((3, 2, 4), 0, ((1,), (1,))),
+        ((3, 2, 4), 0, ((-7, 5, 2), (3,))),
+        ((3, 2, 4), 2, ((5,), (1, -2, 3, 4))),
+        ((6,), 0, ((2, 3, 4, 5, 6, 7), (-1, 1, -1, 1, -1, 1))),
+        ((2, 3), -1, ((2, 3, 4), (9,))),
+    ],
+    ids=str,
+)
+def test_scaled_add(shape, axis, multipliers) -> None:
+    """Each input times its multipliers along the axis, as ONNX's Mul and Add broadcast."""
+    graph, frames, result = paired("scaled_add", [shape, shape], [I8, U4], axis=axis, multipliers=multipliers)
+    along = [1] * (len(shape) + 1)
+    along[axis % len(shape) + 1] = -1
+    a, b = (
+        reference("Mul", [x.astype(np.int64), np.array(m, dtype=np.int64).reshape(along if len(m) > 1 else 1)])
+        for x, m in zip(frames, multipliers, strict=True)
+    )
+    assert np.array_equal(result, reference("Add", [a, b]))
+    check_lowering(graph, frames, result)
+
+
+def test_scaled_add_has_exact_intervals_a_channel() -> None:
+    """[-8, 7] and [0, 15]: 3 * a - 2 * b in [-24 - 30, 21], -a - 2 * b in [-7 - 30, 8]."""
+    i4, u4 = (TensorType((2, 1, 1), e, e.interval) for e in (IntType(4, True), U4))
+    (result,) = OPERATORS["scaled_add"].infer({"axis": 0, "multipliers": ((3, -1), (-2,))}, [i4, u4])
+    assert result.channel_intervals(0) == (Interval(-54, 21), Interval(-37, 8))
+    assert (result.interval, result.element) == (Interval(-54, 21), IntType(7, True))
+
+
+@pytest.mark.parametrize(("shape", "offsets"), [((3, 2, 4), (0, 0)), ((5,), (-7, 15)), ((2, 3), (100, 1))])
+def test_product(shape, offsets) -> None:
+    graph, frames, result = paired("product", [shape, shape], [I8, U4], offsets=offsets)
+    centred = [x.astype(np.int64) - o for x, o in zip(frames, offsets, strict=True)]
+    assert np.array_equal(result, reference("Mul", centred))
+    check_lowering(graph, frames, result)
+
+
+def test_product_has_exact_intervals() -> None:
+    """[-8, 7] - 3 = [-11, 4]; [0, 15] - 5 = [-5, 10]: from -11 * 10 to -11 * -5 = 55."""
+    i4, u4 = (TensorType((2,), e, e.interval) for e in (IntType(4, True), U4))
+    (result,) = OPERATORS["product"].infer({"offsets": (3, 5)}, [i4, u4])
+    assert result.interval == Interval(-110, 55)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "axis"),
+    [
+        (((3, 2, 4), (2, 2, 4)), 0),
+        (((3, 2, 4), (3, 1, 4)), 1),
+        (((3, 2, 4), (3, 2, 1), (3, 2, 2)), 2),
+        (((3, 2, 4), (3, 2, 5)), -1),
+        (((4,), (1,), (3,)), 0),
+        (((2, 3), (2, 2)), 1),
+        (((2, 3), (1, 3)), 0),
+    ],
+    ids=str,
+)
+def test_concat(shapes, axis) -> None:
+    elements = [I8, U4, I8][: len(shapes)]
+    graph, frames, result = paired("concat", shapes, elements, axis=axis)
+    expected = reference("Concat", [f.astype(np.int64) for f in frames], axis=axis + 1 if axis >= 0 else axis)
+    assert np.array_equal(result, expected)
+    check_lowering(graph, frames, result)
+
+
+@pytest.mark.parametrize(("axis", "parts"), [(0, (3, 1, 2)), (1, (2, 2, 2)), (2, (1, 2, 1))])
+def test_concatenated_images_are_images(axis, parts) -> None:
+    """Along every axis of images the result is an image that a convolution takes."""
+    build = Builder(np.random.default_rng(9))
+    shapes = [tuple(part if a == axis else 3 for a in range(3)) for part in parts]
+    images = [build.max_pool2d(build.input(shape, I8), 1, 1) for shape in shapes]
+    build.output(build.conv2d(build.node("concat", *images, axis=axis), 2, 2, 1, 0, I8))
+    graph = build.done()
+    frames = [np.random.default_rng(k).integers(-128, 128, (2, *shape)) for k, shape in enumerate(shapes)]
+    (expected,) = golden.evaluate(graph, {f"x{k}": f for k, f in enumerate(frames)}).values()
+    check_lowering(graph, frames, expected)
+
+
+def test_concatenated_vectors_come_in_any_order() -> None:
+    """Flattened images, channels fastest: the weights of the matrix product take up the order."""
+    build = Builder(np.random.default_rng(10))
+    images = [build.max_pool2d(build.input(shape, I8), 1, 1) for shape in ((2, 3, 2), (4, 3, 2))]
+    build.output(build.dense(build.node("concat", *map(build.flatten, images), axis=0), 3, I8))
+    graph = build.done()
+    rng = np.random.default_rng(11)
+    frames = [rng.integers(-128, 128, (2, 2, 3, 2)), rng.integers(-128, 128, (2, 4, 3, 2))]
+    (expected,) = golden.evaluate(graph, {"x0": frames[0], "x1": frames[1]}).values()
+    check_lowering(graph, frames, expected)
+
+
+def test_concatenation_keeps_intervals() -> None:
+    a = TensorType((2, 3), IntType(4, True), Interval(-5, 7), (Interval(0, 3), Interval(-5, 7)), 0)
+    b = TensorType((1, 3), U4, U4.interval)
+    (result,) = OPERATORS["concat"].infer({"axis": 0}, [a, b])
+    assert (result.shape, result.channel_intervals(0)) == ((3, 3), (*a.channels, U4.interval))
+    assert result.element == IntType(5, True)
+    c = TensorType((2, 1), U4, Interval(0, 9))
+    (result,) = OPERATORS["concat"].infer({"axis": 1}, [a, c])
+    assert (result.shape, result.channel_intervals(0)) == ((2, 4), (Interval(0, 9), Interval(-5, 9)))
+
+
+@pytest.mark.parametrize("op", ["scaled_add", "product"])
+def test_a_graph_input_takes_the_order_of_what_it_meets(op) -> None:
+    """A residual path that comes from outside: added to a convolution's result, which comes pixel by pixel."""
+    attributes = {"axis": 0, "multipliers": ((3,), (5,))} if op == "scaled_add" else {"offsets": (1, 2)}
+    build = Builder(np.random.default_rng(7))
+    left, right = build.input((2, 3, 4), I8), build.input((3, 3, 4), U4)
+    result = build.node(op, build.conv2d(left, 3, 3, 1, 1, I8), right, **attributes)
+    build.output(build.requantize(result, I8))
+    graph = build.done()
+    rng = np.random.default_rng(8)
+    frames = [rng.integers(-128, 128, (2, 2, 3, 4)), rng.integers(0, 16, (2, 3, 3, 4))]
+    (expected,) = golden.evaluate(graph, {"x0": frames[0], "x1": frames[1]}).values()
+    check_lowering(graph, frames, expected)
 
 
 def test_a_channel_keeps_its_interval() -> None:
@@ -160,6 +387,11 @@ def test_chains_of_views_reach_their_consumer() -> None:
     assert [n.op for n in dataflow(graph).nodes] == ["sliding_window", "mvu", "requantize", "mvu"]
 
 
+def _mixed(build: Builder, value: Value) -> Value:
+    """The same elements flat, columns before rows."""
+    return build.node("reshape", build.node("transpose", value, perm=(0, 2, 1)), shape=(24,))
+
+
 @pytest.mark.parametrize(
     ("build_node", "message", "remedy"),
     [
@@ -178,8 +410,37 @@ def test_chains_of_views_reach_their_consumer() -> None:
             "the 4 elements of each row must follow each other in the stream, not be mixed with other rows",
             "remove the Reshape or Transpose before the matrix product, or give it one row a frame",
         ),
+        *(
+            (
+                lambda b, x, op=op, a=a: b.node(
+                    op, b.node("reshape", y := b.max_pool2d(x, 1, 1), shape=(24,)), _mixed(b, y), **a
+                ),
+                "both inputs must arrive in one order of elements, not as 12 pixels of 2 channels and 12 pixels of "
+                "2 channels in different orders",
+                "remove the Reshape or Transpose before one of them, or do the same to both",
+            )
+            for op, a in (("scaled_add", {"axis": 0, "multipliers": ((1,), (1,))}), ("product", {"offsets": (0, 0)}))
+        ),
+        (
+            lambda b, x: b.node(
+                "scaled_add", y := b.max_pool2d(x, 1, 1), y, axis=1, multipliers=((1, 2, 3), (1,))
+            ),
+            "each channel's multiplier must belong to one channel of the stream, not vary from pixel to pixel",
+            "quantize per tensor, or remove the Reshape or Transpose before",
+        ),
+        (
+            lambda b, x: b.node(
+                "concat",
+                b.node("reshape", b.max_pool2d(x, 1, 1), shape=(24,)),
+                b.flatten(b.conv2d(x, 3, 2, 1, 0, I8)),
+                axis=0,
+            ),
+            "the inputs must arrive in as many pixels or with as many channels each, not as 12 pixels of 2 channels "
+            "and 6 pixels of 3 channels",
+            "concatenate images along their channels or along an axis of pixels",
+        ),
     ],
-    ids=["conv2d", "max_pool2d", "dense"],
+    ids=["conv2d", "max_pool2d", "dense", "scaled_add", "product", "multipliers", "concat"],
 )
 def test_an_order_no_core_can_take_is_refused(build_node, message: str, remedy: str) -> None:
     build = Builder(np.random.default_rng(6))

@@ -12,7 +12,7 @@ from hwflow.ops.registry import OPERATORS, hardware
 from hwflow.ops.requantize import form_of
 from tests.hdl_lib.bench import STALLS
 from tests.ops.cases import CASES
-from tests.ops.harness import FRAMES, GENEROUS, Bench, Case, extreme_frames, golden, random_frames
+from tests.ops.harness import FRAMES, GENEROUS, Bench, Case, extreme_frames, golden, random_frames, together
 
 ALL = [case for cases in CASES.values() for case in cases]
 BUILT = [(case, folding) for case in ALL for folding in case.foldings]
@@ -50,9 +50,9 @@ def test_the_requantizers_take_every_form() -> None:
 @each_case
 def test_the_interval_holds_every_result(case: Case) -> None:
     node = case.node()
-    frames = np.concatenate([random_frames(case.source, 20, 1), extreme_frames(case.source, 2)])
+    frames = together(random_frames(case, 20, 1), extreme_frames(case, 2))
     for value, result in zip(node.outputs, golden(node, frames), strict=True):
-        assert result.shape == (len(frames), *value.typed.shape)
+        assert result.shape == (len(frames[0]), *value.typed.shape)
         element = value.typed.element.interval
         assert element.hull(value.typed.interval) == element, "the element type does not hold the interval"
         for channel, interval in enumerate(value.typed.channel_intervals(1)):
@@ -64,7 +64,7 @@ def test_the_interval_holds_every_result(case: Case) -> None:
 @pytest.mark.parametrize("case", [c for c in ALL if c.corners], ids=[name_of(c) for c in ALL if c.corners])
 def test_the_interval_is_reached_at_both_ends(case: Case) -> None:
     node = case.node()
-    frames = case.corners(node)
+    frames = case.corner_frames(node)
     for value, result in zip(node.outputs, golden(node, frames), strict=True):
         for channel, interval in enumerate(value.typed.channel_intervals(1)):
             assert (result[:, :, channel].min(), result[:, :, channel].max()) == (interval.lo, interval.hi), (
@@ -80,7 +80,7 @@ def test_cycles_are_those_of_the_timing(case: Case, folding: Folding) -> None:
 
 @each_core
 def test_values_with_gaps_and_stalls(case: Case, folding: Folding) -> None:
-    frames = random_frames(case.source, 2, 3)
+    frames = random_frames(case, 2, 3)
     for seed, (gap, stall) in enumerate(STALLS[1:]):
         core = Bench(case, folding, (2, 1, 5)[seed])
         for output, expected in enumerate(golden(core.node, frames)):
@@ -93,7 +93,7 @@ def test_values_with_gaps_and_stalls(case: Case, folding: Folding) -> None:
 def test_every_beat_comes_in_its_cycle(case: Case, folding: Folding, depth: int) -> None:
     """Full rate: values and cycles, with queues that throttle and queues that do not."""
     core = Bench(case, folding, depth)
-    frames = np.concatenate([random_frames(case.source, FRAMES - 1, 4), extreme_frames(case.source, 5)[:1]])
+    frames = together(random_frames(case, FRAMES - 1, 4), [array[:1] for array in extreme_frames(case, 5)])
     predicted = core.predicted(FRAMES)
     for output, expected in enumerate(golden(core.node, frames)):
         trace = core.run(frames, output=output)
@@ -103,7 +103,7 @@ def test_every_beat_comes_in_its_cycle(case: Case, folding: Folding, depth: int)
 
 @each_core
 def test_a_frame_after_a_reset(case: Case, folding: Folding) -> None:
-    frames = random_frames(case.source, 2, 6)
+    frames = random_frames(case, 2, 6)
     core = Bench(case, folding, 3)
     assert np.array_equal(core.values(core.run_after_reset(frames, 7)), golden(core.node, frames)[0])
 

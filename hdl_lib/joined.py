@@ -1,0 +1,78 @@
+"""What cores with two input streams have in common: each step takes a beat of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Module, Shape, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .blocks import block_count, delayed
+from .output_queue import OutputQueue
+from .skid_buffer import SkidBuffer
+from .storage import check_depth
+
+
+class Joined(wiring.Component):
+    """A core with one step a beat, which consumes a beat of each of two inputs and produces one.
+
+    A skid buffer behind each input holds the beat that comes first, so that neither ``ready`` depends on the other
+    input's ``valid``.
+
+    Parameters: ``input_shapes`` of an element of ``a`` and of ``b``, ``output_shape``; ``channels`` a pixel, ``lanes``
+    a beat, so ``blocks = ceil(channels / lanes)`` beats a pixel; ``depth``, the beats of the output queue.
+
+    Timing: three processes. Each buffer takes a beat in the first cycle in which it holds fewer than
+    :attr:`buffer_depth` beats (one that a step takes at t makes room at t + 1); step n comes at least
+    :attr:`buffer_latency` cycle after beat n of both inputs.
+    """
+
+    buffer_depth = SkidBuffer.depth
+    buffer_latency = SkidBuffer.latency
+
+    @property
+    def latency(self) -> int:
+        """Cycles from a step to ``o.valid``."""
+        raise AttributeError("each core has its own latency")
+
+    def __init__(
+        self, input_shapes: Sequence[Shape], output_shape: Shape, *, lanes: int, channels: int, depth: int
+    ) -> None:
+        self.blocks = block_count(channels, lanes)
+        check_depth(depth)
+        a, b = (Shape.cast(shape) for shape in input_shapes)
+        for name, shape in (("a", a), ("b", b), ("the output", Shape.cast(output_shape))):
+            if shape.width < 1:
+                raise ValueError(f"an element of {name} must have at least 1 bit, not 0")
+        self.input_shapes = a, b
+        self.output_shape = Shape.cast(output_shape)
+        self.lanes = lanes
+        self.channels = channels
+        self.depth = depth
+        super().__init__(
+            {
+                "a": In(stream.Signature(data.ArrayLayout(a, lanes))),
+                "b": In(stream.Signature(data.ArrayLayout(b, lanes))),
+                "o": Out(stream.Signature(data.ArrayLayout(output_shape, lanes))),
+            }
+        )
+
+    def _issue(self, m: Module) -> tuple[OutputQueue, Signal, list[data.View]]:
+        """The output queue, the step and both inputs' payloads in the cycle of the step; the caller drives
+        ``queue.payload`` in the cycle before ``o.valid``."""
+        m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
+        step = Signal()
+        buffers = []
+        for name, source in (("a", self.a), ("b", self.b)):
+            m.submodules[f"buffer_{name}"] = buffer = SkidBuffer(source.payload.shape())
+            wiring.connect(m, wiring.flipped(source), buffer.i)
+            m.d.comb += buffer.o.ready.eq(step)
+            buffers.append(buffer)
+        m.d.comb += [
+            step.eq(buffers[0].o.valid & buffers[1].o.valid & queue.available),
+            queue.reserve.eq(step),
+            queue.push.eq(delayed(m, "push", step, self.latency - 1)),
+        ]
+        wiring.connect(m, wiring.flipped(self.o), queue.o)
+        return queue, step, [buffer.o.payload for buffer in buffers]

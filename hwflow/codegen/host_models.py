@@ -1,0 +1,105 @@
+"""The manifest's `host`: the ONNX models that the host runs before and behind the design, and what passes between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hwflow.codegen.manifest import rational
+from hwflow.codegen.top import StreamPort
+from hwflow.ir.graph import Fractions, Graph, Port
+from hwflow.onnxspec.model import ResolvedModel
+
+
+@dataclass(frozen=True)
+class HostModel:
+    """A model for the host: its file beside the manifest, its inputs and outputs by ONNX name."""
+
+    file: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def host_nodes(graph: Graph) -> dict[str, list[str]]:
+    """ONNX nodes left to the host, before the inputs and behind the outputs: `host` of the report."""
+    return {"prefix": list(graph.prefix), "suffix": list(graph.suffix)}
+
+
+def host_table(
+    graph: Graph, model: ResolvedModel, streams: Iterable[StreamPort], prefix: HostModel | None,
+    suffix: HostModel | None,
+) -> dict[str, Any]:
+    """`host` of the manifest: for prefix and suffix file, nodes, inputs and outputs; None where the host runs nothing.
+
+    ``graph`` is the quantized one (what integers mean is stated there), ``streams`` are the design's.
+
+    A tensor that passes between host and design has a ``port``, and ``conversion`` says what it is: "none": its
+    elements are the stream's integers; "affine": they are scale * (integer - zero point). ``scale`` and ``zero_point``
+    (exact, and rounded as ``..._float``) are in row-major order of ``broadcast``, a shape that broadcasts over a
+    frame's ``shape``.
+    """
+    prefixes = {s.port.name: s.prefix for s in streams}
+    nodes = host_nodes(graph)
+    sources = {p.value.origin: _source(p, prefixes) for p in graph.inputs}
+    sinks = {p.name: _sink(p, prefixes) for p in graph.outputs}
+    return {
+        "prefix": _part(prefix, model, nodes["prefix"], {}, sources),
+        "suffix": _part(suffix, model, nodes["suffix"], sinks, {}),
+    }
+
+
+def _part(
+    part: HostModel | None, model: ResolvedModel, nodes: Sequence[str], inputs: Mapping[str, dict[str, Any]],
+    outputs: Mapping[str, dict[str, Any]],
+) -> dict[str, Any] | None:
+    if part is None:
+        return None
+    return {
+        "file": part.file,
+        "nodes": list(nodes),
+        "inputs": [_tensor(model, name, inputs) for name in part.inputs],
+        "outputs": [_tensor(model, name, outputs) for name in part.outputs],
+    }
+
+
+def _tensor(model: ResolvedModel, name: str, boundary: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    info = model.values[name]
+    return {"name": name, "type": info.dtype, "shape": list(info.shape[1:]), **boundary.get(name, {})}
+
+
+def _source(port: Port, prefixes: Mapping[str, str]) -> dict[str, Any]:
+    """How the tensor that the host makes for an input port becomes its integers."""
+    meaning = port.value.meaning
+    if meaning is None:  # a tensor of integers; scale and zero point are what they mean to the model
+        return {"port": prefixes[port.name], "conversion": "none", **_parameters(*_of_port(port))}
+    return {"port": prefixes[port.name], "conversion": "affine", **_parameters(meaning.scale, meaning.zero_point)}
+
+
+def _sink(port: Port, prefixes: Mapping[str, str]) -> dict[str, Any]:
+    """How an output port's integers become the tensor that the host goes on with."""
+    scale, zero_point = _of_port(port)
+    plain = (scale == 1).all() and (zero_point == 0).all()
+    return {
+        "port": prefixes[port.name], "conversion": "none" if plain else "affine", **_parameters(scale, zero_point)
+    }
+
+
+def _of_port(port: Port) -> tuple[Fractions, Fractions]:
+    """Scale and zero point of a port, to broadcast over a frame."""
+    along = [-1 if axis == port.axis else 1 for axis in range(len(port.shape))]
+    scale, zero_point = (np.array(values, dtype=object) for values in (port.scale, port.zero_point))
+    return scale.reshape(along if scale.size > 1 else ()), zero_point.reshape(along if zero_point.size > 1 else ())
+
+
+def _parameters(scale: Fractions, zero_point: Fractions) -> dict[str, Any]:
+    scales, zero_points = np.broadcast_arrays(scale, zero_point)
+    return {
+        "scale": [rational(s) for s in scales.reshape(-1)],
+        "zero_point": [rational(z) for z in zero_points.reshape(-1)],
+        "scale_float": [float(s) for s in scales.reshape(-1)],
+        "zero_point_float": [float(z) for z in zero_points.reshape(-1)],
+        "broadcast": list(scales.shape),
+    }

@@ -1,0 +1,199 @@
+"""Add, Sub, Mul, Div, Neg of real tensors: with constants (no hardware), with another function of the same integers (no
+hardware either), with another stream (exact sums and products of integers)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hwflow.frontend.context import Lowering, behind, frame_constant, made, reals, refuse
+from hwflow.frontend.lattice import plain, whole_zero_point
+from hwflow.frontend.views import (
+    Constant,
+    Functions,
+    QuantizedConstant,
+    Reals,
+    View,
+    as_array,
+    compact,
+    elementwise,
+    fraction_gcd,
+    fractions,
+    uniform,
+    varying_axes,
+)
+from hwflow.ir.graph import Fractions, IntArray
+from hwflow.numerics.elementwise import Affine, Combination, Elementwise, Reciprocal
+from hwflow.onnxspec.model import OnnxNode
+
+
+def affine(view: Reals, node: OnnxNode, multiplier: Fractions, addend: Fractions) -> Reals:
+    """multiplier * view + addend (both broadcast over the frame): no hardware, the scales change or, behind another
+    function, it is one more."""
+    if view.functions or any(v == 0 for v in (*view.scale.reshape(-1), *multiplier.reshape(-1))):
+        return behind(view, node, elementwise(Affine, multiplier, addend))
+    scale = compact(as_array(view.scale * multiplier))
+    zero_point = compact(as_array(view.zero_point - addend / scale))
+    return replace(
+        view, scale=scale, zero_point=zero_point, nodes=(*view.nodes, node.name), after=(*view.after, node.name)
+    )
+
+
+def add(state: Lowering, node: OnnxNode) -> View:
+    """Add; with the same shapes, or a constant."""
+    return _arithmetic(state, node, "add")
+
+
+def sub(state: Lowering, node: OnnxNode) -> View:
+    """Sub, likewise."""
+    return _arithmetic(state, node, "sub")
+
+
+def mul(state: Lowering, node: OnnxNode) -> View:
+    """Mul, likewise."""
+    return _arithmetic(state, node, "mul")
+
+
+def div(state: Lowering, node: OnnxNode) -> View:
+    """Div; of two streams only where both are functions of the same integers."""
+    return _arithmetic(state, node, "div")
+
+
+def neg(state: Lowering, node: OnnxNode) -> View:
+    """Neg."""
+    return affine(reals(state, node, 0), node, fractions(-1), fractions(0))
+
+
+def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
+    views = [state.view(name) for name in node.inputs]
+    constants = [i for i, v in enumerate(views) if isinstance(v, Constant | QuantizedConstant)]
+    if len(constants) == 2:
+        return _of_constants(state, node, views, operation)
+    if constants:
+        return _with_constant(state, node, constants[0], operation)
+    left, right = reals(state, node, 0), reals(state, node, 1)
+    if left.value is right.value and left.shape == right.shape:
+        return combined(node, operation, left, right)
+    if left.shape != right.shape:
+        raise refuse(
+            node, "stream-shapes",
+            f"two streams must have the same shape, not {list(left.shape)} and {list(right.shape)}",
+            "broadcast constants only, or expand the smaller one before quantizing",
+        )
+    if operation in ("add", "sub"):
+        return sum_of(state, node, left, right, subtract=operation == "sub")
+    if operation == "mul":
+        return product_of(state, node, left, right)
+    raise refuse(
+        node, "stream-division", "the divisor must be a constant, not computed at run time",
+        "multiply by a constant, or quantize the reciprocal",
+    )
+
+
+def _with_constant(state: Lowering, node: OnnxNode, place: int, operation: str) -> View:
+    view = reals(state, node, 1 - place)
+    real = frame_constant(state, node, place, "the constant", view.shape)
+    one, zero = fractions(1), fractions(0)
+    if operation == "add":
+        return affine(view, node, one, real)
+    if operation == "sub":
+        return affine(view, node, one, as_array(-real)) if place == 1 else affine(view, node, fractions(-1), real)
+    if operation == "mul":
+        return affine(view, node, real, zero)
+    if place == 0:  # constant / x
+        inverse = behind(view, node, as_array(Reciprocal()))
+        return replace(inverse, functions=(*inverse.functions, elementwise(Affine, real, zero)))
+    if any(v == 0 for v in real.reshape(-1)):
+        raise refuse(node, "divisor-zero", "the divisor must not be 0", "correct the constant")
+    return affine(view, node, as_array(1 / real), zero)
+
+
+def _of_constants(state: Lowering, node: OnnxNode, views: list[View], operation: str) -> View:
+    """A dequantized constant times or divided by a constant: its scale changes."""
+    left, right = views
+    if isinstance(left, Constant) and operation == "mul":
+        left, right = right, left
+    if isinstance(left, QuantizedConstant) and isinstance(right, Constant) and operation in ("mul", "div"):
+        factor = fractions(right.array)
+        scale = as_array(left.scale * factor) if operation == "mul" else as_array(left.scale / factor)
+        if np.broadcast_shapes(scale.shape, left.integers.shape) == left.integers.shape:
+            return QuantizedConstant(left.integers, scale, left.zero_point)
+    raise refuse(
+        node, "constant-arithmetic", "quantized constants must only be multiplied or divided by constants",
+        "compute the weights before quantizing them",
+    )
+
+
+def combined(node: OnnxNode, operation: str, left: Reals, right: Reals) -> Reals:
+    """Two functions of the same integers, combined: one function."""
+
+    def chains(view: Reals) -> Functions:
+        first = elementwise(Affine, view.scale, as_array(-view.scale * view.zero_point))
+        steps = np.broadcast_arrays(first, *view.functions)
+        result = np.empty(steps[0].shape, dtype=object)
+        for place in np.ndindex(result.shape):
+            result[place] = tuple(f for step in steps if (f := step[place]) is not None)
+        return result
+
+    known: dict[Any, Elementwise] = {}
+
+    def combine(a: tuple[Elementwise, ...], b: tuple[Elementwise, ...]) -> Elementwise:
+        if (a, b) not in known:
+            known[a, b] = Combination(operation, a, b)
+        return known[a, b]
+
+    function = as_array(np.frompyfunc(combine, 2, 1)(chains(left), chains(right)))
+    unique = tuple(dict.fromkeys((*left.nodes, *right.nodes, node.name)))
+    after = tuple(dict.fromkeys((*left.after, *right.after, node.name)))
+    return replace(
+        left, scale=fractions(1), zero_point=fractions(0), functions=(function,), nodes=unique, after=after
+    )
+
+
+def sum_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals, *, subtract: bool = False) -> Reals:
+    """The exact sum of two streams: integer multiples of the greatest scale that divides both."""
+    left, right = plain(state, node, left), plain(state, node, right)
+    scales = [left.scale, as_array(-right.scale) if subtract else right.scale]
+    axes = varying_axes(*scales)
+    if len(axes) > 1:
+        raise refuse(
+            node, "one-channel-axis", f"scales must vary along one axis at most, not along axes {sorted(axes)}",
+            "quantize per tensor or along one axis",
+        )
+    common = as_array(np.frompyfunc(fraction_gcd, 2, 1)(*scales))
+    multipliers = [as_array(s / common) for s in scales]
+    attributes = {
+        "multipliers": tuple(_integers(m, common) for m in multipliers), "axis": axes.pop() if axes else 0
+    }
+    value = state.add(
+        "scaled_add", node, [left.value, right.value], attributes,
+        tuple(dict.fromkeys((*left.nodes, *right.nodes))), origin=state.real_origin(node),
+    )
+    zero_point = as_array(multipliers[0] * left.zero_point + multipliers[1] * right.zero_point)
+    return made(value, left.shape, common, compact(zero_point), node)
+
+
+def _integers(multiplier: Fractions, like: Fractions) -> IntArray:
+    """One multiplier, or one a channel."""
+    same = uniform(multiplier)
+    values = [same] if same is not None else np.broadcast_to(multiplier, like.shape).reshape(-1)
+    return np.array([int(v) for v in values], dtype=object if any(abs(v) >= 1 << 62 for v in values) else np.int64)
+
+
+def product_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals) -> Reals:
+    """The exact product of two streams: of the integers without their zero points."""
+    left, right = (whole_zero_point(state, node, plain(state, node, v)) for v in (left, right))
+    zeros = [uniform(v.zero_point) for v in (left, right)]
+    if any(z is None for z in zeros):
+        raise refuse(
+            node, "product-zero-point", "factors must have one zero point each, not several",
+            "quantize both factors per tensor",
+        )
+    offsets = tuple(int(z) for z in zeros if z is not None)
+    before = tuple(dict.fromkeys((*left.nodes, *right.nodes)))
+    value = state.add(
+        "product", node, [left.value, right.value], {"offsets": offsets}, before, origin=state.real_origin(node)
+    )
+    return made(value, left.shape, compact(as_array(left.scale * right.scale)), fractions(0), node)

@@ -1,0 +1,76 @@
+"""The table of ONNX operators that hardware can be made of, dialect by dialect: the legality table of the Imported
+stage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hwflow.frontend import arithmetic, islands, linear, microsoft, pools, qdq, qlinear, qonnx, shapes
+from hwflow.frontend.context import Handler
+from hwflow.onnxspec.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
+
+Operator = tuple[str, str]  # domain, type
+
+STANDARD: Mapping[str, Handler] = {
+    "Add": arithmetic.add,
+    "AveragePool": pools.average_pool,
+    "BatchNormalization": islands.batch_normalization,
+    "Cast": islands.cast,
+    "Clip": islands.clip,
+    "Concat": shapes.concat,
+    "Conv": linear.conv,
+    "ConvInteger": qlinear.conv_integer,
+    "DequantizeLinear": qdq.dequantize_linear,
+    "Div": arithmetic.div,
+    "Dropout": islands.dropout,
+    "DynamicQuantizeLinear": qlinear.dynamic_quantize_linear,
+    "Flatten": shapes.reshape,
+    "Gemm": linear.gemm,
+    "GlobalAveragePool": pools.global_average_pool,
+    "Identity": islands.identity,
+    "MatMul": linear.matmul,
+    "MatMulInteger": qlinear.matmul_integer,
+    "MaxPool": pools.max_pool,
+    "Mul": arithmetic.mul,
+    "Neg": arithmetic.neg,
+    "PRelu": islands.prelu,
+    "Pow": islands.power,
+    "QLinearConv": qlinear.qlinear_conv,
+    "QLinearMatMul": qlinear.qlinear_matmul,
+    "QuantizeLinear": qdq.quantize_linear,
+    "Relu": islands.relu,
+    "ReduceMean": pools.reduce_mean,
+    "Reshape": shapes.reshape,
+    "Squeeze": shapes.reshape,
+    "Sub": arithmetic.sub,
+    "Transpose": shapes.transpose,
+    "Unsqueeze": shapes.reshape,
+    **islands.UNARY,
+}
+
+HANDLERS: Mapping[Operator, Handler] = {
+    **{("", name): handler for name, handler in STANDARD.items()},
+    **{(MICROSOFT_DOMAIN, name): handler for name, handler in microsoft.HANDLERS.items()},
+    **{(domain, name): handler for domain in sorted(QONNX_DOMAINS) for name, handler in qonnx.HANDLERS.items()},
+}
+
+KEPT = frozenset(HANDLERS)
+"""The operators to keep when a model is resolved: others may be replaced by their definition."""
+
+_STANDARD_QUANTIZERS = frozenset({
+    "ConvInteger", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul", "QuantizeLinear",
+})  # fmt: skip
+
+
+def makes_integers(operator: Operator) -> bool:
+    """Whether an operator turns reals into integers, or works on integers: what stands behind the last one is the
+    host's, what stands before the first one too."""
+    domain, name = operator
+    if domain == "":
+        return name in _STANDARD_QUANTIZERS
+    return operator in HANDLERS and name != "DequantizeLinear"
+
+
+def is_dialect(operator: Operator) -> bool:
+    """Whether an operator belongs to a dialect of quantized models (or is a function, whose body may)."""
+    return operator[0] != "" or operator[1] in _STANDARD_QUANTIZERS or operator[1] == "DequantizeLinear"

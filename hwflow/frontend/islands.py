@@ -1,0 +1,255 @@
+"""Float operators that work element by element: no hardware, the next quantizer's step function decides them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from math import inf
+
+import numpy as np
+
+from hwflow.frontend.arithmetic import affine
+from hwflow.frontend.context import (
+    INTEGER_TYPES,
+    REAL_TYPES,
+    Handler,
+    Lowering,
+    behind,
+    constant,
+    exact_constant,
+    finite,
+    frame_constant,
+    given,
+    made,
+    reals,
+    refuse,
+)
+from hwflow.frontend.quantizers import Quantization, requantize
+from hwflow.frontend.views import (
+    Constant,
+    Integers,
+    QuantizedConstant,
+    View,
+    as_array,
+    elementwise,
+    fractions,
+)
+from hwflow.numerics.elementwise import (
+    Abs,
+    Affine,
+    Clip,
+    Elementwise,
+    HardSigmoid,
+    LeakyRelu,
+    Reciprocal,
+    Relu,
+    RootMultiply,
+    Round,
+    Sign,
+)
+from hwflow.numerics.rounding import Rounding
+from hwflow.numerics.smooth import (
+    Celu,
+    Elu,
+    Erf,
+    Exp,
+    Gelu,
+    HardSwish,
+    Log,
+    Mish,
+    Pow,
+    Selu,
+    Sigmoid,
+    Softplus,
+    Softsign,
+    Sqrt,
+    Tanh,
+    ThresholdedRelu,
+)
+from hwflow.numerics.stages import QuantizerStage
+from hwflow.numerics.staircase import MAX_LEVELS
+from hwflow.onnxspec.model import OnnxNode
+
+
+def _unary(make: Callable[[OnnxNode], Elementwise]) -> Handler:
+    def handler(state: Lowering, node: OnnxNode) -> View:
+        return behind(reals(state, node, 0), node, as_array(make(node)))
+
+    return handler
+
+
+UNARY: dict[str, Handler] = {
+    "Abs": _unary(lambda node: Abs()),
+    "Ceil": _unary(lambda node: Round(Rounding.CEIL)),
+    "Celu": _unary(lambda node: Celu(finite(node, "alpha", 1.0))),
+    "Elu": _unary(lambda node: Elu(finite(node, "alpha", 1.0))),
+    "Erf": _unary(lambda node: Erf()),
+    "Exp": _unary(lambda node: Exp()),
+    "Floor": _unary(lambda node: Round(Rounding.FLOOR)),
+    "Gelu": _unary(lambda node: Gelu(node.attributes.get("approximate", "none") == "tanh")),
+    "HardSigmoid": _unary(lambda node: HardSigmoid(finite(node, "alpha", 0.2), finite(node, "beta", 0.5))),
+    "HardSwish": _unary(lambda node: HardSwish()),
+    "LeakyRelu": _unary(lambda node: LeakyRelu(finite(node, "alpha", 0.01))),
+    "Log": _unary(lambda node: Log()),
+    "Mish": _unary(lambda node: Mish()),
+    "Reciprocal": _unary(lambda node: Reciprocal()),
+    "Round": _unary(lambda node: Round(Rounding.ROUND)),
+    "Selu": _unary(lambda node: Selu(finite(node, "alpha", 1.67326319), finite(node, "gamma", 1.05070102))),
+    "Sigmoid": _unary(lambda node: Sigmoid()),
+    "Sign": _unary(lambda node: Sign()),
+    "Softplus": _unary(lambda node: Softplus()),
+    "Softsign": _unary(lambda node: Softsign()),
+    "Sqrt": _unary(lambda node: Sqrt()),
+    "Tanh": _unary(lambda node: Tanh()),
+    "ThresholdedRelu": _unary(lambda node: ThresholdedRelu(finite(node, "alpha", 1.0))),
+}
+"""Functions of one operand and attributes."""
+
+
+def clip(state: Lowering, node: OnnxNode) -> View:
+    """Clip of reals (a function before the next quantizer) or of integers (narrow ranges of QCDQ models)."""
+    view = state.view(node.inputs[0])
+    low, high = _bound(state, node, 1, "min", -inf), _bound(state, node, 2, "max", inf)
+    if isinstance(view, Integers):
+        return _clipped(state, node, view, low, high)
+    if isinstance(view, Constant):
+        return Constant(np.clip(view.array, None if low is None else int(low), None if high is None else int(high)))
+    return behind(reals(state, node, 0), node, as_array(Clip(low, high)))
+
+
+def relu(state: Lowering, node: OnnxNode) -> View:
+    """Relu of reals, or of integers."""
+    view = state.view(node.inputs[0])
+    if isinstance(view, Integers):
+        return _clipped(state, node, view, Fraction(0), None)
+    return behind(reals(state, node, 0), node, as_array(Relu()))
+
+
+def _clipped(
+    state: Lowering, node: OnnxNode, view: Integers, low: Fraction | None, high: Fraction | None
+) -> Integers:
+    most = view.high if high is None else min(view.high, int(high))
+    least = view.low if low is None else max(view.low, int(low))
+    least = min(most, least)  # with min > max, everything becomes max
+    if most - least >= MAX_LEVELS:
+        raise refuse(
+            node, "clip-levels", f"the bounds must leave at most {MAX_LEVELS} integers, not {most - least + 1}",
+            "quantize with QuantizeLinear",
+        )
+    stage = QuantizerStage(Fraction(1), Fraction(0), (), Fraction(1), 0, least, most)
+    value = state.add("requantize", node, [view.value], {"axis": 0, "stages": ((stage,),)})
+    return Integers(value, view.shape, least, most)
+
+
+def _bound(state: Lowering, node: OnnxNode, index: int, name: str, none: float) -> Fraction | None:
+    """A bound of Clip; None if there is none, or if it is the infinity ``none``."""
+    if given(node, index):
+        array = constant(state, node, index, name).array
+        if array.size == 1 and array.reshape(-1)[0] == none:
+            return None
+        value: Fraction = exact_constant(state, node, index, name).reshape(-1)[0]
+        return value
+    # operator sets before 11
+    return None if node.attributes.get(name, none) == none else finite(node, name, none)
+
+
+def prelu(state: Lowering, node: OnnxNode) -> View:
+    """PRelu with a constant slope, one or one a channel."""
+    view = reals(state, node, 0)
+    slope = frame_constant(state, node, 1, "slope", view.shape)
+    return behind(view, node, elementwise(LeakyRelu, slope))
+
+
+def power(state: Lowering, node: OnnxNode) -> View:
+    """Pow with a constant exponent."""
+    view = reals(state, node, 0)
+    exponent = frame_constant(state, node, 1, "exponent", view.shape)
+    return behind(view, node, elementwise(Pow, exponent))
+
+
+def batch_normalization(state: Lowering, node: OnnxNode) -> View:
+    """BatchNormalization of inference: scale * (x - mean) / sqrt(var + epsilon) + bias.
+
+    The square root is irrational unless var + epsilon is a square, so that it stays a function of its own.
+    """
+    if node.attributes.get("training_mode", 0):
+        raise refuse(
+            node, "inference-mode", "training_mode must be 0, not 1", "export the model for inference (eval mode)"
+        )
+    if any(node.outputs[1:]):
+        raise refuse(
+            node, "inference-mode", "the running statistics must not be outputs", "export the model for inference"
+        )
+    view = reals(state, node, 0)
+    shape = (-1,) + (1,) * (len(view.shape) - 1)
+    names = ("scale", "B", "mean", "var")
+    gamma, beta, mean, variance = (
+        exact_constant(state, node, index, name).reshape(shape) for index, name in enumerate(names, 1)
+    )
+    spread = as_array(variance + finite(node, "epsilon", 1e-5))
+    wrong = [v for v in spread.reshape(-1) if v <= 0]
+    if wrong:
+        raise refuse(
+            node, "variance-range", f"var + epsilon must be greater than 0, not {float(wrong[0]):.3g}",
+            "export the model again",
+        )
+    centred = affine(view, node, fractions(1), as_array(-mean))
+    divided = behind(centred, node, elementwise(RootMultiply, as_array(1 / spread)))
+    result = behind(divided, node, elementwise(Affine, gamma, beta))
+    unique = tuple(dict.fromkeys(result.nodes)), tuple(dict.fromkeys(result.after))
+    return replace(result, nodes=unique[0], after=unique[1])
+
+
+def cast(state: Lowering, node: OnnxNode) -> View:
+    """Cast: from integers to reals that mean the same, between real types (which are all real numbers here), or from
+    reals to integers (towards zero)."""
+    view = state.view(node.inputs[0])
+    source, target = (state.model.values[name].dtype for name in (node.inputs[0], node.outputs[0]))
+    if isinstance(view, QuantizedConstant):
+        if source in REAL_TYPES and target in REAL_TYPES:
+            return view
+        raise refuse(
+            node, "cast-types", f"a dequantized constant must stay real, not become {target}", "cast before quantizing"
+        )
+    if isinstance(view, Constant):
+        return Constant(view.array.astype(np.float64 if target in REAL_TYPES else np.int64))
+    if isinstance(view, Integers):
+        if target in REAL_TYPES:
+            real = made(view.value, view.shape, fractions(1), fractions(0), node)
+            return replace(real, low=view.low, high=view.high)
+        type_ = INTEGER_TYPES.get(target)
+        if type_ is not None and type_.min <= view.low and view.high <= type_.max:
+            return view
+        raise refuse(
+            node, "cast-types", f"the target type must hold every value of {source} (or be real), not {target}",
+            "cast to a wider type",
+        )
+    view = reals(state, node, 0)
+    if target in REAL_TYPES:
+        return replace(view, nodes=(*view.nodes, node.name), after=(*view.after, node.name))
+    type_ = INTEGER_TYPES.get(target)
+    if source in INTEGER_TYPES and type_ is not None:  # sums: ConvInteger and the like
+        return replace(view, nodes=(*view.nodes, node.name), after=(*view.after, node.name))
+    if type_ is None or type_.bits > 16:
+        raise refuse(
+            node, "cast-types", f"reals must become integers of at most 16 bits, not {target}", "use QuantizeLinear"
+        )
+    q = Quantization(fractions(1), fractions(0), type_.min, type_.max, Rounding.ROUND_TO_ZERO)
+    return Integers(requantize(state, node, view, q), view.shape, type_.min, type_.max)
+
+
+def identity(state: Lowering, node: OnnxNode) -> View:
+    """Identity: the same view."""
+    return state.view(node.inputs[0])
+
+
+def dropout(state: Lowering, node: OnnxNode) -> View:
+    """Dropout of inference: the same view."""
+    if any(node.outputs[1:]):
+        raise refuse(node, "inference-mode", "the output 'mask' must be absent, not used", "export for inference")
+    if given(node, 2) and constant(state, node, 2, "training_mode").array.any():
+        raise refuse(
+            node, "inference-mode", "training_mode must be false, not true", "export the model for inference"
+        )
+    return state.view(node.inputs[0])

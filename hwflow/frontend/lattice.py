@@ -1,0 +1,119 @@
+"""Reals that an operator needs as they are, not through a quantizer: functions in front of it are tabulated.
+
+Integers of a known, small range have finitely many images under any function. Where these are integer multiples of one
+number (Relu, Clip, Abs, Sign, a Round of reals, ...), the function is exactly a step function on the integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import reduce
+from math import gcd
+from typing import Any
+
+from hwflow.frontend.context import Lowering, refuse
+from hwflow.frontend.views import Reals, as_array, compact, fraction_gcd, fractions, uniform, varying_axes
+from hwflow.numerics.elementwise import Elementwise
+from hwflow.numerics.function import enclose
+from hwflow.numerics.interval import Interval, NoSteps
+from hwflow.numerics.stages import StepStage
+from hwflow.numerics.step_function import StepFunction
+from hwflow.onnxspec.model import OnnxNode
+
+MAX_POINTS = 1 << 16
+"""Integers of the range that is tabulated."""
+
+MAX_BITS = 16
+"""Of the integers that come of it."""
+
+ENCLOSURE_BITS = 64
+
+
+def plain(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
+    """``view`` without functions: as it is, or through a requantizer that does their work exactly."""
+    if not view.functions:
+        return view
+    kinds = ", ".join(sorted({type(f).__name__ for step in view.functions for f in step.reshape(-1) if f is not None}))
+    where = f"the values in front of {node.op_type}"
+    remedy = f"insert QuantizeLinear and DequantizeLinear before '{node.name}'"
+    if view.low is None or view.high is None or view.high - view.low >= MAX_POINTS:
+        raise refuse(
+            node, "quantized-operand", f"{where} must be quantized after {kinds}, not left in float", remedy
+        )
+    axes = varying_axes(view.scale, view.zero_point, *view.functions)
+    if len(axes) > 1:
+        raise refuse(
+            node, "one-channel-axis",
+            f"scales and constants must vary along one axis of a frame at most, not along axes {sorted(axes)}", remedy,
+        )
+    axis = axes.pop() if axes else None
+    count = 1 if axis is None else view.shape[axis]
+    tables = [_table(node, view, index, kinds, remedy) for index in range(count)]
+    step = reduce(fraction_gcd, (v for table in tables for v in table), Fraction(0)) or Fraction(1)
+    stages = []
+    for table in tables:
+        levels = [int(v / step) for v in table]
+        if max(max(levels), -min(levels) - 1).bit_length() + 1 > MAX_BITS:
+            raise refuse(
+                node, "exact-levels",
+                f"{where} must be multiples of one number, at most {1 << (MAX_BITS - 1)} times it, not what {kinds} "
+                f"makes of them (the greatest common divisor is {float(step):.3g})",
+                remedy,
+            )
+        stages.append((StepStage(StepFunction.of_table(view.low, levels)),))
+    attributes = {"axis": axis or 0, "stages": tuple(stages)}
+    value = state.add("requantize", node, [view.value], attributes, view.nodes, origin="")
+    low = min(stage.function.low for (stage,) in stages)
+    high = max(stage.function.high for (stage,) in stages)
+    return replace(
+        view, value=value, scale=fractions(step), zero_point=fractions(0), functions=(), nodes=(), low=low, high=high
+    )
+
+
+def _table(node: OnnxNode, view: Reals, index: int, kinds: str, remedy: str) -> list[Fraction]:
+    def column(values: Any) -> Any:
+        return values.reshape(-1)[0 if values.size == 1 else index]
+
+    assert view.low is not None and view.high is not None
+    chain: list[Elementwise] = [f for step in view.functions if (f := column(step)) is not None]
+    scale, zero_point = column(view.scale), column(view.zero_point)
+    result = []
+    for q in range(view.low, view.high + 1):
+        x = scale * (q - zero_point)
+        try:
+            value = enclose(chain, Interval.point(x), ENCLOSURE_BITS).exact
+        except NoSteps:  # undefined there
+            value = None
+        if value is None:
+            raise refuse(
+                node, "exact-levels",
+                f"the values in front of {node.op_type} must be rational numbers, not what {kinds} makes of "
+                f"{float(x):.9g}",
+                remedy,
+            )
+        result.append(value)
+    return result
+
+
+def whole_zero_point(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
+    """``view`` (without functions) with an integer zero point: the integers are multiplied where it is a fraction."""
+    denominators = {z.denominator for z in view.zero_point.reshape(-1)}
+    if denominators == {1}:
+        return view
+    factor = reduce(lambda a, b: a * b // gcd(a, b), denominators)
+    if view.low is None or view.high is None or (view.high - view.low) * factor >= MAX_POINTS:
+        raise refuse(
+            node, "zero-point-fraction",
+            f"the zero point of what {node.op_type} works on must be an integer, not {view.zero_point.reshape(-1)[0]}",
+            f"insert QuantizeLinear and DequantizeLinear before '{node.name}'",
+        )
+    zero = uniform(view.zero_point)
+    offset = int(factor * zero) if zero is not None else 0
+    table = [factor * q - offset for q in range(view.low, view.high + 1)]
+    stage = StepStage(StepFunction.of_table(view.low, table))
+    value = state.add("requantize", node, [view.value], {"axis": 0, "stages": ((stage,),)}, view.nodes, origin="")
+    return replace(
+        view, value=value, scale=as_array(view.scale / factor),
+        zero_point=compact(as_array(factor * view.zero_point - offset)), nodes=(), low=table[0], high=table[-1],
+    )

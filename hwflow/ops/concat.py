@@ -1,0 +1,184 @@
+"""Concatenation of tensors along one axis of a frame.
+
+:class:`Concat` is the operator of the quantized stage; attribute ``axis``. Its inputs' streams follow each other in
+turns (:class:`StreamConcat`): channels of each pixel, or pixels, in as many rounds as the axes in front of ``axis``
+have positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import gcd, prod
+from typing import Any
+
+import numpy as np
+
+from hdl_lib.concat import Concat as Core
+from hwflow.ir.graph import IntArray, Node, Stage, Value
+from hwflow.ops import costs
+from hwflow.ops.images import image_order
+from hwflow.ops.operator import (
+    Built,
+    Device,
+    Folding,
+    HardwareOperator,
+    LogicalOperator,
+    LoweringContext,
+    Resources,
+    beats,
+)
+from hwflow.ops.shapes import shape_of
+from hwflow.ops.timing import Process, Timing, every
+from hwflow.types import Interval, TensorType
+
+
+class Concat(LogicalOperator):
+    name = "concat"
+    stages = frozenset({Stage.QUANTIZED})
+    onnx = ("Concat",)
+    limits = "streams of as many pixels, or of as many channels"
+
+    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        axis = attributes["axis"] % len(inputs[0].shape)
+        shape = list(inputs[0].shape)
+        shape[axis] = sum(t.shape[axis] for t in inputs)
+        return (_joined_type(tuple(shape), axis, inputs),)
+
+    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        return (np.concatenate(inputs, axis=attributes["axis"] % (inputs[0].ndim - 1) + 1),)
+
+    def lower(self, node: Node, context: LoweringContext) -> None:
+        axis = node.attributes["axis"] % len(node.outputs[0].typed.shape)
+        streams = [context.stream(value)[0] for value in node.inputs]
+        ways = [(way, _order(node, context, axis, way)) for way in _ways(node, axis, streams)]
+        if not ways:
+            found = " and ".join(f"{p} pixels of {c} channels" for p, c in (s.typed.shape for s in streams))
+            context.refuse(
+                "stream-order",
+                f"the inputs must arrive in as many pixels or with as many channels each, not as {found}",
+                "concatenate images along their channels or along an axis of pixels",
+            )
+            return
+        shape = node.outputs[0].typed.shape
+        attributes, order = next((way for way in ways if _is_plain(way[1], shape)), ways[0])
+        context.bind(node.outputs[0], context.add("stream_concat", "", streams, attributes), order)
+
+
+class StreamConcat(HardwareOperator):
+    """Attributes: ``axis`` (1: channels, the inputs have as many pixels; 0: pixels, the inputs have as many channels)
+    and, along pixels, ``rounds``: equal parts of each input's frame that follow each other in turns."""
+
+    name = "stream_concat"
+    stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
+
+    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        pixels, channels = inputs[0].shape
+        if attributes["axis"] == 1:
+            return (_joined_type((pixels, sum(t.shape[1] for t in inputs)), 1, inputs),)
+        shape = (sum(t.shape[0] for t in inputs), channels)
+        columns = zip(*(t.channel_intervals(1) for t in inputs), strict=True)
+        return (TensorType.of(shape, tuple(_hull(column) for column in columns), 1),)
+
+    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        if attributes["axis"] == 1:
+            return (np.concatenate(inputs, axis=2),)
+        frames, _, channels = inputs[0].shape
+        parts = [x.reshape(frames, attributes["rounds"], -1, channels) for x in inputs]
+        return (np.concatenate(parts, axis=2).reshape(frames, -1, channels),)
+
+    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+        """Lanes that fill every beat but a pixel's last one: they divide the channels of all inputs but the last."""
+        channels = node.outputs[0].typed.shape[1]
+        lanes = costs.useful_lanes(channels)
+        if node.attributes["axis"] == 1:
+            whole = gcd(*(value.typed.shape[1] for value in node.inputs[:-1]))
+            lanes = [n for n in range(1, whole + 1) if whole % n == 0]
+        return [Folding(count, count) for count in lanes]
+
+    def cycles(self, node: Node, folding: Folding) -> int:
+        return sum(beats(value.typed.shape, folding.input_lanes) for value in node.inputs)
+
+    def timing(self, node: Node, folding: Folding) -> Timing:
+        counts = _turns(node, folding)
+        rounds = beats(node.inputs[0].typed.shape, folding.input_lanes) // counts[0]
+        steps = every(rounds * sum(counts)).reshape(rounds, sum(counts))
+        ends = np.cumsum(counts)
+        consumes = {
+            index: steps[:, end - count : end].reshape(-1)
+            for index, (count, end) in enumerate(zip(counts, ends, strict=True))
+        }
+        return Timing((Process(steps.size, consumes, {0: every(steps.size)}),), (Core.latency,))
+
+    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+        width = folding.output_lanes * node.outputs[0].typed.element.bits
+        counts = _turns(node, folding)
+        return costs.concat(device.family, width, len(counts), max(counts), depths[0])
+
+    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+        core = Core(
+            [shape_of(value.typed.element) for value in node.inputs], shape_of(node.outputs[0].typed.element),
+            lanes=folding.output_lanes, beats=_turns(node, folding), depth=depths[0],
+        )
+        return Built(core, core.i, [core.o])
+
+
+def _turns(node: Node, folding: Folding) -> list[int]:
+    """Beats of each input in a round."""
+    counts = [beats(value.typed.shape, folding.input_lanes) for value in node.inputs]
+    rounds = node.inputs[0].typed.shape[0] if node.attributes["axis"] == 1 else node.attributes["rounds"]
+    return [count // rounds for count in counts]
+
+
+def _ways(node: Node, axis: int, streams: Sequence[Value]) -> list[dict[str, Any]]:
+    """What the streams' shapes allow: channels in turns, pixels in turns of as many rounds as the axes in front of
+    ``axis`` have positions, or in one round."""
+    pixels = {stream.typed.shape[0] for stream in streams}
+    channels = {stream.typed.shape[1] for stream in streams}
+    found: list[dict[str, Any]] = []
+    if len(pixels) == 1:
+        found.append({"axis": 1})
+    if len(channels) == 1:
+        shape = node.outputs[0].typed.shape
+        for rounds in dict.fromkeys((1, prod(shape[:axis]), prod(shape[1:axis]))):
+            if all(count % rounds == 0 for count in pixels):
+                found.append({"axis": 0, "rounds": rounds})
+    return found
+
+
+def _order(node: Node, context: LoweringContext, axis: int, way: Mapping[str, Any]) -> IntArray:
+    """The order of the output's stream: that of each input's, in flat indices of the output, led through the core."""
+    shape = node.outputs[0].typed.shape
+    ends = np.cumsum([value.typed.shape[axis] for value in node.inputs])
+    parts = np.split(np.arange(prod(shape)).reshape(shape), ends[:-1], axis=axis)
+    flat = []
+    for part, value in zip(parts, node.inputs, strict=True):
+        stream, order = context.stream(value)
+        flat.append(part.reshape(-1)[order].reshape(1, *stream.typed.shape))
+    return StreamConcat().evaluate(way, flat)[0].reshape(-1)
+
+
+def _is_plain(order: IntArray, shape: tuple[int, ...]) -> bool:
+    """Whether an order is one that other operators expect: that of an image, or row-major; what has one axis longer
+    than 1 may come in any order."""
+    if sum(size > 1 for size in shape) <= 1 or np.array_equal(order, np.arange(order.size)):
+        return True
+    return np.array_equal(order, image_order(shape[0], prod(shape[1:])))
+
+
+def _joined_type(shape: tuple[int, ...], axis: int, inputs: Sequence[TensorType]) -> TensorType:
+    """The type of a concatenation along ``axis``: there each index has the interval it had; along another axis each
+    has the hull."""
+    known = [t for t in inputs if t.channels]
+    if known and known[0].channel_axis % len(shape) != axis:
+        other = known[0].channel_axis % len(shape)
+        columns = zip(*(t.channel_intervals(other) for t in inputs), strict=True)
+        return TensorType.of(shape, tuple(_hull(column) for column in columns), other)
+    channels = tuple(interval for t in inputs for interval in t.channel_intervals(axis))
+    return TensorType.of(shape, channels, axis)
+
+
+def _hull(intervals: Sequence[Interval]) -> Interval:
+    result = intervals[0]
+    for interval in intervals[1:]:
+        result = result.hull(interval)
+    return result
