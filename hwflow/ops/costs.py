@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from functools import cache
 from math import ceil, log2
 
+from amaranth.hdl import Shape
+
+from hdl_lib.multiplier import BLOCK
 from hdl_lib.stream_add import AddPlan
+from hdl_lib.wide_product import WideProduct
 from hwflow.ops.operator import Folding, Resources
 from hwflow.ops.windows import WindowGeometry
 from hwflow.types import Interval, IntType
@@ -147,9 +151,33 @@ def products(family: str, x: IntType, w: IntType, count: int, kind: str) -> Reso
         return Resources(lut=count * width, ff=count * width)
     if kind == "dsp":
         limit, least = FAMILIES[family].dsp_width, FAMILIES[family].dsp_product
+        if max(x.bits, w.bits) > BLOCK:
+            return _wide_product(family, x, w).times(count)
         each = _splits(x, limit) * _splits(w, limit) if x.bits + w.bits >= least else 0
         return Resources(ff=count * product_bits(x, w), dsp=count * each)
     return _lut_product(x.bits, w.bits).times(count)
+
+
+@cache
+def _wide_product(family: str, x: IntType, w: IntType) -> Resources:
+    """Products of parts, added in a tree (:mod:`hdl_lib.wide_product`)."""
+    device = FAMILIES[family]
+    product = WideProduct(Shape(x.bits, x.signed), Shape(w.bits, w.signed), device.dsp_width - 1)
+    total = Resources()
+    for (a, b), summand in zip(product.pairs, product.summands, strict=True):
+        width = summand.shape.width
+        total += Resources(ff=width)
+        if min(a.shape.width, b.shape.width) == 1:
+            total += Resources(lut=width)
+        elif a.shape.width + b.shape.width >= device.dsp_product:
+            total += Resources(dsp=1)
+        else:
+            total += Resources(lut=a.shape.width * b.shape.width)
+    for sums in product.levels:
+        for register in sums:
+            places = device.carry_bits * ceil(register.adder / device.carry_bits)
+            total += Resources(lut=places, ff=register.summand.shape.width)
+    return total
 
 
 @cache
