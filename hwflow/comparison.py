@@ -60,10 +60,17 @@ class Comparison:
             where = ", ".join(row.name for row in self.rows if name in row.defects)
             yield f"known defect of the reference evaluator, gone around: {name} ({where})"
         drift = self.drift
+        if drift.failed:
+            yield f"end to end: nothing to compare with: {drift.failed}"
+            return
         yield (
             f"end to end: the outputs of {drift.differing} of {drift.frames} frames differ from the reference "
             f"evaluator's, by {drift.max_lsb} lsb at most"
         )
+        own = {row.name for row in self.rows}
+        for name, apart in drift.outputs.items():
+            if apart and name in own:
+                yield f"end to end, output '{name}': the greatest difference is {apart:.6g}"
         if drift.right is not None and drift.reference_right is not None:
             share, reference = (100 * n / drift.frames for n in (drift.right, drift.reference_right))
             yield f"accuracy against the labels: {share:.2f} % (reference evaluator: {reference:.2f} %)"

@@ -150,8 +150,12 @@ def quantize(
     rng = np.random.default_rng(0)  # for no purpose: both files are given
     calibrated = choose_inputs(model, None, calibration, frames, rng)
     evaluated = calibrated if inputs is None else choose_inputs(model, None, inputs, None, rng)
-    say(f"quantizing, calibrated on {_frames(calibrated)}")
-    proto = static_qdq(model.proto, _by_frame(model, calibrated), recipe)
+    say(f"running the float model on {_frames(calibrated)}")
+    shown = _by_frame(model, calibrated)
+    reference = run_frames(model.proto, shown, model.resolved.outputs)
+    _refuse_infinite(reference, calibrated)
+    say("quantizing")
+    proto = static_qdq(model.proto, shown, recipe)
     if not any(node.op_type in _QUANTIZERS for node in proto.graph.node):
         raise ModelRefused(
             Finding(
@@ -167,9 +171,12 @@ def quantize(
     if errors:
         raise ModelRefused(errors)
     say(f"comparing with the float model on {_frames(evaluated)}")
-    fed = _by_frame(model, evaluated)
-    before, after = (run_frames(m, fed, model.resolved.outputs) for m in (model.proto, proto))
-    qualities = tuple(_quality(name, before[name], after[name], evaluated.labels) for name in model.resolved.outputs)
+    if evaluated is not calibrated:
+        shown = _by_frame(model, evaluated)
+        reference = run_frames(model.proto, shown, model.resolved.outputs)
+        _refuse_infinite(reference, evaluated)
+    result = run_frames(proto, shown, model.resolved.outputs)
+    qualities = tuple(_quality(name, array, result[name], evaluated.labels) for name, array in reference.items())
     write_model(proto, target)
     return Quantization(target, bits, activations, calibrated, evaluated, qualities, findings)
 
@@ -222,6 +229,23 @@ def _refuse_unfit(model: Model) -> None:
         findings.append(Finding("model-input", f"model '{model.resolved.name}'", message, remedy))
     if findings:
         raise ModelRefused(findings)
+
+
+def _refuse_infinite(values: Mapping[str, npt.NDArray[Any]], inputs: Inputs) -> None:
+    """``values``: outputs of the float model, [frames, elements]."""
+    findings = []
+    for name, array in values.items():
+        if array.dtype.kind != "f":
+            continue
+        wrong = np.flatnonzero(~np.isfinite(array).all(axis=1))
+        if wrong.size:
+            message = (
+                f"the float model's results must be finite, not infinite or NaN as for {len(wrong)} of "
+                f"{_frames(inputs)}, first frame {wrong[0]}"
+            )
+            findings.append(Finding("finite-results", f"output '{name}'", message, "leave such frames out"))
+    if findings:
+        raise UsageError(findings)
 
 
 def _by_frame(model: Model, inputs: Inputs) -> list[dict[str, npt.NDArray[Any]]]:

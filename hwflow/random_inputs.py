@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 # Ends of the intervals tried for inputs that a host's nodes read: preprocessing of images, audio and measurements.
 _ENDS = tuple(4.0**k for k in range(-3, 9))
+_TRIED_ELEMENTS = 512
 
 
 def random_inputs(model: Model, frames: int, rng: np.random.Generator) -> Results:
@@ -95,14 +97,16 @@ def _quantizer_range(model: Model, name: str) -> tuple[float, float] | None:
 def _most_telling(
     model: Model, ranges: dict[str, tuple[float, float]], wide: list[str], rng: np.random.Generator
 ) -> tuple[float, float]:
-    """That interval for the inputs ``wide`` from which one frame gives most different integers at the hardware inputs,
-    and, of equal ones, fewest at the ends of their range."""
+    """That interval for the inputs ``wide`` from which a few frames give most different integers at the hardware
+    inputs, and, of equal ones, fewest at the ends of their range."""
+    sizes = [prod(model.resolved.values[name].shape) for name in wide]
+    frames = max(1, _TRIED_ELEMENTS // max(1, min(sizes)))
     best, chosen = (-1, 0), (-1.0, 1.0)
     for interval in [(low, end) for end in _ENDS for low in (-end, 0.0)]:
         tried = ranges | dict.fromkeys(wide, interval)
-        frame = {name: _draw(model, name, tried[name], 1, rng) for name in model.resolved.inputs}
+        trial = {name: _draw(model, name, tried[name], frames, rng) for name in model.resolved.inputs}
         try:
-            score = _score(frame, model)
+            score = _score(trial, model)
         except ModelRefused:  # not defined there: the logarithm of a negative, say
             continue
         if score > best:
@@ -110,8 +114,8 @@ def _most_telling(
     return chosen
 
 
-def _score(frame: Arrays, model: Model) -> tuple[int, int]:
-    arrays: dict[str, IntArray] = port_inputs(model, frame)
+def _score(trial: Arrays, model: Model) -> tuple[int, int]:
+    arrays: dict[str, IntArray] = port_inputs(model, trial)
     different = sum(len(np.unique(array)) for array in arrays.values())
     ends = sum(int(np.isin(a, (a.min(), a.max())).sum()) for a in arrays.values())
     return different, -ends

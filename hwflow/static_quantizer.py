@@ -76,7 +76,7 @@ def static_qdq(model: onnx.ModelProto, frames: Sequence[Arrays], recipe: Recipe)
     with tempfile.TemporaryDirectory(prefix="hwflow-quantize-") as folder:
         prepared = _optimized(runtime, _raised(_plain(model), recipe.opset), Path(folder))
         _name_nodes(prepared)
-        _flatten_biases(prepared)
+        _plain_biases(prepared)
         with _refusing(model, "be what onnxruntime's static quantizer takes"):
             prepared = shape_inference.infer_shapes(prepared, data_prop=True)
             result = _quantized(prepared, frames, recipe, Path(folder))
@@ -168,6 +168,7 @@ def _raised(model: onnx.ModelProto, least: int) -> onnx.ModelProto:
     with _refusing(model, f"be what onnx can convert to operator set {least}", remedy):
         if model.functions:
             model = inliner.inline_local_functions(model)
+            _drop_unused_opsets(model)  # the converter knows none but ONNX's own
         converted: onnx.ModelProto = version_converter.convert_version(model, least)
         converted.ir_version = max(converted.ir_version, onnx.helper.find_min_ir_version_for(converted.opset_import))
         return converted
@@ -227,23 +228,31 @@ def _name_nodes(model: onnx.ModelProto) -> None:
         seen.add(node.name)
 
 
-def _flatten_biases(model: onnx.ModelProto) -> None:
-    """Every constant addend of a Gemm that is the same for all rows as one value a column: the quantizer takes the
-    first axis for the channels."""
+def _plain_biases(model: onnx.ModelProto) -> None:
+    """Every constant addend of a Gemm as one value a column, to be added as it is.
+
+    The quantizer takes an addend's first axis for the channels, and (onnxruntime 1.31) loses a beta other than 1.
+    """
     graph = model.graph
     constants = {i.name: i for i in graph.initializer}
     for node in graph.node:
         if node.op_type != "Gemm" or len(node.input) < 3 or not constants.keys() >= {*node.input[1:3]}:
             continue
-        weights, addend = constants[node.input[1]], constants[node.input[2]]
-        transposed = any(a.name == "transB" and a.i for a in node.attribute)
-        columns = weights.dims[0 if transposed else 1]
-        if [*addend.dims] == [columns] or (len(addend.dims) == 2 and addend.dims[0] != 1):
+        weights, addend = (constants[name] for name in node.input[1:3])
+        attributes = {a.name: a for a in node.attribute}
+        columns = weights.dims[0 if "transB" in attributes and attributes["transB"].i else 1]
+        beta = attributes["beta"].f if "beta" in attributes else 1.0
+        if len(addend.dims) == 2 and addend.dims[0] != 1:  # one value a row: frames of several rows
             continue
-        values = np.broadcast_to(onnx.numpy_helper.to_array(addend).reshape(-1), (columns,))
+        if [*addend.dims] == [columns] and beta == 1.0:
+            continue
+        values = onnx.numpy_helper.to_array(addend)
+        flat = np.broadcast_to(values.reshape(-1) * values.dtype.type(beta), (columns,))
         name = f"{node.input[2]}_of_{node.name}"
-        graph.initializer.append(onnx.numpy_helper.from_array(np.ascontiguousarray(values), name))
+        graph.initializer.append(onnx.numpy_helper.from_array(np.ascontiguousarray(flat), name))
         node.input[2] = name
+        if "beta" in attributes:
+            attributes["beta"].f = 1.0
 
 
 class _Reader:

@@ -1,17 +1,25 @@
 """The golden model's values against ONNX's reference evaluator's.
 
 Local: each quantized value is recomputed by the evaluator from the golden model's own integers, the nearest before it,
-so that a difference does not cascade. A float evaluator rounds where the golden model is exact; a mismatch is
-*explained* only if it proves to be that:
+so that a difference does not cascade. Quantized values are integer tensors and the real tensors that QONNX's quantizers
+make, compared level by level (:mod:`hwflow.known_values`). A float evaluator rounds where the golden model is exact; a
+mismatch is *explained* only if it proves to be that (:mod:`hwflow.explanation`):
 
-* the golden integer is the exact real value, rounded: with t the quotient before rounding, a rational number from the
-  accumulator and the quantizer (``QuantizerStage.unrounded``), golden = saturate(round(t) + zero point); and
+* the golden integer is the exact real value, rounded: with t the quotient before rounding, from the accumulator and the
+  quantizer (``QuantizerStage.enclosure``: a rational number, or one that is enclosed as closely as its level needs to
+  be certain), golden = saturate(round(t) + zero point); and
 * the evaluator's integer is what some real within its own error bound E of t rounds to: it lies between
-  saturate(round(t - E) + zero point) and saturate(round(t + E) + zero point).
+  saturate(round(t - E) + zero point) and saturate(round(t + E) + zero point). Of a real tensor, the evaluator's element
+  differs from the golden one by no more than its bound.
 
 E is derived for every element, see :mod:`hwflow.onnxspec.float_error`. All other mismatches are unexplained: hwflow, or
-the model as hwflow understands it, is wrong. Float graph outputs are compared as reals: a difference from the exact
-value of more than E is a mismatch, and unexplained.
+the model as hwflow understands it, is wrong. Real values that hardware outputs are compared as reals: a difference from
+the exact value of more than E is a mismatch, and unexplained. So are the model's own outputs that the host computes
+from these: by both sides, each within its bound. Integers there (an ArgMax) must be what some reals within the bounds
+give.
+
+Where the evaluator cannot compute a value, its row says why, all its elements count as mismatches, and none of them is
+explained.
 """
 
 from __future__ import annotations
@@ -27,21 +35,22 @@ import numpy.typing as npt
 
 from hwflow import golden
 from hwflow.compiler import Model
-from hwflow.frontend.context import INTEGER_TYPES
-from hwflow.host import port_inputs
+from hwflow.errors import ModelRefused
+from hwflow.explanation import RegionBounds, differing, no_bound, unexplained
+from hwflow.host import boundary_value, model_outputs, port_inputs
 from hwflow.ir.graph import Graph, IntArray, Node, Port, Value
-from hwflow.numerics.rounding import round_half_even
-from hwflow.numerics.stages import QuantizerStage
-from hwflow.onnxspec.float_error import Bounds, analyse
-from hwflow.onnxspec.reference import AnyArray, Region, RegionEvaluator
+from hwflow.known_values import Floats, Known, known_values
+from hwflow.onnxspec.reference import AnyArray, RegionEvaluator
 from hwflow.onnxspec.tensors import native
+
+_MOST_LSB = 1 << 31
 
 
 @dataclass
 class Row:
     """One value. ``elements`` and counts are over all frames; ``max_lsb`` is the greatest difference, in levels (of a
-    float output in units of its scale, rounded up). ``defects``: known defects of the evaluator that were gone around.
-    ``first``: the first unexplained element, in words; "" if there is none."""
+    real value in units of its scale, or, where it has none, of its error bound, rounded up). ``defects``: known defects
+    of the evaluator that were gone around. ``first``: the first unexplained element, in words; "" if there is none."""
 
     name: str
     elements: int = 0
@@ -55,14 +64,17 @@ class Row:
 @dataclass
 class Drift:
     """End to end: the golden model's outputs against the whole model run by the evaluator. ``frames`` compared,
-    ``differing`` ones (an output element differs by at least half a unit of its scale), the greatest difference in such
-    units, and how many frames each classifies as labelled, where there are labels and one output."""
+    ``differing`` ones (an element of a hardware output differs by at least half a unit of its scale), the greatest
+    difference in such units; ``outputs``: the greatest difference in each of the model's own outputs; and how many
+    frames each classifies as labelled, where there are labels and one output. ``failed``: why there is none of it."""
 
     frames: int = 0
     differing: int = 0
     max_lsb: int = 0
+    outputs: dict[str, float] = field(default_factory=dict)
     right: int | None = None
     reference_right: int | None = None
+    failed: str = ""
 
 
 class Comparer:
@@ -73,100 +85,107 @@ class Comparer:
         self.graph: Graph = model.quantized
         self.evaluator = RegionEvaluator(model.flat)
         self.producers = self.graph.producers()
-        # the last value that stands for an ONNX integer tensor is that tensor
-        self.integers: dict[str, Value] = {v.origin: v for v in self.graph.values() if self._is_integer(v.origin)}
-        self.known = frozenset(self.integers)
+        self.values = known_values(self.graph, model.resolved)
+        self.known = frozenset((*self.values, *model.resolved.inputs))
         self.rows: dict[str, Row] = {}
         self.drift = Drift()
-
-    def _is_integer(self, name: str) -> bool:
-        info = self.model.resolved.values.get(name)
-        return info is not None and info.dtype in INTEGER_TYPES
 
     def add(self, start: int, arrays: Mapping[str, AnyArray], labels: npt.NDArray[Any] | None) -> None:
         """Compare frames ``arrays``, the first of them being frame ``start``."""
         trace = golden.trace(self.graph, port_inputs(self.model, arrays))
-        feeds = {name: self._onnx(name, trace[value]) for name, value in self.integers.items()}
-        for name, value in self.integers.items():
-            node = self.producers.get(value)
+        feeds: dict[str, AnyArray] = {
+            name: native(np.asarray(array), self.model.resolved.values[name].dtype) for name, array in arrays.items()
+        }
+        errors: dict[str, Floats] = {}
+        for name, known in self.values.items():
+            feeds[name], error = known.feed(trace[known.value])
+            if error is not None:
+                errors[name] = error
+        batch = _Batch(start, trace, feeds, errors)
+        for known in self.values.values():
+            node = self.producers.get(known.value)
             if node is not None:
-                self._integer_value(start, name, node, trace, feeds)
+                self._guard(known.name, trace[known.value].size, lambda k=known, n=node: self._level(batch, k, n))
         for port in self.graph.outputs:
-            if port.name in self.integers:
+            if port.name in self.values and self.values[port.name].value is port.value:
                 continue
-            if self._is_integer(port.name):  # another name of an integer value
-                self._renamed(start, port, trace, feeds)
-            else:
-                self._float_output(start, port, trace, feeds)
-        self._drift(arrays, labels, trace)
+            compare = self._real_output if self._is_real(port.name) else self._renamed
+            self._guard(port.name, trace[port.value].size, lambda c=compare, p=port: c(batch, p))
+        ports = {port.name for port in self.graph.outputs}
+        for name in self.model.resolved.outputs:
+            if name not in ports and name not in self.values:
+                size = int(np.prod(self.model.resolved.values[name].shape[1:], dtype=np.int64)) * batch.frames
+                self._guard(name, size, lambda n=name: self._host_output(batch, n))
+        self._drift(arrays, labels, batch)
 
-    def _onnx(self, name: str, array: IntArray) -> AnyArray:
-        """Golden integers as the evaluator's tensor ``name``."""
-        info = self.model.resolved.values[name]
-        return native(array.reshape(len(array), *info.shape[1:]), info.dtype)
+    def _is_real(self, name: str) -> bool:
+        return "float" in self.model.resolved.values[name].dtype
 
-    def _integer_value(
-        self, start: int, name: str, node: Node, trace: Mapping[Value, IntArray], feeds: Mapping[str, AnyArray]
-    ) -> None:
-        region = self.evaluator.region([name], self.known)
-        reference = region.run(feeds)[name].astype(np.int64)
+    def _guard(self, name: str, size: int, compare: Any) -> None:
+        """Compare one value; what the evaluator cannot compute is not explained."""
         row = self.rows.setdefault(name, Row(name))
+        before = row.elements
+        try:
+            compare()
+        except ModelRefused as refusal:
+            row.elements = before + size
+            row.mismatches += size
+            row.unexplained += size
+            row.max_lsb = _MOST_LSB
+            row.first = row.first or "; ".join(finding.message for finding in refusal.findings)
+
+    def _level(self, batch: _Batch, known: Known, node: Node) -> None:
+        """A quantized value, level by level."""
+        name, row = known.name, self.rows[known.name]
+        region = self.evaluator.region([name], self.known)
+        expected = batch.trace[known.value]
+        found, wrong = known.levels(region.run(batch.feeds)[name])
         row.defects |= region.defects
-        expected = trace[node.outputs[0]]
-        found = reference.reshape(expected.shape)
-        places = _count(row, expected, found)
-        bounds = _Bounds(region, feeds)
+        row.elements += expected.size
+        places = differing(expected, found, wrong)
+        if not places:
+            return
+        row.mismatches += len(places)
+        row.max_lsb = max(row.max_lsb, int(np.abs(expected - found).max(initial=0, where=~wrong)))
+        bounds = RegionBounds(region, batch.feeds, batch.errors)
         bounds.analyse(sorted({place[0] for place in places}))
+        sizes = known.level_size()
         for place in places:
-            reason = self._unexplained(node, place, expected, found, trace, bounds, name)
+            if wrong[place]:
+                row.max_lsb = _MOST_LSB
+                reason: str | None = f"golden {expected[place]}, but the reference is no level"
+            else:
+                reason = unexplained(
+                    node, place, expected, int(found[place]), batch.trace, bounds, name,
+                    float(sizes[place[1:]]) if known.real else None,
+                )
             if reason is not None:
                 row.unexplained += 1
-                row.first = row.first or f"frame {start + place[0]}, index {list(place[1:])}: {reason}"
+                row.first = row.first or f"{batch.where(place)}: {reason}"
 
-    def _renamed(
-        self, start: int, port: Port, trace: Mapping[Value, IntArray], feeds: Mapping[str, AnyArray]
-    ) -> None:
+    def _renamed(self, batch: _Batch, port: Port) -> None:
+        """An integer tensor at an output that other integers stand for, or another name of one: exactly equal."""
+        row = self.rows[port.name]
         region = self.evaluator.region([port.name], self.known)
-        row = self.rows.setdefault(port.name, Row(port.name))
-        expected = trace[port.value]
-        found = region.run(feeds)[port.name].astype(np.int64).reshape(expected.shape)
+        integers = batch.trace[port.value]
+        expected = boundary_value(self.model, port, integers).astype(np.int64).reshape(integers.shape)
+        found = region.run(batch.feeds)[port.name].astype(np.int64).reshape(integers.shape)
         row.defects |= region.defects
-        places = _count(row, expected, found)
+        places = differing(expected, found)
+        row.elements += expected.size
+        row.mismatches += len(places)
+        row.max_lsb = max(row.max_lsb, int(np.abs(expected - found).max(initial=0)))
         row.unexplained += len(places)
         for place in places[:1]:
-            where = f"frame {start + place[0]}, index {list(place[1:])}"
-            row.first = row.first or f"{where}: golden {expected[place]}, reference {found[place]}"
+            row.first = row.first or f"{batch.where(place)}: golden {expected[place]}, reference {found[place]}"
 
-    def _unexplained(
-        self, node: Node, place: tuple[int, ...], expected: IntArray, found: IntArray, trace: Mapping[Value, IntArray],
-        bounds: _Bounds, name: str,
-    ) -> str | None:
-        """Why the mismatch at ``place`` is not the evaluator's rounding; None if it is."""
-        numbers = f"golden {expected[place]}, reference {found[place]}"
-        stages = node.attributes.get("stages", ((),))
-        chain: tuple[QuantizerStage, ...] = stages[0 if len(stages) == 1 else place[1:][node.attributes["axis"]]]
-        if node.op != "requantize" or len(chain) != 1:
-            return f"{numbers}; nothing is rounded there"
-        (stage,) = chain
-        exact = stage.unrounded(int(trace[node.inputs[0]][place]))
-        numbers += f", exact {float(exact) + stage.out_zero_point:.9g}"
-        if _level(stage, exact) != expected[place]:
-            return f"{numbers}: the golden model does not round the exact value"
-        error = bounds.quotient(name, place, expected.shape)
-        if isinstance(error, str):
-            return f"{numbers}; {error}"
-        if not _level(stage, exact - error) <= found[place] <= _level(stage, exact + error):
-            return f"{numbers}, float error at most {float(error):.3g}"
-        return None
-
-    def _float_output(
-        self, start: int, port: Port, trace: Mapping[Value, IntArray], feeds: Mapping[str, AnyArray]
-    ) -> None:
+    def _real_output(self, batch: _Batch, port: Port) -> None:
+        """A real tensor at an output: the evaluator's lies within its bound of scale * (integer - zero point)."""
         region = self.evaluator.region([port.name], self.known)
-        integers = trace[port.value]
-        row = self.rows.setdefault(port.name, Row(port.name))
+        integers = batch.trace[port.value]
+        row = self.rows[port.name]
         row.elements += integers.size
-        for values, part in _Bounds(region, feeds).all():
+        for values, part in RegionBounds(region, batch.feeds, batch.errors).all():
             row.defects |= region.defects
             found = np.asarray(values.values[port.name], dtype=np.float64).reshape(-1, *integers.shape[1:])
             error = values.errors[port.name]
@@ -174,104 +193,137 @@ class Comparer:
             for place in _beyond(found, integers[part], port, error):
                 exact = scale[place[1:]] * (int(integers[part][place]) - zero_point[place[1:]])
                 value = float(found[place])
-                lsb = ceil(abs(Fraction(value) - exact) / scale[place[1:]]) if np.isfinite(value) else 1 << 31
+                unit = abs(scale[place[1:]])
+                lsb = ceil(abs(Fraction(value) - exact) / unit) if np.isfinite(value) and unit else _MOST_LSB
+                reason = "the reference is not finite" if error is not None else no_bound(values)
                 if error is not None and np.isfinite(value):
                     bound = float(error.reshape(found.shape)[place])
-                    if abs(Fraction(value) - exact) <= Fraction(bound):
+                    if np.isfinite(bound) and abs(Fraction(value) - exact) <= Fraction(bound):
                         continue
                     reason = f"float error at most {bound:.3g}"
-                else:
-                    reason = _no_bound(values)
                 row.mismatches += 1
                 row.unexplained += 1
                 row.max_lsb = max(row.max_lsb, lsb)
-                where = f"frame {start + part.start + place[0]}, index {list(place[1:])}"
+                where = batch.where((part.start + place[0], *place[1:]))
                 row.first = row.first or f"{where}: golden {float(exact):.9g}, reference {value:.9g}, {reason}"
 
-    def _drift(
-        self, arrays: Mapping[str, AnyArray], labels: npt.NDArray[Any] | None, trace: Mapping[Value, IntArray]
-    ) -> None:
+    def _host_output(self, batch: _Batch, name: str) -> None:
+        """An output that the host computes: from what hardware outputs, against from the golden integers alone."""
+        row = self.rows[name]
+        ports = {port.name: port for port in self.graph.outputs}
+        feeds, errors = dict(batch.feeds), dict(batch.errors)
+        for port in ports.values():
+            feeds[port.name] = boundary_value(self.model, port, batch.trace[port.value])
+            if self._is_real(port.name):
+                errors[port.name] = _rounding(feeds[port.name])
+        hardware = self.evaluator.region([name], frozenset((*ports, *self.model.resolved.inputs)))
+        reference = self.evaluator.region([name], self.known)
+        golden_value, found = (
+            np.asarray(region.run(given)[name]) for region, given in ((hardware, feeds), (reference, batch.feeds))
+        )
+        row.defects |= hardware.defects | reference.defects
+        row.elements += found.size
+        same = (golden_value == found) | ((golden_value != golden_value) & (found != found))
+        places = [tuple(int(i) for i in place) for place in np.argwhere(~same)]
+        if not places:
+            return
+        frames = sorted({place[0] for place in places})
+        sides = RegionBounds(hardware, feeds, errors), RegionBounds(reference, batch.feeds, batch.errors)
+        for side in sides:
+            side.analyse(frames)
+        real = found.dtype.kind == "f"
+        for place in places:
+            limits = [side.error(name, place, found.shape) for side in sides]
+            a, b = golden_value[place], found[place]
+            reason = next((limit for limit in limits if isinstance(limit, str)), None)
+            bound = sum((limit for limit in limits if isinstance(limit, Fraction)), Fraction(0))
+            distance = abs(Fraction(float(a)) - Fraction(float(b))) if np.isfinite([a, b]).all() else None
+            within = reason is None and distance is not None and distance <= bound
+            if within and real:
+                continue  # equal, as far as floats can say
+            row.mismatches += 1
+            lsb = _MOST_LSB
+            if distance is not None:
+                lsb = ceil(distance) if not real else ceil(distance / bound) if bound else _MOST_LSB
+            row.max_lsb = max(row.max_lsb, min(lsb, _MOST_LSB))
+            if not within:
+                row.unexplained += 1
+                reason = reason or f"float error at most {float(bound):.3g}"
+                row.first = row.first or f"{batch.where(place)}: golden {a:.9g}, reference {b:.9g}, {reason}"
+
+    def _drift(self, arrays: Mapping[str, AnyArray], labels: npt.NDArray[Any] | None, batch: _Batch) -> None:
         drift = self.drift
         ports = self.graph.outputs
-        names = [port.value.origin if port.value.origin in self.integers else port.name for port in ports]
-        feeds = {name: native(array, self.model.resolved.values[name].dtype) for name, array in arrays.items()}
-        whole = self.evaluator.run(list(dict.fromkeys(names)), feeds)
-        count = len(next(iter(arrays.values())))
-        differing = np.zeros(count, dtype=bool)
-        scores = []
-        for port, name in zip(ports, names, strict=True):
-            integers = trace[port.value]
-            scale, zero_point = (
-                _per_element(port, v, integers.shape[1:]).astype(np.float64) for v in (port.scale, port.zero_point)
-            )
-            real = scale * (integers - zero_point)
-            found = np.asarray(whole[name]).astype(np.float64).reshape(integers.shape)
-            reference = scale * (found - zero_point) if name in self.integers else found
-            with np.errstate(invalid="ignore"):
-                lsb = np.nan_to_num(np.rint(np.abs(reference - real) / scale), nan=np.inf).reshape(count, -1)
-            differing |= lsb.any(axis=1)
-            drift.max_lsb = max(drift.max_lsb, int(min(lsb.max(initial=0), 1 << 31)))
-            scores.append((real.reshape(count, -1), reference.reshape(count, -1)))
+        names = list(dict.fromkeys((*(port.name for port in ports), *self.model.resolved.outputs)))
+        feeds = {name: batch.feeds[name] for name in arrays}
+        count = batch.frames
         drift.frames += count
-        drift.differing += int(differing.sum())
-        if labels is not None and len(scores) == 1:
-            right, reference_right = (int((s.argmax(axis=1) == labels).sum()) for s in scores[0])
-            drift.right = (drift.right or 0) + right
-            drift.reference_right = (drift.reference_right or 0) + reference_right
+        try:
+            whole = self.evaluator.run(names, feeds)
+            integers = {port.name: batch.trace[port.value] for port in ports}
+            own = model_outputs(self.model, integers, arrays)
+        except ModelRefused as refusal:
+            drift.failed = drift.failed or "; ".join(finding.message for finding in refusal.findings)
+            return
+        different = np.zeros(count, dtype=bool)
+        for port in ports:
+            known = self.values.get(port.name)
+            expected = batch.trace[port.value]
+            if known is not None and known.value is port.value:
+                levels, wrong = known.levels(np.asarray(whole[port.name]))
+                distance = np.where(wrong, np.inf, np.abs(levels - expected))
+            else:
+                scale, zero_point = (
+                    _per_element(port, v, expected.shape[1:]).astype(np.float64) for v in (port.scale, port.zero_point)
+                )
+                found = np.asarray(whole[port.name]).astype(np.float64).reshape(expected.shape)
+                with np.errstate(all="ignore"):
+                    distance = np.rint(np.abs((found - scale * (expected - zero_point)) / scale))
+            lsb = np.nan_to_num(distance, nan=np.inf).reshape(count, -1)
+            different |= lsb.any(axis=1)
+            drift.max_lsb = max(drift.max_lsb, int(min(lsb.max(initial=0), _MOST_LSB)))
+        drift.differing += int(different.sum())
+        for name in self.model.resolved.outputs:
+            with np.errstate(all="ignore"):
+                apart = np.abs(own[name].astype(np.float64) - np.asarray(whole[name]).astype(np.float64))
+            greatest = float(np.nan_to_num(apart, nan=np.inf).max(initial=0.0))
+            drift.outputs[name] = max(drift.outputs.get(name, 0.0), greatest)
+        if labels is not None and len(own) == 1:
+            (name,) = own
+            drift.right = (drift.right or 0) + _right(own[name], labels)
+            drift.reference_right = (drift.reference_right or 0) + _right(np.asarray(whole[name]), labels)
 
 
-class _Bounds:
-    """Float error bounds of a region, of the frames that need them."""
+@dataclass(frozen=True)
+class _Batch:
+    """Frames that are compared at once: the golden values, what they are as ONNX tensors, and by how much those err."""
 
-    def __init__(self, region: Region, feeds: Mapping[str, AnyArray]) -> None:
-        self._region = region
-        self._feeds = {name: feeds[name] for name in region.feeds}
-        self._frames: dict[int, tuple[Bounds, int]] = {}
+    start: int
+    trace: Mapping[Value, IntArray]
+    feeds: Mapping[str, AnyArray]
+    errors: Mapping[str, Floats]
 
-    def analyse(self, frames: list[int]) -> None:
-        """Have bounds of ``frames`` ready for :meth:`quotient`."""
-        step = max(1, len(frames)) if self._region.framewise else 1
-        for start in range(0, len(frames), step):
-            part = frames[start : start + step]
-            bounds = analyse(self._region, {n: a[part] for n, a in self._feeds.items()})
-            self._frames.update({frame: (bounds, index) for index, frame in enumerate(part)})
+    @property
+    def frames(self) -> int:
+        return len(next(iter(self.trace.values())))
 
-    def quotient(self, name: str, place: tuple[int, ...], shape: tuple[int, ...]) -> Fraction | str:
-        """The bound on the quotient that QuantizeLinear rounds at ``place`` of ``name``, or why there is none."""
-        bounds, index = self._frames[place[0]]
-        errors = bounds.quotients.get(name)
-        if errors is None:
-            return "nothing is rounded there" if bounds.errors.get(name) is not None else _no_bound(bounds)
-        error = float(errors.reshape(-1, *shape[1:])[(index, *place[1:])])
-        return Fraction(error) if np.isfinite(error) else "its float value is not finite"
-
-    def all(self) -> Iterator[tuple[Bounds, slice]]:
-        """Bounds of all frames, and which frames they are of."""
-        count = max((len(a) for a in self._feeds.values()), default=1)
-        step = count if self._region.framewise else 1
-        for start in range(0, count, step):
-            part = slice(start, start + step)
-            yield analyse(self._region, {n: a[part] for n, a in self._feeds.items()}), part
+    def where(self, place: tuple[int, ...]) -> str:
+        return f"frame {self.start + place[0]}, index {list(place[1:])}"
 
 
-def _no_bound(bounds: Bounds) -> str:
-    operators = ", ".join(sorted(bounds.unbounded))
-    return f"no bound is known for the float error of {operators}"
+def _right(output: AnyArray, labels: npt.NDArray[Any]) -> int:
+    """How many frames an output classifies as labelled: by its greatest element, or by itself if it is a class."""
+    flat = output.reshape(len(output), -1)
+    classes = flat.argmax(axis=1) if flat.shape[1] > 1 else flat[:, 0]
+    return int((classes == labels).sum())
 
 
-def _count(row: Row, expected: IntArray, found: IntArray) -> list[tuple[int, ...]]:
-    """Count elements and mismatches; the places of the latter."""
-    difference = np.abs(expected - found)
-    places = [tuple(int(i) for i in place) for place in np.argwhere(difference)]
-    row.elements += expected.size
-    row.mismatches += len(places)
-    row.max_lsb = max(row.max_lsb, int(difference.max(initial=0)))
-    return places
-
-
-def _level(stage: QuantizerStage, quotient: Fraction) -> int:
-    """What QuantizeLinear makes of a quotient."""
-    return max(stage.low, min(stage.high, round_half_even(quotient) + stage.out_zero_point))
+def _rounding(array: AnyArray) -> Floats:
+    """How much a tensor may differ from the reals that were rounded to it."""
+    kind = array.dtype if array.dtype.kind == "f" else np.dtype(np.float16)  # bfloat16 is coarser than that
+    unit = float(np.finfo(kind).eps) * (1.0 if array.dtype.kind == "f" else 16.0)
+    result: Floats = unit / 2 * (1 + 2.0**-20) * np.abs(array.astype(np.float64)) + float(np.finfo(kind).tiny)
+    return result
 
 
 def _per_element(port: Port, values: tuple[Fraction, ...], shape: tuple[int, ...]) -> npt.NDArray[np.object_]:
@@ -296,6 +348,7 @@ def _beyond(
     )
     exact = scale * (integers - zero_point)
     # conversions, difference and product round in float64: at most 6 roundings of the magnitudes involved
-    slack = 2.0**-50 * (scale * (np.abs(integers) + np.abs(zero_point)) + np.abs(found))
-    sure = np.abs(found - exact) + slack <= error.reshape(found.shape)
+    slack = 2.0**-50 * (np.abs(scale) * (np.abs(integers) + np.abs(zero_point)) + np.abs(found))
+    limit = np.where(np.isfinite(error), error, -1.0).reshape(found.shape)
+    sure = np.abs(found - exact) + slack <= limit
     return iter([tuple(int(i) for i in place) for place in np.argwhere(~sure)])

@@ -79,6 +79,11 @@ def ends(state: Lowering) -> Ends:
         if isinstance(view, HostOutput):
             node = producers[name]
             suffix.add(node.name)
+            shape = model.values[name].shape
+            if name in outputs and shape[:1] != (1,):
+                message = f"the result must keep the frame axis in front, not have shape {list(shape)}"
+                remedy = "leave the frame axis out of what is reduced, or reshape to (frames, ...)"
+                state.findings.append(Finding("frame-axis", node.where, message, remedy))
             pending.extend(n for n in node.inputs if n)
         elif isinstance(view, Integers):
             ports[name] = _port(state, name, view.value)
@@ -91,8 +96,7 @@ def ends(state: Lowering) -> Ends:
             for after in view.after:  # constants among their inputs go with them; other streams are needed too
                 pending.extend(n for n in by_name[after].inputs if n and isinstance(state.view(n), HostInput))
         elif isinstance(view, HostInput):
-            if name in outputs:
-                state.findings.append(_finding(name, "be float from the input on"))
+            suffix.update(view.nodes)
         elif name in outputs:
             found = {
                 Constant: "be a constant",

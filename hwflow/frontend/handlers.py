@@ -38,6 +38,7 @@ STANDARD: Mapping[str, Handler] = {
     "QLinearConv": qlinear.qlinear_conv,
     "QLinearMatMul": qlinear.qlinear_matmul,
     "QuantizeLinear": qdq.quantize_linear,
+    "Relu": islands.relu,
     "ReduceMean": pools.reduce_mean,
     "Reshape": shapes.reshape,
     "Squeeze": shapes.reshape,

@@ -30,13 +30,11 @@ from hwflow.frontend.views import (
     Constant,
     Integers,
     QuantizedConstant,
-    Reals,
     View,
     as_array,
     elementwise,
     fractions,
 )
-from hwflow.ir.graph import Fractions
 from hwflow.numerics.elementwise import (
     Abs,
     Affine,
@@ -96,7 +94,6 @@ UNARY: dict[str, Handler] = {
     "Log": _unary(lambda node: Log()),
     "Mish": _unary(lambda node: Mish()),
     "Reciprocal": _unary(lambda node: Reciprocal()),
-    "Relu": _unary(lambda node: Relu()),
     "Round": _unary(lambda node: Round(Rounding.ROUND)),
     "Selu": _unary(lambda node: Selu(finite(node, "alpha", 1.67326319), finite(node, "gamma", 1.05070102))),
     "Sigmoid": _unary(lambda node: Sigmoid()),
@@ -115,20 +112,34 @@ def clip(state: Lowering, node: OnnxNode) -> View:
     view = state.view(node.inputs[0])
     low, high = _bound(state, node, 1, "min", -inf), _bound(state, node, 2, "max", inf)
     if isinstance(view, Integers):
-        most = view.high if high is None else min(view.high, int(high))
-        least = view.low if low is None else max(view.low, int(low))
-        least = min(most, least)  # with min > max, everything becomes max
-        if most - least >= MAX_LEVELS:
-            raise refuse(
-                node, "clip-levels", f"the bounds must leave at most {MAX_LEVELS} integers, not {most - least + 1}",
-                "quantize with QuantizeLinear",
-            )
-        stage = QuantizerStage(Fraction(1), Fraction(0), (), Fraction(1), 0, least, most)
-        value = state.add("requantize", node, [view.value], {"axis": 0, "stages": ((stage,),)})
-        return Integers(value, view.shape, least, most)
+        return _clipped(state, node, view, low, high)
     if isinstance(view, Constant):
         return Constant(np.clip(view.array, None if low is None else int(low), None if high is None else int(high)))
     return behind(reals(state, node, 0), node, as_array(Clip(low, high)))
+
+
+def relu(state: Lowering, node: OnnxNode) -> View:
+    """Relu of reals, or of integers."""
+    view = state.view(node.inputs[0])
+    if isinstance(view, Integers):
+        return _clipped(state, node, view, Fraction(0), None)
+    return behind(reals(state, node, 0), node, as_array(Relu()))
+
+
+def _clipped(
+    state: Lowering, node: OnnxNode, view: Integers, low: Fraction | None, high: Fraction | None
+) -> Integers:
+    most = view.high if high is None else min(view.high, int(high))
+    least = view.low if low is None else max(view.low, int(low))
+    least = min(most, least)  # with min > max, everything becomes max
+    if most - least >= MAX_LEVELS:
+        raise refuse(
+            node, "clip-levels", f"the bounds must leave at most {MAX_LEVELS} integers, not {most - least + 1}",
+            "quantize with QuantizeLinear",
+        )
+    stage = QuantizerStage(Fraction(1), Fraction(0), (), Fraction(1), 0, least, most)
+    value = state.add("requantize", node, [view.value], {"axis": 0, "stages": ((stage,),)})
+    return Integers(value, view.shape, least, most)
 
 
 def _bound(state: Lowering, node: OnnxNode, index: int, name: str, none: float) -> Fraction | None:
@@ -242,13 +253,3 @@ def dropout(state: Lowering, node: OnnxNode) -> View:
             node, "inference-mode", "training_mode must be false, not true", "export the model for inference"
         )
     return state.view(node.inputs[0])
-
-
-def scalar(value: Fraction) -> Fractions:
-    """One parameter for all elements."""
-    return as_array(value)
-
-
-def renamed(view: Reals, node: OnnxNode) -> Reals:
-    """The same reals after a node that changes nothing."""
-    return replace(view, after=(*view.after, node.name))

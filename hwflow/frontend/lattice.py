@@ -12,11 +12,8 @@ from functools import reduce
 from math import gcd
 from typing import Any
 
-import numpy as np
-
 from hwflow.frontend.context import Lowering, refuse
-from hwflow.frontend.views import Reals, as_array, compact, fractions, uniform, varying_axes
-from hwflow.ir.graph import Fractions
+from hwflow.frontend.views import Reals, as_array, compact, fraction_gcd, fractions, uniform, varying_axes
 from hwflow.numerics.elementwise import Elementwise
 from hwflow.numerics.function import enclose
 from hwflow.numerics.interval import Interval, NoSteps
@@ -53,7 +50,7 @@ def plain(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     axis = axes.pop() if axes else None
     count = 1 if axis is None else view.shape[axis]
     tables = [_table(node, view, index, kinds, remedy) for index in range(count)]
-    step = reduce(_gcd, (v for table in tables for v in table), Fraction(0)) or Fraction(1)
+    step = reduce(fraction_gcd, (v for table in tables for v in table), Fraction(0)) or Fraction(1)
     stages = []
     for table in tables:
         levels = [int(v / step) for v in table]
@@ -120,14 +117,3 @@ def whole_zero_point(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
         view, value=value, scale=as_array(view.scale / factor),
         zero_point=compact(as_array(factor * view.zero_point - offset)), nodes=(), low=table[0], high=table[-1],
     )
-
-
-def _gcd(a: Fraction, b: Fraction) -> Fraction:
-    return Fraction(gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)
-
-
-def row_scale(values: Fractions, shape: tuple[int, ...]) -> Fractions:
-    """Parameters of a frame as one element an index of its last axis, or one for all."""
-    if values.size == 1:
-        return values.reshape(())
-    return np.broadcast_to(values, shape)

@@ -29,13 +29,7 @@ _KNOWN_TYPES = ", ".join((*sorted(REAL_TYPES), *INTEGER_TYPES))
 
 _RESHAPE = "reshape to (frames, ...)"
 
-# Their results are known when the input's shape is.
-_SHAPES = frozenset({"Shape", "Size"})
-
-_QUANTIZE = (
-    "quantize the model first, for example with onnxruntime.quantization.quantize_static(..., "
-    "quant_format=QuantFormat.QDQ, per_channel=True) and calibration data"
-)
+_QUANTIZE = "quantize the model first, for example with 'hwflow quantize' and calibration data"
 
 
 def lower(model: ResolvedModel) -> Graph:
@@ -59,6 +53,8 @@ def lower(model: ResolvedModel) -> Graph:
     inputs = sorted(state.inputs, key=lambda port: place.get(port.name, len(place)))
     graph = Graph(model.name, Stage.QUANTIZED, inputs, ends.ports, state.nodes, suffix=ends.suffix)
     _drop_dead_nodes(graph)
+    if not graph.nodes and state.deferred:  # nothing is left for hardware: that is why
+        raise ModelRefused(state.deferred)
     graph.prefix = boundary.prefix(model, graph)
     return graph
 
@@ -99,11 +95,6 @@ def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope]) -> None:
     inputs = [info.type.tensor_type.elem_type for info in model.graph.input if info.name not in initializers]
     if all(number in integer_types for number in inputs):
         return
-    findings = [
-        _unsupported_operator(main.where(index), main.nodes[index].op_type)
-        for index in _on_data_path(main)
-        if ("", main.nodes[index].op_type) not in HANDLERS
-    ]
     types = [
         _input_type(info.name, DTYPE_NAMES[number])
         for info in model.graph.input
@@ -111,28 +102,7 @@ def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope]) -> None:
         and (number := info.type.tensor_type.elem_type) in DTYPE_NAMES
         and DTYPE_NAMES[number] not in (*INTEGER_TYPES, *REAL_TYPES)
     ]
-    raise ModelRefused([_unquantized(model.graph.name), *types, *findings])
-
-
-def _on_data_path(scope: Scope) -> list[int]:
-    """Indices of the nodes between an input and an output; what a shape alone decides is no data."""
-    data = set(scope.inputs).difference(scope.initializers)
-    on_path = []
-    for index, node in enumerate(scope.nodes):
-        if node.op_type in _SHAPES:
-            continue
-        if not data.isdisjoint(node.inputs) or not data.isdisjoint(node.captured):
-            data.update(name for name in node.outputs if name)
-            on_path.append(index)
-    live = set(scope.outputs)
-    kept: list[int] = []
-    for index in reversed(on_path):
-        node = scope.nodes[index]
-        if any(name in live for name in node.outputs if name):
-            live.update(node.inputs)
-            live.update(node.captured)
-            kept.append(index)
-    return kept[::-1]
+    raise ModelRefused([_unquantized(model.graph.name), *types])
 
 
 def _unquantized(name: str) -> Finding:
@@ -205,9 +175,10 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
     if handler is None:
         known = any(isinstance(v, Integers | Reals) for v in views) and not any(isinstance(v, Refused) for v in views)
         if known and (node.name in tail.real or node.name in tail.light):
+            state.deferred.append(_unsupported_operator(node.where, _operator(node)))
             _leave_to_host(state, node)
             return
-        operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        operator = _operator(node)
         foreign = next(_foreign(state, (*node.inputs, *node.outputs)), None)
         if foreign is not None:
             operator += f" (with '{foreign[0]}' of element type {foreign[1]})"
@@ -223,6 +194,7 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
             _refuse_foreign(state, node, (*node.inputs, *node.outputs))  # a handler that has more to say has said it
         except Refusal as refusal:
             if node.name in tail.real and any(isinstance(v, Integers | Reals) for v in views):
+                state.deferred.append(refusal.finding)
                 _leave_to_host(state, node)
                 return
             result = Refused()
@@ -234,6 +206,10 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
     state.views[node.outputs[0]] = result
     for name in node.outputs[1:]:
         state.views[name] = result if isinstance(result, HostInput) else Refused()
+
+
+def _operator(node: OnnxNode) -> str:
+    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
 
 
 def _leave_to_host(state: Lowering, node: OnnxNode) -> None:

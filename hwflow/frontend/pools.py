@@ -16,8 +16,8 @@ from hwflow.numerics.step_function import StepFunction
 from hwflow.onnxspec.model import OnnxNode
 
 _RISING = frozenset({
-    "Affine", "Clip", "Relu", "LeakyRelu", "HardSigmoid", "Round", "QuantizeDequantize", "Sqrt", "Sigmoid", "Tanh", "Elu",
-    "Selu", "Celu", "Softplus", "Softsign", "Erf", "Exp", "Log", "RootMultiply", "Steps",
+    "Affine", "Clip", "Relu", "LeakyRelu", "HardSigmoid", "Round", "QuantizeDequantize", "Sqrt", "Sigmoid", "Tanh",
+    "Elu", "Selu", "Celu", "Softplus", "Softsign", "Erf", "Exp", "Log", "RootMultiply", "Steps",
 })  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def _window_sum(
         )
     attributes["pad_value"] = int(zero) if zero is not None and zero.denominator == 1 else 0
     count = prod(attributes["kernel"])
-    value = state.add("sum_pool2d", node, [view.value], attributes, view.nodes)
+    value = state.add("sum_pool2d", node, [view.value], attributes, view.nodes, origin=state.real_origin(node))
     return made(value, shape, as_array(view.scale / count), as_array(view.zero_point * count), node)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,7 @@ from hwflow.frontend.views import (
     fractions,
 )
 from hwflow.ir.graph import Fractions, Meaning
-from hwflow.numerics.elementwise import Affine, Elementwise, Round, Steps
+from hwflow.numerics.elementwise import Affine, Round, Steps
 from hwflow.numerics.rounding import Rounding
 from hwflow.onnxspec.model import OnnxNode
 from hwflow.types import Interval, IntType
@@ -46,9 +45,19 @@ def quant(state: Lowering, node: OnnxNode) -> View:
     shape = state.model.values[node.outputs[0]].shape
     scale, zero_point = (_parameter(state, node, index, name, shape) for index, name in ((1, "scale"), (2, "zeropt")))
     _require_positive(node, scale)
-    low, high = _range(node, _bits(state, node, 3, "bitwidth"))
+    bits = _bits(state, node, 3, "bitwidth")
+    if bits == 1 and integer(node, "signed", 1):
+        return _signs(state, node, scale, zero_point)
+    low, high = _range(node, bits)
     q = Quantization(scale, zero_point, low, high, _rounding(node, "ROUND"), zero_point_inside=True)
     return _quantized(state, node, q, scale, zero_point)
+
+
+def _signs(state: Lowering, node: OnnxNode, scale: Fractions, zero_point: Fractions) -> View:
+    """One signed bit: the level is 1 where x / scale + zero point >= 0, else -1 (so QONNX's own evaluator; two's
+    complement would have -1 and 0). Carried by 1 and 0."""
+    q = Quantization(scale, as_array(zero_point + 1), 0, 1, Rounding.FLOOR, zero_point_inside=True)
+    return _quantized(state, node, q, as_array(2 * scale), as_array((zero_point + 1) / 2))
 
 
 def bipolar_quant(state: Lowering, node: OnnxNode) -> View:
@@ -92,8 +101,9 @@ def _quantized(
 def trunc(state: Lowering, node: OnnxNode) -> View:
     """Trunc: drops low bits of a quantized tensor.
 
-    Of five inputs (x, scale, zeropt, in and out bits) the result keeps the scale; of seven (x, scale, zeropt, in bits,
-    output scale, output zeropt, out bits) it has its own, and is clamped.
+    Of five inputs (x, scale, zeropt, in and out bits; version 1) the result keeps the scale; of six (x, scale, zeropt,
+    in bits, output scale, out bits; version 2) it has its own, and is clamped. Between these versions there was an
+    output zeropt before the out bits, which is not used.
     """
     shape = state.model.values[node.outputs[0]].shape
     scale, zero_point = (_parameter(state, node, index, name, shape) for index, name in ((1, "scale"), (2, "zeropt")))
@@ -109,7 +119,7 @@ def trunc(state: Lowering, node: OnnxNode) -> View:
     if len(node.inputs) > 5:
         out_scale = _parameter(state, node, 4, "output scale", shape).reshape(-1)[0]
         ratio = _power_of_two(node, out_scale / x_scale)
-        low, high = _range(node, _bits(state, node, 6, "out_bitwidth"))
+        low, high = _range(node, _bits(state, node, len(node.inputs) - 1, "out_bitwidth"))
         out_zero = x_zero / ratio
     else:
         dropped = in_bits - _bits(state, node, 4, "out_bitwidth")
@@ -159,7 +169,7 @@ def multi_threshold(state: Lowering, node: OnnxNode) -> View:
     shape = [1] * len(view.shape)
     if len(rows) > 1:
         shape[axis] = len(rows)
-    counted = behind(view, node, rows.reshape(shape) if len(rows) > 1 else _single(rows[0]))
+    counted = behind(view, node, rows.reshape(shape) if len(rows) > 1 else as_array(rows[0]))
     count = thresholds.shape[1]
     value_scale, bias = (_float(node, name, default) for name, default in (("out_scale", 1.0), ("out_bias", 0.0)))
     if value_scale == 0:
@@ -169,10 +179,6 @@ def multi_threshold(state: Lowering, node: OnnxNode) -> View:
     value = requantize(state, node, counted, q, meaning)
     result = made(value, view.shape, meaning.scale, meaning.zero_point, node)
     return replace(result, low=0, high=count)
-
-
-def _single(function: Elementwise) -> Any:
-    return as_array(function)
 
 
 def _float(node: OnnxNode, name: str, default: float) -> Fraction:
@@ -218,6 +224,7 @@ def _range(node: OnnxNode, bits: int) -> tuple[int, int]:
 
 def _rounding(node: OnnxNode, default: str) -> Rounding:
     name = str(node.attributes.get("rounding_mode", default)).upper()
+    name = "ROUND" if name == "HALF_EVEN" else name
     try:
         return Rounding(name)
     except ValueError:

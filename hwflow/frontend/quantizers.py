@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hwflow.frontend.context import Lowering, refuse
-from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, fractions, varying_axes
+from hwflow.frontend.views import Integers, QuantizedConstant, Reals, varying_axes
 from hwflow.ir.graph import Fractions, IntArray, Meaning, Port, Value, identity_order
 from hwflow.numerics.elementwise import Elementwise
 from hwflow.numerics.rounding import Quantizer, Rounding
@@ -132,8 +132,3 @@ def require_positive(node: OnnxNode, scale: Fractions) -> None:
     """A quantizer divides by its scale."""
     if any(s == 0 for s in scale.reshape(-1)):
         raise refuse(node, "scale-range", "scale must be greater than 0, not 0", "calibrate the model again")
-
-
-def plain_constant(view: Constant | QuantizedConstant) -> Fractions:
-    """The reals of a constant view."""
-    return view.real() if isinstance(view, QuantizedConstant) else fractions(view.array)

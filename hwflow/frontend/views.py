@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -168,3 +169,8 @@ def uniform(values: Fractions) -> Fraction | None:
 def varying_axes(*arrays: npt.NDArray[np.object_]) -> set[int]:
     """Axes along which one of the arrays has more than one element."""
     return {axis for values in arrays for axis, size in enumerate(values.shape) if size > 1}
+
+
+def fraction_gcd(a: Fraction, b: Fraction) -> Fraction:
+    """The greatest rational of which both are integer multiples."""
+    return Fraction(gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)

@@ -16,7 +16,6 @@ from hwflow.frontend.views import (
     QuantizedConstant,
     View,
     as_array,
-    uniform,
     varying_axes,
 )
 from hwflow.ir.graph import Fractions, IntArray
@@ -154,8 +153,3 @@ def _unquantized(node: OnnxNode, name: str) -> Exception:
         f"weights '{name}' must be quantized (integers behind a DequantizeLinear), not float",
         "quantize the weights too",
     )
-
-
-def one_scale(values: Fractions) -> bool:
-    """Whether all elements are the same."""
-    return uniform(values) is not None

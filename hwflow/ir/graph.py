@@ -78,8 +78,7 @@ class Port:
 
     ``name``: the ONNX value; ``shape``: logical shape of a frame; ``order[k]``: the flat logical index of stream
     element k = pixel * channels + channel (identity before the dataflow stage). ``scale`` and ``zero_point`` (one
-    entry, or one for each index of logical axis ``axis``) give reals: real = scale * (integer - zero_point). ``host``
-    lists the ONNX nodes that the host runs between this port and the model's own terms.
+    entry, or one for each index of logical axis ``axis``) give reals: real = scale * (integer - zero_point).
     """
 
     name: str
@@ -89,7 +88,6 @@ class Port:
     scale: tuple[Fraction, ...] = (Fraction(1),)
     zero_point: tuple[Fraction, ...] = (Fraction(0),)
     axis: int = 0
-    host: tuple[str, ...] = ()
 
 
 @dataclass(eq=False)

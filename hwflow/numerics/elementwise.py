@@ -1,4 +1,7 @@
-"""All elementwise functions that may stand between a quantized value and the next quantizer, in any order and number."""
+"""Elementwise functions that may stand between a quantized value and the next quantizer, in any order and number.
+
+The activation functions are in :mod:`hwflow.numerics.smooth`.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Arrays of float64 intervals that certainly contain a function's values: the quick half of deciding steps.
 
 Bounds are widened outwards by more than the rounding error of each operation (IEEE 754 double, 2**-53 of the result)
-and of the platform's elementary functions, which are taken to be right to ELEMENTARY of the result (64 units in the last
-place; libraries promise 4 or better, and tests compare with many digits).
+and of the platform's elementary functions, which are taken to be right to ELEMENTARY of the result (64 units in the
+last place; libraries promise 4 or better, and tests compare with many digits).
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class FloatIntervals:
         lo, hi = (self.lo, self.hi) if m > 0 else (self.hi, self.lo)
         result = self
         if multiplier != 1:
-            result = self.bounded(_product(m, lo), _product(m, hi), 2 * STEP).widened(TINY * (self.magnitude > 0))
+            underflow = np.where(self.magnitude > 0, TINY, 0.0)
+            result = self.bounded(_product(m, lo), _product(m, hi), 2 * STEP).widened(underflow)
         if addend != 0:
             slack = (result.magnitude + abs(a)) * (2 * STEP)
             result = result.bounded(result.lo + a, result.hi + a).widened(slack)
@@ -104,7 +105,7 @@ class FloatIntervals:
     def product(self, other: FloatIntervals) -> FloatIntervals:
         """``x * y``."""
         corners = [_product(a, b) for a in (self.lo, self.hi) for b in (other.lo, other.hi)]
-        underflow = TINY * ((self.magnitude > 0) & (other.magnitude > 0))
+        underflow = np.where((self.magnitude > 0) & (other.magnitude > 0), TINY, 0.0)
         return self.combined(other, corners, STEP).widened(underflow)
 
     def negated(self) -> FloatIntervals:

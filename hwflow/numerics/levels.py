@@ -31,8 +31,8 @@ class Levels:
 
     @classmethod
     def of(cls, first: int, cuts: Iterable[tuple[Cut, int]]) -> Levels:
-        """``first``, then from each cut in rising order the value with it; of equal cuts the last counts, and neighbours
-        of equal value are joined."""
+        """``first``, then from each cut in rising order the value with it; of equal cuts the last counts, and
+        neighbours of equal value are joined."""
         values, kept = [first], list[Cut]()
         for cut, value in cuts:
             if kept and kept[-1] == cut:
@@ -70,7 +70,7 @@ class Levels:
         """As a function of x, with these the levels of ``multiplier * x + addend``."""
         if multiplier == 0:
             return Levels((self(addend),), (), (), 1)
-        if (multiplier, addend) == (1, 0):
+        if multiplier == 1 and addend == 0:
             return self
         # y >= n/d with y = m*x + a is x >= (n/d - a) / m (or <= if m is negative), over one denominator again
         sign = 1 if multiplier > 0 else -1

@@ -13,19 +13,26 @@ from hwflow.numerics.levels import Levels
 from hwflow.numerics.piecewise import Affine, Rational
 from hwflow.numerics.power import RootMultiply
 from hwflow.numerics.rounding import Quantizer
+from hwflow.numerics.staircase import MAX_LEVELS
 from hwflow.numerics.step_function import StepFunction
 from hwflow.numerics.subdivision import subdivided
 
 
 def quantizer_steps(
-    lo: int, hi: int, scale: Fraction, zero_point: Fraction | int, functions: Sequence[Elementwise], quantizer: Quantizer
+    lo: int, hi: int, scale: Fraction, zero_point: Fraction | int, functions: Sequence[Elementwise],
+    quantizer: Quantizer,
 ) -> StepFunction:
     """``quantizer(functions(scale * (q - zero_point)))`` for the integers q from ``lo`` to ``hi``.
 
     ``scale`` may have any sign or be 0, ``zero_point`` any rational (a float bias is absorbed there). Exact. If all
     functions are rational the quantizer's levels are pulled back through them, else see
-    :mod:`hwflow.numerics.subdivision`. Raises :class:`~hwflow.numerics.interval.NoSteps` where that says so.
+    :mod:`hwflow.numerics.subdivision`. Raises :class:`~hwflow.numerics.interval.NoSteps` where that says so, and
+    ValueError if the quantizer has more than MAX_LEVELS levels.
     """
+    if quantizer.high - quantizer.low >= MAX_LEVELS:
+        raise ValueError(
+            f"output range must have at most {MAX_LEVELS} levels, not [{quantizer.low}, {quantizer.high}]"
+        )
     scale, addend = Fraction(scale), -Fraction(scale) * Fraction(zero_point)
     line, rest = _leading_affine(tuple(functions))
     scale, addend = line.multiplier * scale, line.multiplier * addend + line.addend
@@ -108,8 +115,8 @@ def _pulled(functions: tuple[Rational, ...], quantizer: Quantizer) -> Levels:
 
 @dataclass(frozen=True)
 class _Places:
-    """Where the levels begin among integers from ``lo`` to ``hi``: cut ``first + k`` at ``places[k]``; several may begin
-    at one. ``mirrored``: of the negated integers."""
+    """Where the levels begin among integers from ``lo`` to ``hi``: cut ``first + k`` at ``places[k]``; several may
+    begin at one. ``mirrored``: of the negated integers."""
 
     lo: int
     hi: int

@@ -12,7 +12,7 @@ import numpy as np
 from mpmath import mp
 
 from hwflow.numerics.combination import Combination
-from hwflow.numerics.curve import Curve, Turn
+from hwflow.numerics.curve import LARGEST_BITS, Curve, Turn
 from hwflow.numerics.elementwise import Pow, Sqrt, ThresholdedRelu
 from hwflow.numerics.float_interval import ELEMENTARY, FloatArray, FloatIntervals
 from hwflow.numerics.function import Elementwise
@@ -299,7 +299,8 @@ class Celu(Curve):
         return np.asarray(np.where(x < 0, alpha * np.expm1(np.minimum(x, 0.0) / alpha), x))
 
     def float_error(self, x: FloatArray) -> FloatArray | float:
-        return ELEMENTARY * (1 + np.minimum(np.abs(x / float(self.alpha)), 800.0))  # of a quotient that is rounded
+        quotient = np.minimum(np.abs(x / float(self.alpha)), 800.0)  # it is rounded; beyond, expm1 overflows
+        return np.asarray(ELEMENTARY * (1 + quotient))
 
 
 @dataclass(frozen=True)
@@ -323,6 +324,8 @@ class Gelu(Curve):
 
     def approximate(self, x: Any) -> Any:
         if not self.tanh:
+            if x < -256:  # below 2**-LARGEST_BITS in magnitude, as erfc(z) is below e ** -(z ** 2)
+                return -mp.ldexp(1, -2 * LARGEST_BITS)
             return x / 2 * mp.erfc(-x / mp.sqrt(2))
         inner = mp.sqrt(2 / mp.pi) * (x + x**3 * 44715 / 1000000)
         return x / (1 + mp.exp(-2 * inner))  # (1 + tanh(z)) / 2 without cancellation
@@ -341,7 +344,7 @@ class Gelu(Curve):
 
     def float_error(self, x: FloatArray) -> FloatArray | float:
         negative = np.minimum(np.maximum(-x, 0.0), 64.0)  # beyond, the value is no more than TINY
-        return ELEMENTARY * (1 + negative**2 + self.tanh * negative**3)
+        return np.asarray(ELEMENTARY * (1 + negative**2 + self.tanh * negative**3))
 
 
 @dataclass(frozen=True)

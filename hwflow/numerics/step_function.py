@@ -126,7 +126,8 @@ class StepFunction:
         """The values at an integer array of any shape; ValueError if one is outside the interval."""
         x = np.asarray(x)
         if x.size and (int(x.min()) < self.lo or int(x.max()) > self.hi):
-            raise ValueError(f"inputs of a step function must lie in [{self.lo}, {self.hi}], not [{x.min()}, {x.max()}]")
+            found = f"[{x.min()}, {x.max()}]"
+            raise ValueError(f"inputs of a step function must lie in [{self.lo}, {self.hi}], not {found}")
         breaks, values = self._arrays
         return np.asarray(values[np.searchsorted(breaks, x, side="right")], dtype=np.int64)
 

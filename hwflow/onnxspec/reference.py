@@ -15,14 +15,30 @@ from onnx.reference.op_run import OpRun
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec import dialect_operators
+from hwflow.onnxspec.dialects import DIALECT_DOMAINS
 from hwflow.onnxspec.evaluator_defects import substitutes
 from hwflow.onnxspec.graph import model_opsets, opset_map
 from hwflow.onnxspec.inline import VERSIONS_DOMAIN, called_node
 
 AnyArray = npt.NDArray[Any]
 
-_ELEMENTWISE = frozenset({"Add", "Cast", "Clip", "Div", "Identity", "Mul", "Relu", "Sub"})
-_PER_FRAME = frozenset({"Conv", "MaxPool"})  # their first axis is the frame by definition
+# Of each element by itself, or of elements of several inputs at the same place.
+_ELEMENTWISE = frozenset((
+    "Abs", "Add", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Div", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu",
+    "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Log", "Max", "Mean", "Min", "Mish", "Mul", "Neg", "Pow",
+    "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Tanh",
+    "ThresholdedRelu", "Where",
+))  # fmt: skip
+# Their first axis is the frame by definition.
+_PER_FRAME = frozenset({"AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"})
+# How many inputs are data, all with the frame first; the others are parameters, the same for all frames.
+_DATA = {
+    "BatchNormalization": 1, "Conv": 1, "QLinearConv": 1, "ConvInteger": 1, "QLinearSigmoid": 1, "QLinearLeakyRelu": 1,
+    "QLinearAveragePool": 1, "QLinearGlobalAveragePool": 1, "Quant": 1, "IntQuant": 1, "BipolarQuant": 1, "Trunc": 1,
+    "MultiThreshold": 1,
+}  # fmt: skip
+_TWO_TENSORS = frozenset({"QLinearAdd", "QLinearMul"})  # inputs 0 and 3
+_MATRICES = {"MatMul": 1, "MatMulInteger": 1, "QLinearMatMul": 3, "QGemm": 3}  # where the second matrix is
 
 
 class Region:
@@ -61,7 +77,10 @@ class Region:
                 chosen.add(id(node))
                 needed.extend(n for n in node.input if n)
         nodes = [n for n in graph.node if id(n) in chosen]
-        self._opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+        # exporters leave out the import of a dialect
+        missing = {n.domain for n in nodes if n.domain in DIALECT_DOMAINS} - set(opsets)
+        imports = {**opsets, **dict.fromkeys(sorted(missing), 1)}
+        self._opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in imports.items()]
         self._ir_version, self._functions = model.ir_version, list(model.functions)
         # By place among `nodes`: the imports of those that stand in for a node of another version.
         bodies = {(f.domain, f.name): f for f in model.functions if f.domain == VERSIONS_DOMAIN}
@@ -72,7 +91,10 @@ class Region:
             self.nodes.append(node if body is None else called_node(node, body))
             if body is not None:
                 self._own_opsets[id(self.nodes[-1])] = body.opset_import
-        self._evaluator = self._build(nodes, sorted(feeds), self.outputs, list(self._constants.values()))
+        try:
+            self._evaluator = self._build(nodes, sorted(feeds), self.outputs, list(self._constants.values()))
+        except Exception as error:  # an operator that it lacks, and whatever else it raises
+            raise self._refusal(error) from error
         self.framewise = self._is_framewise()
 
     def run(self, feeds: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
@@ -95,15 +117,18 @@ class Region:
         try:
             return _evaluate(self._evaluator, {name: feeds[name] for name in self.feeds})
         except Exception as error:  # the evaluator raises whatever numpy and its operators raise
-            reason = " ".join(str(error).split())
-            where = " and ".join(f"value '{name}'" for name in self.outputs)
-            raise ModelRefused(
-                Finding(
-                    "reference-evaluator", where,
-                    f"must be what ONNX's reference evaluator can compute, but it failed: {reason}",
-                    "check the model with 'hwflow check'",
-                )
-            ) from error
+            raise self._refusal(error) from error
+
+    def _refusal(self, error: Exception) -> ModelRefused:
+        reason = " ".join(str(error).split())
+        where = " and ".join(f"value '{name}'" for name in self.outputs)
+        return ModelRefused(
+            Finding(
+                "reference-evaluator", where,
+                f"must be what ONNX's reference evaluator can compute, but it failed: {reason}",
+                "check the model with 'hwflow check'",
+            )
+        )
 
     def again(self, node: onnx.NodeProto, inputs: Sequence[AnyArray | None]) -> AnyArray:
         """The first output of one node of the region on other ``inputs`` (None: absent), of any float type."""
@@ -158,16 +183,21 @@ class Region:
         return True
 
     def _node_is_framewise(self, node: onnx.NodeProto, depends: set[str]) -> bool:
-        if node.domain not in ("", "ai.onnx"):
+        if node.domain not in ("", "ai.onnx", *DIALECT_DOMAINS):
             return False
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-        match node.op_type:
+        name = node.op_type
+        if name in _DATA:
+            return not depends.intersection(node.input[_DATA[name] :])
+        if name in _TWO_TENSORS:
+            return not depends.intersection([*node.input[1:3], *node.input[4:]])
+        if name in _MATRICES:
+            return not (attributes.get("transA", 0) or depends.intersection(node.input[1:]))
+        match name:
             case "QuantizeLinear" | "DequantizeLinear":
                 return attributes.get("axis", 1) != 0 and not depends.intersection(node.input[1:])
             case "Gemm":
                 return not attributes.get("transA", 0) and not depends.intersection(node.input[1:])
-            case "MatMul":
-                return node.input[1] not in depends
             case "Flatten":
                 return bool(attributes.get("axis", 1) == 1)
             case "Transpose":
@@ -178,9 +208,15 @@ class Region:
             case "Reshape":
                 target = self._integers(node, "shape", attributes)
                 return target[:1] == [-1] or (target[:1] == [0] and not attributes.get("allowzero", 0))
-            case "Conv":
-                return not depends.intersection(node.input[1:])
-        return node.op_type in _ELEMENTWISE or node.op_type in _PER_FRAME
+            case "Concat" | "QLinearConcat":
+                return int(attributes.get("axis", 0)) > 0
+            case "Softmax" | "LogSoftmax" | "ArgMax" | "ArgMin":
+                # before operator set 13 a softmax is over all axes from the given one on
+                return int(attributes.get("axis", 0)) > 0
+            case "ReduceMean" | "ReduceSum" | "ReduceMax" | "ReduceMin":
+                axes = self._integers(node, "axes", attributes)
+                return bool(axes) and all(axis > 0 for axis in axes)
+        return name in _ELEMENTWISE or name in _PER_FRAME
 
     def _integers(self, node: onnx.NodeProto, attribute: str, attributes: Mapping[str, Any]) -> list[int]:
         """Input 1 of a node as integers, or ``attribute`` in earlier operator sets; empty if it is no constant."""

@@ -68,7 +68,7 @@ class _Context:
         pixels = int(np.prod([type_.shape[a] for a in pixel_axes], dtype=np.int64))
         stream = Value(self._value_names.fresh(port.value.name), _stream_type(type_, pixels), port.value.origin)
         self.bind(port.value, stream, order)
-        return Port(port.name, stream, port.shape, order, port.scale, port.zero_point, port.axis, port.host)
+        return Port(port.name, stream, port.shape, order, port.scale, port.zero_point, port.axis)
 
 
 def _stream_type(type_: TensorType, pixels: int) -> TensorType:
@@ -157,5 +157,5 @@ def to_dataflow(graph: Graph) -> Graph:
     outputs = []
     for port in graph.outputs:
         stream, order = context.stream(port.value)
-        outputs.append(Port(port.name, stream, port.shape, order, port.scale, port.zero_point, port.axis, port.host))
+        outputs.append(Port(port.name, stream, port.shape, order, port.scale, port.zero_point, port.axis))
     return Graph(graph.name, Stage.DATAFLOW, inputs, outputs, context.nodes, graph.prefix, graph.suffix)

@@ -25,6 +25,12 @@ POOLS: dict[str, dict[str, Any]] = {
     "maxpool-same-lower": {"kernel_shape": [2, 2], "strides": [2, 2], "auto_pad": "SAME_LOWER"},
     "maxpool-negative-pads": {"kernel_shape": [1, 1], "strides": [3, 3], "auto_pad": "SAME_UPPER"},
 }
+AVERAGES: dict[str, dict[str, Any]] = {
+    "averagepool-ceil-mode": {"kernel_shape": [2, 2], "strides": [2, 2], "auto_pad": "SAME_UPPER", "ceil_mode": 1},
+    "averagepool-dilations": {"kernel_shape": [2, 2], "dilations": [2, 2], "auto_pad": "VALID"},
+    "averagepool-negative-pads": {"kernel_shape": [1, 1], "strides": [3, 3], "auto_pad": "SAME_UPPER"},
+}
+SOFTMAX = {"softmax-axes": "Softmax", "logsoftmax-axes": "LogSoftmax"}
 GOOD_POOLS: list[dict[str, Any]] = [
     {"kernel_shape": [2, 2]},
     {"kernel_shape": [3, 2], "pads": [1, 1, 1, 1]},
@@ -66,7 +72,8 @@ def runtime(proto: onnx.ModelProto, feeds: dict[str, Array]) -> Array:
 
 
 def test_every_defect_is_shown_here() -> None:
-    assert sorted(d.name for d in DEFECTS) == sorted([*POOLS, "quantize-overflow", "dequantize-opset"])
+    others = ["quantize-overflow", "dequantize-opset", "batchnormalization-statistics"]
+    assert sorted(d.name for d in DEFECTS) == sorted([*POOLS, *AVERAGES, *QUANTIZED, *SOFTMAX, *others])
 
 
 @pytest.mark.parametrize("name", POOLS)
@@ -128,3 +135,169 @@ def test_dequantize_before_operator_set_19() -> None:
         reference(proto, {"x": x})
     found, names = around(proto, {"x": x})
     assert found.tolist() == [[-2.5, 10]] and not names
+
+
+def average_model(**attributes: Any) -> onnx.ModelProto:
+    nodes = [node("AveragePool", ["x"], ["y"], **attributes)]
+    return model(nodes, [value("x", [1, 2, 5, 5])], [value("y", [None] * 4)], {}, {"": 19}, 8)
+
+
+@pytest.mark.parametrize("name", AVERAGES)
+def test_average_pool_defect(name: str) -> None:
+    proto = average_model(**AVERAGES[name])
+    expected = runtime(proto, {"x": X})
+    try:
+        assert not np.array_equal(reference(proto, {"x": X}), expected)
+    except (AssertionError, ValueError) as failure:
+        assert "ceil_mode is not supported" in str(failure) or "negative values" in str(failure)
+    found, names = around(proto, {"x": X})
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, expected)
+    assert names == {name}
+
+
+INCLUDED: dict[str, Any] = {"kernel_shape": [3, 3], "pads": [1] * 4, "count_include_pad": 1}
+
+
+@pytest.mark.parametrize("attributes", [*GOOD_POOLS, INCLUDED], ids=str)
+def test_average_pool_where_the_evaluator_is_right(attributes: dict[str, Any]) -> None:
+    proto = average_model(**attributes)
+    found, names = around(proto, {"x": X})
+    np.testing.assert_allclose(found, reference(proto, {"x": X}), rtol=1e-6)
+    np.testing.assert_allclose(found, runtime(proto, {"x": X}), rtol=1e-6)
+    assert not names
+
+
+def quantized_model(op: str, inputs: list[Array | None], kind: int, **attributes: Any) -> onnx.ModelProto:
+    """One node; input x is its first input, the others are constants."""
+    assert inputs[0] is not None
+    names = ["" if array is None else f"i{k}" for k, array in enumerate(inputs)]
+    constants = {f"i{k}": a for k, a in enumerate(inputs) if k and a is not None}
+    graph_input = value("i0", inputs[0].shape, onnx.helper.np_dtype_to_tensor_dtype(inputs[0].dtype))
+    nodes = [node(op, names, ["y"], **attributes)]
+    return model(nodes, [graph_input], [value("y", None, kind)], constants, {"": 21}, 9)
+
+
+def u8(*values: Any) -> Array:
+    return np.array(values, np.uint8)
+
+
+def f32(*values: Any) -> Array:
+    return np.array(values, np.float32)
+
+
+ONE, HALF, NONE, SEVEN = np.float32(1).reshape(()), np.float32(0.5).reshape(()), u8(0).reshape(()), u8(7).reshape(())
+# Operator, inputs, result by hand, by the defect's name. Ties: q / 2 is 0.5, 1.5, 2.5, and 7 comes on top.
+QUANTIZED: dict[str, tuple[str, list[Array], Any]] = {
+    "qlinearconv-zero-point": (
+        "QLinearConv", [u8([[1, 3, 5]]), HALF, NONE, u8([[1]]), ONE, NONE, ONE, SEVEN], [[[7, 9, 9]]],
+    ),
+    "qlinearmatmul-zero-point": (
+        "QLinearMatMul", [u8([1], [3], [5]), HALF, NONE, u8([1]), ONE, NONE, ONE, SEVEN], [[7], [9], [9]],
+    ),
+    "qlinearconv-channels": (
+        "QLinearConv", [u8([[2, 4]]), ONE, NONE, u8([[1]], [[1]]), f32(0.5, 2), u8(0, 0), ONE, NONE],
+        [[[1, 2], [4, 8]]],
+    ),
+    "qlinearmatmul-rows": (
+        "QLinearMatMul", [u8([2, 0], [4, 0]), f32(0.5, 2), u8(0, 1), u8([1, 2], [0, 0]), ONE, NONE, ONE, NONE],
+        [[1, 2], [6, 12]],
+    ),
+    "convinteger-channels": (
+        "ConvInteger", [u8([[2, 4]]), u8([[5]], [[5]]), NONE, u8(4, 3)], [[[2, 4], [4, 8]]],
+    ),
+    "matmulinteger-rows": (
+        "MatMulInteger", [u8([2, 0], [4, 0]), u8([1, 2], [0, 0]), u8(0, 1), NONE], [[2, 4], [3, 6]],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUANTIZED)
+def test_quantized_operator_defect(name: str) -> None:
+    op, inputs, expected = QUANTIZED[name]
+    kind = onnx.TensorProto.INT32 if "Integer" in op else onnx.TensorProto.UINT8
+    proto = quantized_model(op, [*inputs], kind)
+    feeds = {"i0": inputs[0]}
+    try:
+        assert np.asarray(reference(proto, feeds)).tolist() != expected
+    except ValueError as failure:
+        assert "broadcast" in str(failure)
+    found, names = around(proto, feeds)
+    assert found.tolist() == expected and names == {name}
+    assert found.dtype == (np.int32 if "Integer" in op else np.uint8)
+    if "rows" not in name and op != "ConvInteger":  # which onnxruntime refuses
+        assert runtime(proto, feeds).tolist() == expected
+
+
+@pytest.mark.parametrize("shape", [(7,), (5, 6), (4, 3, 5)])
+@pytest.mark.parametrize(
+    "attributes", [{}, {"pads": 1}, {"strides": 2}, {"dilations": 2}, {"auto_pad": "SAME_LOWER"}, {"group": 2}], ids=str
+)
+def test_qlinear_conv_against_onnxruntime(shape: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    """Products small enough for every processor; scales far from ties."""
+    rng = np.random.default_rng(1)
+    n = len(shape)
+    more = {k: [v] * (2 * n if k == "pads" else n) if k in ("pads", "strides", "dilations") else v
+            for k, v in attributes.items()}
+    weights = rng.integers(-30, 30, (4, 4 // attributes.get("group", 1), *(2,) * n)).astype(np.int8)
+    inputs: list[Array | None] = [
+        rng.integers(0, 100, (2, 4, *shape)).astype(np.uint8), f32(0.037).reshape(()), u8(9).reshape(()), weights,
+        rng.uniform(0.01, 0.02, 4).astype(np.float32), np.zeros(4, np.int8), f32(0.0213).reshape(()),
+        u8(100).reshape(()),
+        rng.integers(-900, 900, 4).astype(np.int32),
+    ]
+    assert inputs[0] is not None
+    proto = quantized_model("QLinearConv", inputs, onnx.TensorProto.UINT8, **more)
+    found, names = around(proto, {"i0": inputs[0]})
+    np.testing.assert_array_equal(found, runtime(proto, {"i0": inputs[0]}))
+    assert names == ({"qlinearconv-channels"} if n != 2 else set()) and len(np.unique(found)) > 15
+    proto = quantized_model("ConvInteger", [inputs[0], weights, inputs[2]], onnx.TensorProto.INT32, **more)
+    np.testing.assert_array_equal(around(proto, {"i0": inputs[0]})[0], runtime(proto, {"i0": inputs[0]}))
+
+
+def test_qlinear_matmul_against_onnxruntime() -> None:
+    rng = np.random.default_rng(2)
+    a, b = rng.integers(0, 100, (2, 3, 5)).astype(np.uint8), rng.integers(-30, 30, (5, 4)).astype(np.int8)
+    inputs: list[Array | None] = [
+        a, f32(0.037).reshape(()), u8(9).reshape(()), b, rng.uniform(0.01, 0.02, 4).astype(np.float32),
+        rng.integers(-3, 3, 4).astype(np.int8), f32(0.171).reshape(()), u8(8).reshape(()),
+    ]
+    proto = quantized_model("QLinearMatMul", inputs, onnx.TensorProto.UINT8)
+    found, names = around(proto, {"i0": a})
+    np.testing.assert_array_equal(found, runtime(proto, {"i0": a}))
+    assert not names and len(np.unique(found)) > 10
+    proto = quantized_model("MatMulInteger", [a, b, inputs[2], inputs[5]], onnx.TensorProto.INT32)
+    np.testing.assert_array_equal(around(proto, {"i0": a})[0], runtime(proto, {"i0": a}))
+
+
+@pytest.mark.parametrize("name", SOFTMAX)
+def test_softmax_before_operator_set_13(name: str) -> None:
+    nodes = [node(SOFTMAX[name], ["x"], ["y"], axis=1)]
+    x = X[:, :, :2, :3] / 10
+    proto = model(nodes, [value("x", [1, 2, 2, 3])], [value("y", [1, 2, 2, 3])], {}, {"": 12}, 8)
+    expected = runtime(proto, {"x": x})
+    assert not np.allclose(reference(proto, {"x": x}), expected, rtol=1e-3)
+    found, names = around(proto, {"x": x})
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert names == {name}
+    proto.graph.node[0].attribute[0].i = 3
+    found, names = around(proto, {"x": x})
+    np.testing.assert_allclose(found, runtime(proto, {"x": x}), rtol=1e-5)
+    assert not names
+
+
+@pytest.mark.parametrize("opset", [7, 9, 13])
+def test_batch_normalization_before_operator_set_14(opset: int) -> None:
+    """2 * (x - 1) / sqrt(3 + 1) + 5 = x + 4; the other channel -(x + 2) / sqrt(0 + 1)."""
+    nodes = [node("BatchNormalization", ["x", "s", "b", "m", "v"], ["y"], epsilon=1.0)]
+    constants = {"s": f32(2, -1), "b": f32(5, 0), "m": f32(1, -2), "v": f32(3, 0)}
+    proto = model(nodes, [value("x", [1, 2, 5, 5])], [value("y", [1, 2, 5, 5])], constants, {"": opset}, 8)
+    expected = np.stack([X[0, 0] + 4, -(X[0, 1] + 2)])[None]
+    try:
+        assert not np.allclose(reference(proto, {"x": X}), expected)
+    except TypeError as failure:
+        assert "BatchNormalization" in str(failure)
+    found, names = around(proto, {"x": X})
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(runtime(proto, {"x": X}), expected)
+    assert found.dtype == np.float32 and names == {"batchnormalization-statistics"}

@@ -63,6 +63,7 @@ def test_operator_sets(opset: int) -> None:
         ([node("Transpose", ["x"], ["u"], perm=[0, 2, 1]), node("Flatten", ["u"], ["y"])], {}, True),
         ([node("Squeeze", ["x"], ["u"]), node("Reshape", ["u", "to"], ["y"])], {"to": [1, 6]}, False),
         ([node("Softmax", ["x"], ["u"]), node("Flatten", ["u"], ["y"])], {}, False),
+        ([node("Softmax", ["x"], ["u"], axis=2), node("Flatten", ["u"], ["y"])], {}, True),
     ],
     ids=str,
 )
@@ -111,3 +112,27 @@ def test_what_cannot_be_computed_is_a_finding() -> None:
     assert refused(lambda: RegionEvaluator(proto).run(["y"], {})) == [
         "error: value 'x': must be fed, not missing [region-closed]\n  remedy: give it as an input"
     ]
+
+
+QONNX, MICROSOFT = "qonnx.custom_op.general", "com.microsoft"
+
+
+def test_dialects_in_a_batch() -> None:
+    """Quant 8 bits / 0.5, MultiThreshold at 0 and 1, com.microsoft's quantizers, QLinearAdd: all frames at once."""
+    nodes = [
+        node("Quant", ["x", "s", "z", "bits"], ["q"], domain=QONNX, signed=1, narrow=0),
+        node("MultiThreshold", ["q", "steps"], ["m"], domain=QONNX, out_dtype="UINT2"),
+        node("QuantizeLinear", ["m", "s", "zero"], ["u"], domain=MICROSOFT),
+        node("QLinearAdd", ["u", "s", "zero", "u", "s", "zero", "s", "zero"], ["y"], domain=MICROSOFT),
+    ]
+    constants = {
+        "s": np.float32(0.5), "z": np.float32(0), "bits": np.float32(8), "steps": np.array([[0, 1]], np.float32),
+        "zero": np.uint8(0),
+    }
+    opsets = {"": 13, QONNX: 1, MICROSOFT: 1}
+    proto = model(nodes, [value("x", ["N", 3])], [value("y", ["N", 3], UINT8)], constants, opsets, 8)
+    evaluator = RegionEvaluator(proto)
+    x = np.array([[-0.2, 0.2, 0.8], [-1, 0.3, 9]], np.float32)
+    # to halves, to even: 0, 0, 1 (1.6 -> 2) | -1, 0.5 (0.6 -> 1), 9; counts 1 1 2 | 0 1 2; / 0.5 and twice
+    assert evaluator.run(["y"], {"x": x})["y"].tolist() == [[4, 4, 8], [0, 4, 8]]
+    assert evaluator.region(["y"], frozenset({"x"})).framewise

@@ -1,4 +1,4 @@
-"""Small float networks as they are trained, for onnxruntime's quantizer: random weights, images of 6 x 6, 3 channels."""
+"""Small float networks as trained ones are built, for onnxruntime's quantizer: random weights, 3 channels of 6 x 6."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ class Layers:
 
     def normalize(self, x: str, channels: int) -> str:
         draw = self.rng.uniform
-        values = (draw(0.5, 1.5, channels), draw(-0.5, 0.5, channels), draw(-0.5, 0.5, channels), draw(0.5, 2, channels))
-        return self.network.node("BatchNormalization", x, *(self.network.constant(v) for v in values))
+        ranges = (0.5, 1.5), (-0.5, 0.5), (-0.5, 0.5), (0.5, 2.0)  # scale, shift, mean, variance
+        values = (self.network.constant(draw(low, high, channels)) for low, high in ranges)
+        return self.network.node("BatchNormalization", x, *values)
 
 
 def plain(layers: Layers) -> str:

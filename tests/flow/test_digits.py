@@ -57,7 +57,7 @@ def operand(initializers, node: str, position: int) -> np.ndarray:
 def test_the_folder(digits):
     assert {p.name for p in digits.iterdir()} == {
         "design.v", "weights", "manifest.json", "report.json", "model.onnx", "inputs.npz", "testbench", "board",
-        "prefix.onnx",
+        "prefix.onnx", "suffix.onnx",
     }
     assert (digits / "model.onnx").read_bytes() == DIGITS.read_bytes()
     assert (digits / "inputs.npz").read_bytes() == DIGITS.with_name("inputs.npz").read_bytes()
@@ -101,27 +101,36 @@ def test_the_manifest(digits, manifest, initializers):
             }
         ],
     }
+    assert host["suffix"] == {
+        "file": "suffix.onnx",
+        "nodes": ["dense_dequantize"],
+        "inputs": [
+            {
+                "name": "dense_quantized", "type": "uint8", "shape": [10], "conversion": "none", "port": "m_axis",
+                "scale": ["1/1"], "zero_point": ["0/1"], "scale_float": [1.0], "zero_point_float": [0.0],
+                "broadcast": [],
+            }
+        ],
+        "outputs": [{"name": "logits", "type": "float32", "shape": [10]}],
+    }
     assert {p.name for p in (digits / "weights").iterdir()} == {Path(w).name for w in weights}
     assert all(w.startswith("weights/") and w.endswith(".mem") for w in weights)
 
-    (image,), (logits,) = inputs, outputs
+    (image,), (codes,) = inputs, outputs
     keys = {
         "name", "port", "value", "pixels", "channels", "lanes", "beats", "element", "element_bytes", "shape", "order",
         "scale", "zero_point", "axis",
     }
-    assert set(image) == set(logits) == keys
+    assert set(image) == set(codes) == keys
     assert (image["name"], image["port"], image["shape"]) == ("image", "s_axis", [1, 8, 8])
     assert (image["pixels"], image["channels"], image["lanes"], image["beats"]) == (64, 1, 1, 64)
-    assert (logits["name"], logits["port"], logits["shape"]) == ("logits", "m_axis", [10])
-    assert (logits["pixels"], logits["channels"], logits["lanes"], logits["beats"]) == (1, 10, 1, 10)
-    for stream in (image, logits):
+    assert (codes["name"], codes["port"], codes["shape"]) == ("dense_quantized", "m_axis", [10])
+    assert (codes["pixels"], codes["channels"], codes["lanes"], codes["beats"]) == (1, 10, 1, 10)
+    for stream in (image, codes):
         assert stream["element"] == {"width": 8, "signed": False}
         assert stream["element_bytes"] == 1
         assert stream["order"] == list(range(prod(stream["shape"])))  # one channel, or one pixel: nothing to permute
-    # logits leave as the integers that the last node dequantizes
-    scale = operand(initializers, "dense_dequantize", 1)
-    assert [Fraction(s) for s in logits["scale"]] == [Fraction(float(scale))]
-    assert logits["zero_point"] == ["157/1"]
+    assert (codes["scale"], codes["zero_point"]) == (["1/1"], ["0/1"])  # the host's last node dequantizes them
 
     assert set(timing) == {"initiation_interval", "latency", "frames", "last_output"}
     assert timing["frames"] == len(timing["last_output"])
@@ -428,7 +437,7 @@ def test_one_wrong_digit_of_one_weight_is_found(hwflow, digits_copy):
     assert 0 < wrong <= 360
     frame = re.fullmatch(
         rf"error: simulation: {wrong} elements in {wrong} of 360 frames differ; the first: m_axis: frame (\d+), "
-        r"beat 3, lane 0, element \[3\] of 'logits': must be \d+, not \d+ \[bit-exact\]\n"
+        r"beat 3, lane 0, element \[3\] of 'dense_quantized': must be \d+, not \d+ \[bit-exact\]\n"
         r"  remedy: if the output folder was changed, run 'hwflow synth' again; else report it\n",
         ran.err.split("verilator\n", 1)[1],
     )
@@ -490,5 +499,5 @@ def test_the_test_bench_runs_elsewhere_without_hwflow(digits, tmp_path):
         flip(out / "weights" / "dense_mvu_weights.mem", line)
     done = run("--frames", "2", "--stall", "0.3")
     assert done.returncode == 1
-    assert done.stderr.startswith("m_axis: frame 0, beat 0, lane 0, element [0] of 'logits': must be ")
+    assert done.stderr.startswith("m_axis: frame 0, beat 0, lane 0, element [0] of 'dense_quantized': must be ")
     assert done.stdout.startswith("FAIL: 2 frames, ")

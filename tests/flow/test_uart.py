@@ -17,7 +17,7 @@ from tests.flow.conftest import DIGITS, ROOT
 def test_frames_pass_through_the_boards_pins(digits, tmp_path):
     model = load(DIGITS)
     images = port_inputs(model, choose_inputs(model, DIGITS, None, 2, np.random.default_rng(0)).arrays)["image"]
-    logits = golden.evaluate(model.quantized, {"image": images})["logits"]
+    logits = golden.evaluate(model.quantized, {"image": images})["dense_quantized"]
     board = json.loads((digits / "board" / "board.json").read_text())
     assert (board["host"]["input_bytes"], board["host"]["output_bytes"]) == (64, 10)
     result = run_uart(

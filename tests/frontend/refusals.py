@@ -20,8 +20,7 @@ Make = Callable[[Builder], str | None]
 FLOAT_MODEL = (
     "error: model 'model': the model must hold QuantizeLinear and DequantizeLinear nodes, not only float operators "
     "[quantized-model]\n"
-    "  remedy: quantize the model first, for example with onnxruntime.quantization.quantize_static(..., "
-    "quant_format=QuantFormat.QDQ, per_channel=True) and calibration data"
+    "  remedy: quantize the model first, for example with 'hwflow quantize' and calibration data"
 )
 
 
@@ -29,11 +28,13 @@ class Cases:
     """Functions that build a model (and return the name of its output, if it has one), by ``@cases(*findings)``."""
 
     def __init__(self) -> None:
-        self._table: dict[str, tuple[Make, tuple[str, ...]]] = {}
+        self._table: dict[str, tuple[Make, tuple[str, ...], bool]] = {}
 
-    def __call__(self, *findings: str) -> Callable[[Make], Make]:
+    def __call__(self, *findings: str, quantized: bool = True) -> Callable[[Make], Make]:
+        """``quantized``: put a quantizer behind an output, so that its maker is not left to the host."""
+
         def add(make: Make) -> Make:
-            self._table[make.__name__] = (make, findings)
+            self._table[make.__name__] = (make, findings, quantized)
             return make
 
         return add
@@ -43,11 +44,11 @@ class Cases:
 
     def verify(self, name: str) -> None:
         """A compilation must be refused with exactly the findings of case ``name``, in order."""
-        make, expected = self._table[name]
+        make, expected, quantized = self._table[name]
         b = Builder(21, 10)
         output = make(b)
         if output is not None:
-            b.output(_quantized(b, output))
+            b.output(_quantized(b, output) if quantized else output)
         with tempfile.TemporaryDirectory() as folder:
             path = b.save(Path(folder))
             proto = read_model(path)
@@ -60,12 +61,15 @@ class Cases:
 
 
 def _quantized(b: Builder, name: str) -> str:
-    """A real output behind a quantizer: what stands behind the last one would be left to the host."""
+    """An output behind a quantizer; integers behind a dequantizer first."""
     trial = Builder(b.opset, b.ir_version)
     trial.nodes, trial.constants, trial.inputs = b.nodes, b.constants, b.inputs
     trial.output(name)
     (output,) = trial.build().graph.output
-    return b.quantize(name, 1.0, name="last") if output.type.tensor_type.elem_type == TensorProto.FLOAT else name
+    kind = TensorProto.DataType.Name(output.type.tensor_type.elem_type).lower()
+    if kind in ("float", "float16", "double"):
+        return b.quantize(name, 1.0, name="last") if kind == "float" else name
+    return b.quantize(b.dequantize(name, 1.0, None, kind), 1.0, name="last") if "int" in kind else name
 
 
 def image(b: Builder, *shape: int) -> str:

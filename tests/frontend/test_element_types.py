@@ -64,7 +64,9 @@ def cast_behind(code: int) -> onnx.ModelProto:
     nodes = [
         node("QuantizeLinear", ["x", "s", "z"], ["q"]),
         node("DequantizeLinear", ["q", "s", "z"], ["d"]),
-        node("Cast", ["d"], ["y"], to=code),
+        *RELU[:2],
+        node("DequantizeLinear", ["q2", "t", "z"], ["e"]),
+        node("Cast", ["e"], ["y"], to=code),
     ]
     return model(nodes, FLOAT, code)
 
@@ -115,19 +117,20 @@ PLACES = {
     for make in (as_input, cast_before, cast_behind, quantized_to, dequantized_from, weights, folded, whole)
 }
 UNSIGNED_16 = {"uint2", "int2", "uint4", "int4", "uint8", "int8", "uint16", "int16"}
+# All that Cast takes.
+CAST = {e.name for e in element_types.ALL} - {"complex64", "complex128", "float6e2m3", "float6e3m2"}
+# Types that hardware, or the host before it, takes.
+ORDINARY = INTEGERS | {"float16", "bfloat16", "float32", "float64"}
 COMPILED: dict[str, set[str]] = {
     "as_input": set(),  # leaves nothing to compute
-    "cast_before": set(),
-    "cast_behind": set(),
+    "cast_before": ORDINARY,
+    "cast_behind": CAST,  # the host's
     "quantized_to": UNSIGNED_16,
     "dequantized_from": UNSIGNED_16 | {"int32"},
     "weights": UNSIGNED_16 | {"int32"},
-    # all that Cast takes
-    "folded": {e.name for e in element_types.ALL} - {"complex64", "complex128", "float6e2m3", "float6e3m2"},
+    "folded": CAST,
     "whole": {"float32", "float16", "bfloat16"},
 }
-# Types that the operator at this place takes, and hardware has: what is refused is the operator, or nothing is left.
-ORDINARY = INTEGERS | {"float16", "bfloat16", "float32", "float64"}
 
 
 def names_of(element: ElementType) -> set[str]:

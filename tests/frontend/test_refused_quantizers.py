@@ -31,12 +31,12 @@ def zero_point_at_run_time(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'q' (QuantizeLinear): block_size must be 0 (one scale a tensor or a channel), not 2 "
-    "[blocked-scale]\n"
-    "  remedy: quantize per tensor or per channel",
+    "error: node 'q' (QuantizeLinear): scale must have one element for each block of 2 along axis 1 of 'x', shape "
+    "[1, 2], not [1, 3] [scale-shape]\n"
+    "  remedy: correct block_size or the scale",
 )
-def blocked_scales(b: Builder) -> str:
-    return b.quantize(b.input("x", ["N", 4]), [[0.5, 1.0]], [[0, 0]], axis=1, block_size=2, name="q")
+def blocked_scales_of_another_shape(b: Builder) -> str:
+    return b.quantize(b.input("x", ["N", 4]), [[0.5, 1.0, 1.0]], [[0, 0, 0]], axis=1, block_size=2, name="q")
 
 
 @cases(
@@ -115,8 +115,8 @@ def quantizer_to_float8(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'q' (QuantizeLinear): scales and zero points must vary along one axis of a frame at most, not "
-    "along axes [0, 1] [one-channel-axis]\n"
+    "error: node 'q' (QuantizeLinear): scales, zero points and constants must vary along one axis of a frame at most, "
+    "not along axes [0, 1] [one-channel-axis]\n"
     "  remedy: quantize per tensor or along one axis",
 )
 def scales_along_two_axes(b: Builder) -> str:

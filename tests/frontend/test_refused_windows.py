@@ -86,8 +86,9 @@ def pool_of_scales_by_pixel(b: Builder) -> str:
     "error: node 'pool' (MaxPool): the output 'Indices' must be absent, not used [pool-indices]\n"
     "  remedy: remove it",
 )
-def pool_with_indices(b: Builder) -> None:
-    b.output(b.node("MaxPool", image(b), kernel_shape=[2, 2], name="pool", outputs=["where"]), "where")
+def pool_with_indices(b: Builder) -> str:
+    b.output("where")
+    return b.node("MaxPool", image(b), kernel_shape=[2, 2], name="pool", outputs=["where"])
 
 
 @cases(

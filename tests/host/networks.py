@@ -7,10 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import helper
 
 from hwflow.compiler import Model, load
-from hwflow.onnxspec.tensors import ELEMENT_TYPES
 from tests.models import Array, Builder, kind_of
 
 
@@ -22,31 +20,12 @@ class Network:
     sources: tuple[str, ...]
     sinks: tuple[str, ...]
 
+    def save(self, path: Path) -> Path:
+        onnx.save(self.proto, path)
+        return path
+
     def load(self, folder: Path) -> Model:
-        """The model; what hardware computes is lowered from the part of it between ``sources`` and ``sinks``."""
-        onnx.save(self.proto, folder / "model.onnx")
-        model = load(folder / "model.onnx")
-        core = onnx.ModelProto()
-        core.CopyFrom(self.proto)
-        kept = [n for n in core.graph.node if n.output[0] not in self.sources]
-        held = {t.name for t in core.graph.initializer}
-        given = [i for i in core.graph.input if i.name in self.sources or i.name in held]
-        made = [n for n in self.sources if n not in {i.name for i in given}]
-        del core.graph.node[:], core.graph.input[:], core.graph.output[:], core.functions[:]
-        live = set(self.sinks)
-        for node in reversed(kept):
-            if live.intersection(node.output):
-                live.update(node.input)
-                core.graph.node.insert(0, node)
-        for field, names in ((core.graph.input, made), (core.graph.output, self.sinks)):
-            for name in names:
-                value = model.resolved.values[name]
-                field.append(helper.make_tensor_value_info(name, ELEMENT_TYPES[value.dtype], ["N", *value.shape[1:]]))
-        core.graph.input.extend(given)
-        onnx.save(core, folder / "core.onnx")
-        graph = load(folder / "core.onnx").quantized
-        model.quantized = graph
-        return model
+        return load(self.save(folder / "model.onnx"))
 
 
 def classifier(tail: str, opset: int = 19, frames: str | int = "N") -> Network:
@@ -77,26 +56,27 @@ def classifier(tail: str, opset: int = 19, frames: str | int = "N") -> Network:
 
 
 def branches() -> Network:
-    """Two inputs and two paths through hardware; their sum needs both, one is an output itself, and the float input is
-    read past the hardware."""
+    """Two inputs and two paths through hardware. `first_out` leaves it and is an output itself; `largest` needs what
+    leaves by both; `with_input` needs the float input past the hardware, behind a node that the hardware's input needs,
+    too."""
     b = Builder(19, ir_version=9)
     x, y = b.input("x", ["frames", 4]), b.input("y", ["frames", 4], "uint8")
-    halves = b.quantize(b.node("Mul", x, b.constant(0.5)), 0.25, 3, name="first_in")
-    first = b.node("Relu", b.dequantize(halves, 0.25, 3))
-    second = b.dequantize(y, 0.5, 100)
+    half = b.node("Mul", x, b.constant(0.5), name="half")
+    first = b.node("Relu", b.dequantize(b.quantize(half, 0.25, 3, name="first_in"), 0.25, 3))
     q = b.quantize(first, 0.5, 1, name="first_out")
-    r = b.quantize(b.node("Relu", second), 0.25, 2, name="second_out")
-    total = b.node("Add", b.dequantize(q, 0.5, 1), b.dequantize(r, 0.25, 2), name="total")
-    b.output(q, b.node("Add", total, x, name="with_input"), total)
+    r = b.quantize(b.node("Relu", b.dequantize(y, 0.5, 100)), 0.25, 2, name="second_out")
+    largest = b.node("Max", b.dequantize(q, 0.5, 1, name="a"), b.dequantize(r, 0.25, 2, name="b"), name="largest")
+    b.output(q, b.node("Sub", largest, half, name="with_input"), largest)
     return Network(b.build(), ("first_in", "y"), ("first_out", "second_out"))
 
 
-def real_output() -> Network:
+def real_output(softmax: bool = False) -> Network:
     """A sum that stays real: its integers are accumulators, and their scales differ by channel."""
     b = Builder(19, ir_version=9)
     x = b.dequantize(b.quantize(b.input("x", ["N", 3]), 0.5, 3, name="levels"), 0.5, 3)
     w = b.weights([[1, -2], [3, 4], [-5, 6]], [0.25, 0.75], [0, 0], axis=1)
-    b.output(b.node("MatMul", x, w, name="sums"))
+    sums = b.node("MatMul", x, w, name="sums")
+    b.output(b.node("Softmax", sums, name="shares") if softmax else sums)
     return Network(b.build(), ("levels",), ("sums",))
 
 

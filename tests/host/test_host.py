@@ -18,10 +18,13 @@ from hwflow.ir.graph import Meaning, Port, Value, identity_order
 from hwflow.onnxspec.subgraph import SubModel
 from hwflow.types import IntType, TensorType
 from tests.host.networks import Network, branches, classifier, random_frames, real_output
-from tests.models import Array
+from tests.models import Array, Builder
 
 TAILS = {"dequantize": "logits", "softmax": "probabilities", "log_softmax": "log_probabilities", "arg_max": "class"}
-NETWORKS = {**{tail: lambda tail=tail: classifier(tail) for tail in TAILS}, "branches": branches, "sums": real_output}
+NETWORKS = {
+    **{tail: lambda tail=tail: classifier(tail) for tail in TAILS}, "branches": branches, "sums": real_output,
+    "shares": lambda: real_output(softmax=True),
+}
 
 
 def evaluated(model: onnx.ModelProto, feeds: dict[str, Array]) -> dict[str, Array]:
@@ -82,6 +85,17 @@ def test_prefix_hardware_and_suffix_are_the_model(name: str, tmp_path: Path) -> 
     for output, array in found.items():
         np.testing.assert_array_equal(array, whole[output])
         assert array.dtype == whole[output].dtype
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_where_the_boundary_is(name: str, tmp_path: Path) -> None:
+    network: Network = NETWORKS[name]()
+    graph = network.load(tmp_path).quantized
+    assert {p.value.origin for p in graph.inputs} == set(network.sources)
+    assert [p.name for p in graph.outputs] == list(network.sinks)
+    if name == "branches":
+        assert graph.prefix == ("half", "first_in")
+        assert graph.suffix == ("half", "a", "b", "largest", "with_input")
 
 
 def test_what_a_prefix_and_a_suffix_hold(tmp_path: Path) -> None:
@@ -151,6 +165,24 @@ def test_functions_come_along(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, evaluated(proto, feeds)["y"])
 
 
+def test_outputs_that_need_no_hardware(tmp_path: Path) -> None:
+    """One by a host's node behind the input, and an input itself, beside one that hardware makes."""
+    b = Builder(19, ir_version=9)
+    x, z = b.input("x", ["N", 3]), b.input("z", ["N", 2])
+    b.output(b.requantize(b.node("Relu", b.requantize(x, 0.5, 3)), 1.0, 0), b.node("Softmax", x, name="y"), z)
+    model = b.load(tmp_path)
+    suffix = suffix_model(model)
+    assert suffix is not None and suffix.inputs[0] == "x" and suffix.outputs[1] == "y" and len(suffix.outputs) == 2
+    feeds = {"x": np.array([[1, 2, -3]], np.float32), "z": np.array([[4, 5]], np.float32)}
+    whole = evaluated(b.build(), feeds)
+    found = model_outputs(model, golden.evaluate(model.quantized, port_inputs(model, feeds)), feeds)
+    assert list(found) == list(model.resolved.outputs)
+    for name in (suffix.outputs[0], "y"):
+        np.testing.assert_array_equal(found[name], whole[name])
+    np.testing.assert_array_equal(found["z"], feeds["z"])
+    np.testing.assert_array_equal(evaluated(valid(suffix, tmp_path), feeds | whole)["y"], whole["y"])
+
+
 # --- at the boundary -------------------------------------------------------------------------------------------------
 
 
@@ -203,3 +235,28 @@ def test_what_is_no_level_is_refused(wrong: float) -> None:
     (finding,) = refused.value.findings
     assert (finding.rule, finding.where) == ("boundary-level", "value 'v'")
     assert "must hold levels of its quantizer, integers -128 to 127, but frame 0, index [1, 1] is " in finding.message
+
+
+# --- what stays refused ----------------------------------------------------------------------------------------------
+
+
+def refusals(builder: Builder, tmp_path: Path) -> list[tuple[str, str]]:
+    with pytest.raises(ModelRefused) as refused:
+        _ = builder.load(tmp_path).quantized
+    return [(f.rule, f.where) for f in refused.value.findings]
+
+
+def test_a_host_node_between_quantizers_is_refused(tmp_path: Path) -> None:
+    b = Builder(19, ir_version=9)
+    x = b.requantize(b.input("x", ["N", 3]), 0.5, 3)
+    middle = b.requantize(b.node("Softmax", x, name="middle"), 1 / 256, 0)
+    b.output(b.requantize(b.node("MatMul", middle, b.weights(np.eye(3))), 1.0, 0))
+    assert ("supported-operator", "node 'middle' (Softmax)") in refusals(b, tmp_path)
+
+
+def test_a_suffix_that_loses_the_frame_axis_is_refused(tmp_path: Path) -> None:
+    b = Builder(19, ir_version=9)
+    x = b.requantize(b.input("x", ["N", 3]), 0.5, 3)
+    y = b.requantize(b.node("Relu", x), 1.0, 0)
+    b.output(b.node("ReduceMean", y, name="mean", keepdims=0))
+    assert refusals(b, tmp_path) == [("frame-axis", "node 'mean' (ReduceMean)")]

@@ -112,8 +112,8 @@ def scales_of_pixels(b: Builder) -> str:
          "other rows [stream-order]\n"
          "  remedy: remove the Reshape or Transpose before the matrix product, or give it one row a frame"),
         (scales_of_pixels,
-         "error: node 'q' (requantize): each channel's scale must belong to one channel of the stream, not vary from "
-         "pixel to pixel [stream-order]\n"
+         "error: node 'quantizelinear4', 'q' (requantize): each channel's scale must belong to one channel of the "
+         "stream, not vary from pixel to pixel [stream-order]\n"
          "  remedy: quantize per tensor after a Reshape"),
     ],
 )  # fmt: skip

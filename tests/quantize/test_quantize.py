@@ -139,6 +139,50 @@ def test_an_old_model(tmp_path):
     assert done.compiles and hwflow.compare(tmp_path / "q.onnx", inputs=tmp_path / "x.npz").unexplained == 0
 
 
+@pytest.mark.parametrize("addend", [0.75, [1.5, -2.0, 0.5], [[1.5, -2.0, 0.5]], [[0.75]]])
+def test_factors_of_gemm(tmp_path, addend):
+    """onnxruntime's quantizer loses beta, and takes the first axis of an addend for the channels."""
+    rng = np.random.default_rng(0)
+    network = Network(["N", 4])
+    operands = network.constant(rng.normal(size=(4, 3))), network.constant(addend)
+    y = network.node("Gemm", "x", *operands, alpha=0.5, beta=3.0)
+    network.save(tmp_path / "m.onnx", y, ["N", 3])
+    np.savez(tmp_path / "x.npz", x=rng.normal(size=(20, 4)))
+    done = hwflow.quantize(tmp_path / "m.onnx", tmp_path / "x.npz", tmp_path / "q.onnx")
+    # Outputs of some units in 256 steps: about 40 dB; without the addend's factor below 10 dB.
+    assert done.qualities[0].snr_db is not None and done.qualities[0].snr_db > 35
+    assert done.compiles and hwflow.compare(tmp_path / "q.onnx", inputs=tmp_path / "x.npz").unexplained == 0
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+def test_functions_and_branches_of_the_model(tmp_path, bits):
+    rng = np.random.default_rng(0)
+    network = Network(["N", 4])
+    x = network.node("MatMul", "x", network.constant(rng.normal(size=(4, 3)), name="w"))
+    branches = [
+        onnx.helper.make_graph(
+            [onnx.helper.make_node("MatMul", [x, "w2"], [name])], name, [],
+            [onnx.helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", 3])],
+        )
+        for name in ("first", "second")
+    ]
+    network.constant(rng.normal(size=(3, 3)), name="w2")
+    y = network.node("If", network.constant(True, np.bool_), then_branch=branches[0], else_branch=branches[1])
+    proto = network.model(y, ["N", 3])
+    proto.graph.node[1].output[0] = "t"
+    proto.graph.node.append(onnx.helper.make_node("F", ["t"], ["y"], "call", domain="org.example"))
+    body, version = [onnx.helper.make_node("Relu", ["a"], ["b"])], onnx.helper.make_opsetid("", 13)
+    proto.functions.append(onnx.helper.make_function("org.example", "F", ["a"], ["b"], body, [version]))
+    proto.opset_import.append(onnx.helper.make_opsetid("org.example", 1))
+    onnx.save(proto, tmp_path / "m.onnx")
+    np.savez(tmp_path / "x.npz", x=rng.normal(size=(20, 4)))
+    done = hwflow.quantize(tmp_path / "m.onnx", tmp_path / "x.npz", tmp_path / "q.onnx", bits=bits)
+    result = onnx.load(tmp_path / "q.onnx")
+    assert {o.domain for o in result.opset_import} == {""}
+    assert set(operators(result)) == {"QuantizeLinear", "DequantizeLinear", "MatMul", "Relu"}
+    assert done.compiles and hwflow.compare(tmp_path / "q.onnx", inputs=tmp_path / "x.npz").unexplained == 0
+
+
 def test_nothing_stands_between_an_operator_and_the_affine_functions_behind_it(tmp_path):
     rng = np.random.default_rng(0)
     network = Network(["N", 2, 4, 4])
@@ -195,8 +239,8 @@ def test_the_command_line(model, data, tmp_path, monkeypatch, capsys):
     assert lines[2].endswith(" dB against the float model, accuracy 100.00 % (float model: 100.00 %)")
     assert lines[3:] == ["hwflow can compile it: see 'hwflow synth'"]
     assert printed.err.splitlines() == [
-        "reading the model", "quantizing, calibrated on 60 frames of data.npz", "checking the quantized model",
-        "comparing with the float model on 60 frames of data.npz",
+        "reading the model", "running the float model on 60 frames of data.npz", "quantizing",
+        "checking the quantized model", "comparing with the float model on 60 frames of data.npz",
     ]  # fmt: skip
     assert main(["quantize", "thirds.onnx", "--calibration", "data.npz", "-o", "q.onnx", "--format", "json"]) == 0
     table = json.loads(capsys.readouterr().out)

@@ -123,6 +123,19 @@ def test_inputs_that_do_not_fit():
     )
 
 
+def test_results_that_are_not_finite():
+    network = Network(["N", 6])
+    y = network.node("MatMul", network.node("Sqrt", "x"), network.constant(np.eye(6)))
+    network.save(Path("b.onnx"), y, ["N", 6])
+    np.savez("mixed.npz", x=np.array([[1.0] * 6, [-1.0] * 6, [4.0] * 6]))
+    message = (
+        "error: output 'y': the float model's results must be finite, not infinite or NaN as for 1 of 3 frames of "
+        "mixed.npz, first frame 1 [finite-results]\n  remedy: leave such frames out"
+    )
+    refused(UsageError, message, model="b.onnx", calibration="mixed.npz")
+    refused(UsageError, message, model="b.onnx", inputs="mixed.npz")
+
+
 def test_nothing_to_quantize():
     network = Network(["N", 6])
     network.save(Path("b.onnx"), network.node("Sin", "x"), ["N", 6])

@@ -81,7 +81,7 @@ CASES: dict[str, tuple[str, Any, dict[str, Any]]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_against_onnxruntime(name: str, kind: type) -> None:
     """Float32 kernels differ by one where the quotient is near a tie, and onnxruntime rounds ties its own way; nowhere
-    else. With these arbitrary scales that is at most a few elements; its softmax works with a table of integers."""
+    else. With these arbitrary scales that is at most a few elements; its softmax is off more often."""
     op, make, attributes = CASES[name]
     rng = np.random.default_rng(len(name))
     levels: set[int] = set()
