@@ -44,26 +44,25 @@ class Multiplier:
 
     A product with an operand of a single bit is a selection in either form and takes no multiplier block. In the form
     "dsp" operands of more than 16 bits are cut into parts of ``part`` bits without sign, or one more with sign
-    (:mod:`hdl_lib.wide_product`).
+    (:mod:`hdl_lib.wide_product`); with no ``part`` it is one product, which synthesis cuts.
     """
 
     input_shape: Shape
     weight_shape: Shape
     form: str
-    part: int = PART
+    part: int | None = None
 
     @cached_property
     def wide(self) -> WideProduct | None:
         """The product of parts where there is one."""
         widest = max(self.input_shape.width, self.weight_shape.width)
-        if self.form != "dsp" or self._single_bit or widest <= BLOCK:
+        if self.form != "dsp" or self._single_bit or self.part is None or widest <= BLOCK:
             return None
         return WideProduct(self.input_shape, self.weight_shape, self.part)
 
     @property
     def blocks(self) -> int:
-        """Products a synthesizer may put into multiplier blocks: 1 or 0 for operands up to 16 bits, which fit one
-        block, else those of parts."""
+        """Products a synthesizer may put into multiplier blocks: 1 or 0, or those of parts."""
         if self.wide is not None:
             return self.wide.blocks
         return int(self.form == "dsp" and not self._single_bit)

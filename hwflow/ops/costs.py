@@ -164,8 +164,6 @@ def products(family: str, x: IntType, w: IntType, count: int, kind: str) -> Reso
         return Resources(lut=count * width, ff=count * width)
     if kind == "dsp":
         limit, least = FAMILIES[family].dsp_width, FAMILIES[family].dsp_product
-        if max(x.bits, w.bits) > BLOCK:
-            return _wide_product(family, x, w).times(count)
         each = _splits(x, limit) * _splits(w, limit) if x.bits + w.bits >= least else 0
         return Resources(ff=count * product_bits(x, w), dsp=count * each)
     return _lut_product(x.bits, w.bits).times(count)
@@ -274,7 +272,11 @@ def mvu(
     if folding.multiplier == "xnor":
         total += match_counts(family, pe, simd, accumulator.bits, synapse * neuron == 1)
     else:
-        total += products(family, x, w, pe * simd, folding.multiplier) + operands(x, w, simd, folding.multiplier)
+        if folding.multiplier == "dsp" and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
+            total += _wide_product(family, x, w).times(pe * simd)
+        else:
+            total += products(family, x, w, pe * simd, folding.multiplier)
+        total += operands(x, w, simd, folding.multiplier)
         total += adder_tree(x, w, simd, accumulator.bits).times(pe)
     total += Resources(ff=2 * simd * x.bits)
     if synapse > 1:  # the restart is a multiplexer in front of the adder
