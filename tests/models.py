@@ -30,6 +30,12 @@ class Builder:
         self.constants: list[TensorProto] = []
         self.inputs: list[onnx.ValueInfoProto] = []
         self.outputs: list[str] = []
+        self.declared: dict[str, onnx.ValueInfoProto] = {}
+
+    def declare(self, name: str, shape: Sequence[int | str], kind: str = "float") -> str:
+        """Say the type of a value that shape inference cannot tell: of an operator that is not ONNX's own."""
+        self.declared[name] = helper.make_tensor_value_info(name, kind_of(kind), shape)
+        return name
 
     def input(self, name: str, shape: Sequence[int | str], kind: str = "float") -> str:
         self.inputs.append(helper.make_tensor_value_info(name, kind_of(kind), shape))
@@ -87,14 +93,17 @@ class Builder:
 
     def build(self) -> onnx.ModelProto:
         """The model; types of its outputs by shape inference."""
+        outputs = [onnx.ValueInfoProto(name=n) for n in self.outputs]
+        between = [info for name, info in self.declared.items() if name not in self.outputs]
         graph = helper.make_graph(
-            self.nodes, "model", self.inputs, [onnx.ValueInfoProto(name=n) for n in self.outputs], self.constants,
-            doc_string="Made by a test.",
+            self.nodes, "model", self.inputs, outputs, self.constants, doc_string="Made by a test.", value_info=between
         )
-        opsets = [helper.make_opsetid("", self.opset)]
+        foreign = sorted({node.domain for node in self.nodes if node.domain})
+        opsets = [helper.make_opsetid("", self.opset), *(helper.make_opsetid(domain, 1) for domain in foreign)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=self.ir_version, domain="org.example")
         known = {v.name: v for v in self.inputs}
         known |= {t.name: helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in self.constants}
+        known |= self.declared
         inferred = shape_inference.infer_shapes(model).graph.output
         for value, found in zip(model.graph.output, inferred, strict=True):
             value.CopyFrom(known.get(value.name, found))

@@ -99,7 +99,7 @@ def _with_constant(state: Lowering, node: OnnxNode, place: int, operation: str) 
     if operation == "add":
         return affine(view, node, one, real)
     if operation == "sub":
-        return affine(view, node, one, -real) if place == 1 else affine(view, node, -one, real)
+        return affine(view, node, one, as_array(-real)) if place == 1 else affine(view, node, fractions(-1), real)
     if operation == "mul":
         return affine(view, node, real, zero)
     if place == 0:  # constant / x
@@ -155,7 +155,7 @@ def combined(node: OnnxNode, operation: str, left: Reals, right: Reals) -> Reals
 def sum_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals, *, subtract: bool = False) -> Reals:
     """The exact sum of two streams: integer multiples of the greatest scale that divides both."""
     left, right = plain(state, node, left), plain(state, node, right)
-    scales = [left.scale, -right.scale if subtract else right.scale]
+    scales = [left.scale, as_array(-right.scale) if subtract else right.scale]
     axes = varying_axes(*scales)
     if len(axes) > 1:
         raise refuse(
@@ -168,7 +168,8 @@ def sum_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals, *, subtra
         "multipliers": tuple(_integers(m, common) for m in multipliers), "axis": axes.pop() if axes else 0
     }
     value = state.add(
-        "scaled_add", node, [left.value, right.value], attributes, tuple(dict.fromkeys((*left.nodes, *right.nodes)))
+        "scaled_add", node, [left.value, right.value], attributes,
+        tuple(dict.fromkeys((*left.nodes, *right.nodes))), origin=state.real_origin(node),
     )
     zero_point = as_array(multipliers[0] * left.zero_point + multipliers[1] * right.zero_point)
     return made(value, left.shape, common, compact(zero_point), node)
@@ -192,5 +193,7 @@ def product_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals) -> Re
         )
     offsets = tuple(int(z) for z in zeros if z is not None)
     before = tuple(dict.fromkeys((*left.nodes, *right.nodes)))
-    value = state.add("product", node, [left.value, right.value], {"offsets": offsets}, before)
+    value = state.add(
+        "product", node, [left.value, right.value], {"offsets": offsets}, before, origin=state.real_origin(node)
+    )
     return made(value, left.shape, compact(as_array(left.scale * right.scale)), fractions(0), node)

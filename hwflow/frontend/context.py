@@ -47,13 +47,14 @@ class Refusal(Exception):
 
 @dataclass
 class Lowering:
-    """State of lowering one model."""
+    """State of lowering one model. ``deferred``: why nodes at its end are left to the host."""
 
     model: ResolvedModel
     views: dict[str, View] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
     inputs: list[Port] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    deferred: list[Finding] = field(default_factory=list)
     names: Names = field(default_factory=Names)
     value_names: Names = field(default_factory=Names)
 
@@ -63,6 +64,12 @@ class Lowering:
     def frame_shape(self, name: str) -> tuple[int, ...]:
         """The shape of one frame of a value: without its first dimension; (1,) where nothing is left."""
         return self.model.values[name].shape[1:] or (1,)
+
+    def real_origin(self, source: OnnxNode) -> str:
+        """The output of ``source`` where it is a real tensor that new integers carry; "" where it is an integer tensor,
+        which the next requantization makes."""
+        name = source.outputs[0]
+        return name if self.model.values[name].dtype in REAL_TYPES else ""
 
     def add(
         self, op: str, source: OnnxNode, inputs: list[Value], attributes: dict[str, Any], before: tuple[str, ...] = (),

@@ -89,7 +89,7 @@ def convolution(
         attributes |= {"binary": True, "pad_value": 0}
     else:
         attributes["pad_value"] = int(zero) if zero is not None and zero.denominator == 1 else 0
-    value = state.add("conv2d", node, [view.value], attributes, view.nodes)
+    value = state.add("conv2d", node, [view.value], attributes, view.nodes, origin=state.real_origin(node))
     out = _meaning(node, weights, scale, channel_zero, binary, bias)
     out_scale, zero_point = (compact(v.reshape(-1, 1, 1)) for v in out)
     return made(value, out_shape, out_scale, zero_point, node)
@@ -179,7 +179,7 @@ def product(
     attributes: dict[str, Any] = {"weights": (weights.integers + 1) // 2 if binary else weights.integers}
     if binary:
         attributes["binary"] = True
-    value = state.add("dense", node, [view.value], attributes, view.nodes)
+    value = state.add("dense", node, [view.value], attributes, view.nodes, origin=state.real_origin(node))
     out = _meaning(node, weights, scale, zeros, binary, bias)
     out_scale, zero_point = (compact(v) for v in out)
     shape = (*view.shape[:-1], len(weights.integers))

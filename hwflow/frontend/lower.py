@@ -29,10 +29,7 @@ _KNOWN_TYPES = ", ".join((*sorted(REAL_TYPES), *INTEGER_TYPES))
 
 _RESHAPE = "reshape to (frames, ...)"
 
-_QUANTIZE = (
-    "quantize the model first, for example with onnxruntime.quantization.quantize_static(..., "
-    "quant_format=QuantFormat.QDQ, per_channel=True) and calibration data"
-)
+_QUANTIZE = "quantize the model first, for example with 'hwflow quantize' and calibration data"
 
 
 def lower(model: ResolvedModel) -> Graph:
@@ -56,6 +53,8 @@ def lower(model: ResolvedModel) -> Graph:
     inputs = sorted(state.inputs, key=lambda port: place.get(port.name, len(place)))
     graph = Graph(model.name, Stage.QUANTIZED, inputs, ends.ports, state.nodes, suffix=ends.suffix)
     _drop_dead_nodes(graph)
+    if not graph.nodes and state.deferred:  # nothing is left for hardware: that is why
+        raise ModelRefused(state.deferred)
     graph.prefix = boundary.prefix(model, graph)
     return graph
 
@@ -176,9 +175,10 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
     if handler is None:
         known = any(isinstance(v, Integers | Reals) for v in views) and not any(isinstance(v, Refused) for v in views)
         if known and (node.name in tail.real or node.name in tail.light):
+            state.deferred.append(_unsupported_operator(node.where, _operator(node)))
             _leave_to_host(state, node)
             return
-        operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        operator = _operator(node)
         foreign = next(_foreign(state, (*node.inputs, *node.outputs)), None)
         if foreign is not None:
             operator += f" (with '{foreign[0]}' of element type {foreign[1]})"
@@ -194,6 +194,7 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
             _refuse_foreign(state, node, (*node.inputs, *node.outputs))  # a handler that has more to say has said it
         except Refusal as refusal:
             if node.name in tail.real and any(isinstance(v, Integers | Reals) for v in views):
+                state.deferred.append(refusal.finding)
                 _leave_to_host(state, node)
                 return
             result = Refused()
@@ -205,6 +206,10 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
     state.views[node.outputs[0]] = result
     for name in node.outputs[1:]:
         state.views[name] = result if isinstance(result, HostInput) else Refused()
+
+
+def _operator(node: OnnxNode) -> str:
+    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
 
 
 def _leave_to_host(state: Lowering, node: OnnxNode) -> None:

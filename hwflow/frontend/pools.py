@@ -130,7 +130,7 @@ def _window_sum(
         )
     attributes["pad_value"] = int(zero) if zero is not None and zero.denominator == 1 else 0
     count = prod(attributes["kernel"])
-    value = state.add("sum_pool2d", node, [view.value], attributes, view.nodes)
+    value = state.add("sum_pool2d", node, [view.value], attributes, view.nodes, origin=state.real_origin(node))
     return made(value, shape, as_array(view.scale / count), as_array(view.zero_point * count), node)
 
 

@@ -91,8 +91,9 @@ def _quantized(
 def trunc(state: Lowering, node: OnnxNode) -> View:
     """Trunc: drops low bits of a quantized tensor.
 
-    Of five inputs (x, scale, zeropt, in and out bits) the result keeps the scale; of seven (x, scale, zeropt, in bits,
-    output scale, output zeropt, out bits) it has its own, and is clamped.
+    Of five inputs (x, scale, zeropt, in and out bits) the result keeps the scale; of six (x, scale, zeropt, in bits,
+    out scale, out bits; of seven where an output zeropt, which means nothing, is before the last) it has its own, and
+    is clamped.
     """
     shape = state.model.values[node.outputs[0]].shape
     scale, zero_point = (_parameter(state, node, index, name, shape) for index, name in ((1, "scale"), (2, "zeropt")))
@@ -108,7 +109,7 @@ def trunc(state: Lowering, node: OnnxNode) -> View:
     if len(node.inputs) > 5:
         out_scale = _parameter(state, node, 4, "output scale", shape).reshape(-1)[0]
         ratio = _power_of_two(node, out_scale / x_scale)
-        low, high = _range(node, _bits(state, node, 6, "out_bitwidth"))
+        low, high = _range(node, _bits(state, node, len(node.inputs) - 1, "out_bitwidth"))
         out_zero = x_zero / ratio
     else:
         dropped = in_bits - _bits(state, node, 4, "out_bitwidth")

@@ -109,7 +109,9 @@ def joined(state: Lowering, node: OnnxNode, views: list[Reals], axis: int) -> Re
     before = tuple(dict.fromkeys(name for view in views for name in view.nodes))
     if len(views) == 1:
         return views[0]
-    value = state.add("concat", node, [view.value for view in views], {"axis": axis}, before)
+    value = state.add(
+        "concat", node, [view.value for view in views], {"axis": axis}, before, origin=state.real_origin(node)
+    )
     scale = _joined([(v.scale, v.shape) for v in views], axis)
     zero_point = _joined([(v.zero_point, v.shape) for v in views], axis)
     result = made(value, tuple(shape), scale, zero_point, node)

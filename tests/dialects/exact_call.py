@@ -1,4 +1,4 @@
-"""What the operators of :mod:`tests.dialects.exact_model` work on: a node's inputs, arrays of ints, Fractions, Reals."""
+"""What the operators of the exact evaluation work on: a node's inputs as arrays of ints, Fractions and Reals."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ def _bipolar_quant(call: Call) -> Array:
 
 
 def _trunc(call: Call) -> Array:
-    """Version 1 (five inputs) drops low bits and keeps the scale; version 2 (six) has the result's scale and range."""
+    """Version 1 (five inputs) drops low bits and keeps the scale; version 2 (six, or seven with an output zero
+    point that it does not use) has the result's scale and range."""
     mode = call.text("rounding_mode", "FLOOR")
 
     def dropped(x: reals.Number, scale: Fraction, zero: Fraction, step: Fraction) -> reals.Number:
@@ -50,7 +51,7 @@ def _trunc(call: Call) -> Array:
             call.input(0), call.input(1), call.input(2),
         )
     signed, narrow = (bool(call.attributes.get(n, d)) for n, d in (("signed", 1), ("narrow", 0)))
-    low, high = limits(int(call.scalar(5)), signed, narrow)
+    low, high = limits(int(call.scalar(len(call.inputs) - 1)), signed, narrow)
 
     def value(x: reals.Number, scale: Fraction, zero: Fraction, out_scale: Fraction) -> Fraction:
         step = _power_of_two(Fraction(out_scale) / scale)

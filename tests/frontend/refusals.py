@@ -20,8 +20,7 @@ Make = Callable[[Builder], str | None]
 FLOAT_MODEL = (
     "error: model 'model': the model must hold QuantizeLinear and DequantizeLinear nodes, not only float operators "
     "[quantized-model]\n"
-    "  remedy: quantize the model first, for example with onnxruntime.quantization.quantize_static(..., "
-    "quant_format=QuantFormat.QDQ, per_channel=True) and calibration data"
+    "  remedy: quantize the model first, for example with 'hwflow quantize' and calibration data"
 )
 
 

@@ -233,6 +233,17 @@ def frames_of_absurd_size(b: Builder) -> str:
     return b.node("Relu", b.input("x", ["N", 1 << 30, 1 << 30], "int8"), name="relu")
 
 
+@cases(
+    "error: node 'fc' (MatMul): weights 'w' must be quantized (integers behind a DequantizeLinear), not float "
+    "[quantized-weights]\n"
+    "  remedy: quantize the weights too",
+    quantized=False,
+)
+def everything_left_to_the_host(b: Builder) -> str:
+    fc = b.node("MatMul", image(b, 2), b.constant([[0.1], [1.0]], name="w"), name="fc")
+    return b.node("Softmax", fc, name="softmax")
+
+
 @pytest.mark.parametrize("name", list(cases))
 def test_refusal(name: str) -> None:
     cases.verify(name)

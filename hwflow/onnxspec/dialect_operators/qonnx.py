@@ -126,9 +126,9 @@ def trunc(inputs: Inputs, attributes: Attributes) -> RealLevels:
         return RealLevels(
             x / scale + zero_point, lambda quotient: rounding(np.rint(quotient) / divisor), scale, zero_point
         )
-    if len(inputs) != 6:
+    if len(inputs) not in (6, 7):  # an output zero point that the operator's own code takes and does not use
         raise ValueError(f"Trunc must have 5 inputs (version 1) or 6 (version 2), not {len(inputs)}")
-    out_scale, bits = _float(inputs, 4), _float(inputs, 5)
+    out_scale, bits = _float(inputs, 4), _float(inputs, len(inputs) - 1)
     power = 2.0 ** np.rint(np.log2(out_scale / scale))
     low, high = _limits(bits, attributes, signed=1, narrow=0)
 
