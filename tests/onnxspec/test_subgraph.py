@@ -106,7 +106,7 @@ def test_constants_of_every_kind_come_along() -> None:
     )
     graph = helper.make_graph(
         [
-            helper.make_node("Loop", ["count", "", "zero"], ["total"], "loop", body=body),
+            helper.make_node("Loop", ["count", "go", "zero"], ["total"], "loop", body=body),
             helper.make_node("Constant", [], ["k"], "k", value_float=0.5),
             helper.make_node("Add", ["x", "total"], ["a"], "a"),
             helper.make_node("Mul", ["a", "k"], ["b"], "b"),
@@ -115,7 +115,8 @@ def test_constants_of_every_kind_come_along() -> None:
         ],
         "constants", [value("x", ["N", 4]), value("default", [])], [value("y", ["N", 4])],
         [
-            numpy_helper.from_array(np.array(3), "count"), numpy_helper.from_array(np.float32(0), "zero"),
+            numpy_helper.from_array(np.array(3), "count"), numpy_helper.from_array(np.array(True), "go"),
+            numpy_helper.from_array(np.float32(0), "zero"),
             numpy_helper.from_array(np.float32(2), "step"), numpy_helper.from_array(np.float32(9), "default"),
         ],
         sparse_initializer=[sparse],
@@ -125,7 +126,7 @@ def test_constants_of_every_kind_come_along() -> None:
     assert found.inputs == ("x",)
     whole = part(model, ["x"], ["y"])
     assert names(whole.proto.graph.node) == ["loop", "k", "a", "b", "c", "y"]
-    assert set(names(whole.proto.graph.initializer)) == {"count", "zero", "step", "default"}
+    assert set(names(whole.proto.graph.initializer)) == {"count", "go", "zero", "step", "default"}
     assert [s.values.name for s in whole.proto.graph.sparse_initializer] == ["thin"]
     first, last = part(model, ["x"], ["b"]), part(model, ["c"], ["y"])
     assert names(last.proto.graph.initializer) == ["default"] and names(last.proto.graph.input) == ["c"]
