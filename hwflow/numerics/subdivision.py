@@ -26,7 +26,7 @@ IntArray = npt.NDArray[np.int64]
 
 GRID_BITS = 48  # the range is cut into 2 * 2**48 cells at most
 FIRST_BITS = 40  # of the first intervals' width in cells
-MAX_PENDING = 1 << 20  # float intervals under examination at once
+MAX_PENDING = 1 << 15  # float intervals under examination at once, and as many more as eight times the levels
 MAX_EXACT = 1 << 15  # exact evaluations for one channel, and as many more as four times its levels
 LEAST_BITS, MOST_BITS = 96, 6144  # of an enclosure's relative precision: doubled from the first while below the last
 UNDECIDED = np.iinfo(np.int64).min
@@ -66,16 +66,18 @@ def subdivided(
     def place(k: int) -> int:  # the least integer in part k
         return -(-(parts.starts[k] * factor + offset) // denominator)
 
-    first = max(0, bisect_right(range(len(parts.starts)), lo, key=place) - 1)
+    indices = range(len(parts.starts))
+    first = max(0, bisect_right(indices, lo, key=place) - 1)
+    last = bisect_right(indices, hi, key=place)  # the first part beyond hi
+    ends = [-(-(start * factor + offset) // denominator) for start in parts.starts[first + 1 : last]]
     begin = lo
-    for k in range(first, len(parts.starts)):
-        end = hi + 1 if k + 1 == len(parts.starts) else min(hi + 1, place(k + 1))
+    for end, level in zip([*ends, hi + 1], parts.levels[first:last], strict=True):
         if end > begin:
-            level = parts.levels[k]
-            starts += exact.decide(begin, end - 1) if level == UNDECIDED else [(begin, level)]
+            if level == UNDECIDED:
+                starts += exact.decide(begin, end - 1)
+            else:
+                starts.append((begin, level))
             begin = end
-        if begin > hi:
-            break
     return StepFunction.of(lo, hi, starts)
 
 
@@ -84,6 +86,7 @@ def _parts(functions: tuple[Elementwise, ...], quantizer: Quantizer, exponent: i
     """The range in parts, see :class:`Parts`; neighbouring parts of one level are one."""
     unit = np.float64(2.0 ** (exponent - GRID_BITS))
     width = 1 << FIRST_BITS
+    most = MAX_PENDING + 8 * (quantizer.high - quantizer.low)
     pending: IntArray = np.arange(-(1 << GRID_BITS), 1 << GRID_BITS, width, dtype=np.int64)
     done: list[tuple[IntArray, IntArray]] = []
     while pending.size:
@@ -95,7 +98,7 @@ def _parts(functions: tuple[Elementwise, ...], quantizer: Quantizer, exponent: i
             narrow = (y.hi - y.lo) <= 2.0**-40 * np.maximum(np.abs(y.lo), float(quantizer.scale))
         decided = (low == high) & ~y.partly
         left = ~decided & (narrow | y.nowhere)
-        if width == 1 or pending.size > MAX_PENDING:
+        if width == 1 or pending.size > most:
             left = ~decided
         done.append((pending[decided], low[decided]))
         done.append((pending[left], np.full(int(left.sum()), UNDECIDED)))
@@ -149,16 +152,18 @@ class _Exact:
                 )
             try:
                 low, high = self.quantizer.enclose(enclose(self.functions, x, bits))
-            except Undefined:
-                if begin == end and (len(self.functions) == 1 or 2 * bits > MOST_BITS):
+            except Undefined as error:
+                if begin == end and error.certain:
                     raise
+                unclear = f"have a value everywhere, but {MOST_BITS} bits do not tell whether one of its values exists"
             else:
                 if low == high:
                     return low
+                unclear = (
+                    f"keep off the boundaries of rounding, but {MOST_BITS} bits do not tell one of its values from one"
+                )
             if begin != end:
                 return None
             bits *= 2
             if bits > MOST_BITS:
-                raise NoSteps(
-                    f"keep off the boundaries of rounding, but {MOST_BITS} bits do not tell one of its values from one"
-                )
+                raise NoSteps(unclear)
