@@ -1,12 +1,12 @@
-"""Sums with small multipliers: ``clamp((ma * a + mb * b + addend) >> shift)`` in place of a step function of an exact sum.
+"""Sums with small multipliers: ``clamp((ma * a + mb * b + addend) >> shift)`` in place of steps of an exact sum.
 
 Exact sums of two tensors with different scales have multipliers as long as the scales' mantissas. What is needed of the
 sum is its quantized value only: :func:`find_sum_shift` looks for the least shift with small multipliers that give the
 same value for every pair (a, b). For given multipliers and shift, a point with value ``y`` bounds the addend from below
 by ``bound(y) - t`` (unless y is the least value) and from above by ``bound(y + 1) - 1 - t`` (unless it is the
-greatest), with ``t = ma * a + mb * b`` and ``bound(y)`` the least number that the shift takes to y: an addend exists iff
-the greatest lower bound is at most the least upper one. Candidates are the exact slopes, rounded, and their neighbours.
-The points nearest to a step reject nearly all of them; what they leave is checked on every point of the grid.
+greatest), with ``t = ma * a + mb * b`` and ``bound(y)`` the least number that the shift takes to y: an addend exists
+iff the greatest lower bound is at most the least upper one. Candidates are the exact slopes, rounded, and their
+neighbours. The points nearest to a step reject nearly all of them; what they leave is checked on every point.
 """
 
 from __future__ import annotations
