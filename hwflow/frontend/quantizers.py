@@ -52,7 +52,8 @@ def graph_input(
     """A new hardware input for ONNX graph input ``name``; its integers are those of the ONNX value ``origin``, all of
     the type's or those of ``interval``."""
     shape, logical = state.frame_shape(origin), state.model.values[origin].shape[1:]
-    value = Value(state.value_names.fresh(origin), TensorType(shape, element, interval or element.interval), origin, meaning)
+    type_ = TensorType(shape, element, interval or element.interval)
+    value = Value(state.value_names.fresh(origin), type_, origin, meaning)
     port_name = name if all(p.name != name for p in state.inputs) else origin
     state.inputs.append(Port(port_name, value, logical, identity_order(logical)))
     return Integers(value, shape, element.min, element.max)

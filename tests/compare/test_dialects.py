@@ -142,10 +142,10 @@ def test_pool_of_levels_that_fall(tmp_path: Path) -> None:
     """MultiThreshold with a negative scale, and the greatest of its levels."""
     nodes = [
         node("MultiThreshold", ["m", "few"], ["t"], domain=QONNX, out_scale=-0.3, out_dtype="INT4"),
-        node("Reshape", ["t", "image"], ["i"]), node("MaxPool", ["i"], ["p"], kernel_shape=[2], strides=[2]),
+        node("Reshape", ["t", "image"], ["i"]), node("MaxPool", ["i"], ["p"], kernel_shape=[1, 3]),
         node("Flatten", ["p"], ["g"]), quant("g", "y", "sa", "zero", "four"),
     ]
-    constants = {"few": np.array([[-1, 0, 1.5]], np.float32), "image": np.array([-1, 2, 3])}
+    constants = {"few": np.array([[-1, 0, 1.5]], np.float32), "image": np.array([-1, 1, 2, 3])}
     comparison = check(tmp_path, qonnx_model(nodes, constants, 0.1, outputs=2))
     assert [r.name for r in comparison.rows] == ["t", "y"]
 
