@@ -115,8 +115,8 @@ def test_sums_beyond_exact_arithmetic_are_refused(tmp_path: Path) -> None:
 
 
 def test_functions_without_steps_are_refused_all_at_once(tmp_path: Path) -> None:
-    """q - 3 of a uint8 q is at least -3: its root is not defined everywhere, nor is 1 / (q - 3). What reads their results
-    is not complained about."""
+    """q - 3 of a uint8 q is at least -3: its root is not defined everywhere, nor is 1 / (q - 3). What reads their
+    results is not complained about."""
     b = Builder()
     d = b.requantize(b.input("x", ["N", 2]), 1.0, 3)
     root = b.requantize(b.node("Sqrt", d, name="root"), 0.5)
