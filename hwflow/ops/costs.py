@@ -188,14 +188,25 @@ def product_bits(x: IntType, w: IntType, count: int = 1) -> int:
 @cache
 def adder_tree(x: IntType, w: IntType, terms: int, limit: int) -> Resources:
     """A register behind every adder and every term that is left over; sums are cut to ``limit`` bits."""
+    corners = [a * b for a in (x.min, x.max) for b in (w.min, w.max)]
+    return _sum_tree(min(corners), max(corners), terms, limit)
+
+
+@cache
+def _sum_tree(low: int, high: int, terms: int, limit: int) -> Resources:
+    """:func:`adder_tree` over terms within ``low .. high``."""
+
+    def width(count: int) -> int:
+        return min(limit, IntType.holding(Interval(count * low, count * high)).bits)
+
     total, counts = Resources(), [1] * terms
     while len(counts) > 1:
         sums = [a + b for a, b in zip(counts[::2], counts[1::2], strict=False)]
         for count in sums:
-            total += adders(min(limit, product_bits(x, w, count)), 1)
+            total += adders(width(count), 1)
         if len(counts) % 2:
             sums.append(counts[-1])
-            total += Resources(ff=min(limit, product_bits(x, w, counts[-1])))
+            total += Resources(ff=width(counts[-1]))
         counts = sums
     return total
 
@@ -306,14 +317,19 @@ def _split_sums(family: str, x: IntType, w: IntType) -> int:
 
 def mvu(
     family: str, x: IntType, w: IntType, accumulator: IntType, folding: Folding, synapse: int, neuron: int, depth: int,
-    *, surplus: int = 0,
+    *, surplus: int = 0, ranges: tuple[tuple[int, int], tuple[int, int]] | None = None,
 ) -> Resources:
     """Matrix-vector unit: weight table, products, adder trees, accumulators, replay buffer, queue. ``surplus``: lanes
-    of some beats that are made zero."""
+    of some beats that are made zero; ``ranges``: of inputs and weights, where they are known."""
     pe, simd = folding.output_lanes, folding.input_lanes
     total = rom(family, synapse * neuron, pe * simd * w.bits)
     if folding.multiplier == "xnor":
         total += match_counts(family, pe, simd, accumulator.bits, synapse * neuron == 1)
+    elif folding.multiplier == "lut" and ranges is not None and x.bits == w.bits == 2:
+        corners = [a * b for a in ranges[0] for b in ranges[1]]
+        width = IntType.holding(Interval(min(corners), max(corners))).bits
+        total += Resources(lut=pe * simd * width, ff=pe * simd * width)
+        total += _sum_tree(min(corners), max(corners), simd, accumulator.bits).times(pe)
     else:
         if folding.multiplier == "dsp" and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
             total += _wide_product(family, x, w).times(pe * simd)

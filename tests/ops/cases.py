@@ -50,6 +50,9 @@ U1, U4, U8, I4, I8, I12, I16 = (
 )
 
 
+I2, U2 = IntType(2, True), IntType(2, False)
+
+
 def constant_corners(node: Node) -> IntArray:
     """Each channel all least, then all greatest: enough where the result is monotone in every input."""
     source = node.inputs[0].typed
@@ -208,11 +211,16 @@ def _mvu(
     *,
     seed: int = 0,
     narrow: bool = False,
+    within: int = 1 << 40,
 ) -> Case:
+    """``within``: the greatest magnitude of weights and inputs."""
     rng = np.random.default_rng(seed)
-    weights = rng.integers(weight.min, weight.max + 1, (outputs, pixels_per_vector * channels))
-    weights[0, 0], weights[-1, -1] = weight.min, weight.max
+    least, greatest = max(weight.min, -within), min(weight.max, within)
+    weights = rng.integers(least, greatest + 1, (outputs, pixels_per_vector * channels))
+    weights[0, 0], weights[-1, -1] = least, greatest
     intervals = intervals_within(element, channels, rng) if narrow else ()
+    if within < max(-element.min, element.max):
+        intervals = (Interval(-within, within),) * channels
     source = stream(vectors * pixels_per_vector, channels, element, intervals)
     attributes = {"weights": weights, "pixels_per_vector": pixels_per_vector}
     return Case(name, "mvu", attributes, source, foldings, mvu_corners)
@@ -230,6 +238,9 @@ MVU = [
     _mvu("one_vector", 1, 1, 7, 5, I4, I4, (_fold(4, 2, "lut"), _fold(7, 1, "lut"), _fold(1, 5, "dsp"))),
     _mvu("scalar", 2, 1, 1, 1, U8, U4, (_fold(1, 1, "dsp"),)),
     _mvu("bits", 3, 2, 5, 3, U1, IntType(2, True), (_fold(5, 3, "lut"), _fold(2, 2, "lut"))),
+    _mvu("ternary", 3, 2, 5, 3, I2, I2, (_fold(5, 3, "lut"), _fold(2, 2, "lut")), within=1),
+    _mvu("two_bits", 2, 2, 3, 3, U2, I2, (_fold(2, 2, "lut"),)),
+    _mvu("two_bits_unsigned", 2, 2, 3, 3, I2, U2, (_fold(3, 1, "lut"),)),
     _mvu("wide", 2, 2, 2, 2, IntType(16, True), I12, (_fold(1, 2, "dsp"),)),
     _mvu("intervals", 2, 2, 4, 3, I8, I8, (_fold(3, 2, "dsp"),), narrow=True),
     _mvu("wide_weights", 2, 2, 3, 2, U8, IntType(40, True), (_fold(2, 1, "dsp"), _fold(3, 2, "lut"))),
