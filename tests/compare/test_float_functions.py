@@ -342,7 +342,8 @@ def test_exact_ties_are_certain() -> None:
     proto = model(nodes, inputs, outputs, constants, {"": 19, domain: 1})
     feeds = {"x": np.array([[1]], np.int8)}
     bounds = analyse(RegionEvaluator(proto).region(names, frozenset(feeds)), feeds)
-    for name, certain in (("q", [True] * 3), ("r", [False, False, True]), ("a", [True] * 3), ("c", [False, False, True])):
+    thirds = [False, False, True]
+    for name, certain in (("q", [True] * 3), ("r", thirds), ("a", [True] * 3), ("c", thirds)):
         quotient = bounds.quotients[name]
         assert quotient is not None and (quotient == 0).reshape(-1).tolist() == certain
     assert bounds.values["q"].tolist() == [[3, 1, -1]]  # 2.5 -> 2, 0.5 -> 0, -1.5 -> -2, plus 1

@@ -44,9 +44,9 @@ def dequantize(step: Step) -> Errors:
 
 
 def quantize(step: Step) -> Errors:
-    """What is rounded is the quotient, E = E(x) / s + u|x / s| + tiny; E(x) / s where it is exact: its product with s, of
-    48 bits and so exact in float64, is x. The integer's own bound is 0 unless a rounding boundary lies within E of the
-    quotient."""
+    """What is rounded is the quotient, E = E(x) / s + u|x / s| + tiny; E(x) / s where it is exact: its product with s,
+    of 48 bits and so exact in float64, is x. The integer's own bound is 0 unless a rounding boundary lies within E of
+    the quotient."""
     if step.attributes.get("precision"):
         raise NoBound
     scale = along(step, 1)
