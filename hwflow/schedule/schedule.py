@@ -160,7 +160,8 @@ def _measure(graph: Graph, device: Device, nodes: Sequence[Node], pace: int) -> 
             node.attributes["styles"] = ("block",) * len(node.outputs)  # with any other, beats come earlier
     frames = PACED_FRAMES
     run, least = evaluate_paced(graph, frames, pace)
-    while run.first_output[0] > (frames - 2) * pace and frames < MOST_FRAMES:  # so many are under way at once
+    # As many frames as are under way at once, unless it cannot keep pace anyway.
+    while run.initiation_interval <= pace and run.latency > (frames - 2) * pace and frames < MOST_FRAMES:
         frames *= 2
         run, least = evaluate_paced(graph, frames, pace)
     for node in nodes:
