@@ -137,9 +137,9 @@ def _size_queues(graph: Graph, device: Device) -> Run:
         meeting = {producers[v] for node in joins for v in node.inputs if v in producers}
         _set_depths(graph, average)
         deep = [n for n in graph.nodes if n.op == "fork" or (n in meeting and n.op != "frame_sync")]
-        if _measure(graph, device, deep, ideal) <= ideal:
-            _queues_in_block_ram(graph, device, full)
-            return evaluate(graph, FRAMES)
+        run = _with_measured(graph, device, deep, ideal, full)
+        if run is not None:
+            return run
     else:
         for depths in (average, full):
             _set_depths(graph, depths)
@@ -149,16 +149,32 @@ def _size_queues(graph: Graph, device: Device) -> Run:
     # Windows are made as fast as there is room for them: what waits should wait before they are made, which takes less.
     _set_depths(graph, full)
     others = [node for node in graph.nodes if node.op != "frame_sync"]
-    interval = _measure(graph, device, [node for node in others if node.op != "sliding_window"], ideal)
+    deep = [node for node in others if node.op != "sliding_window"]
     for _ in range(4):
-        if interval <= ideal:
-            break
-        interval = _measure(graph, device, others, ideal)
-        for node in graph.nodes:
-            if node.op == "sliding_window" and interval > ideal:
-                node.attributes["rows"] = line_buffer_rows(node) + node.attributes["geometry"].strides[0]
+        run = _with_measured(graph, device, deep, ideal, full)
+        if run is not None:
+            return run
+        if deep is others:
+            for node in graph.nodes:
+                if node.op == "sliding_window":
+                    node.attributes["rows"] = line_buffer_rows(node) + node.attributes["geometry"].strides[0]
+        deep = others
+    _measure(graph, device, others, ideal)
     _queues_in_block_ram(graph, device, full)
     return evaluate(graph, FRAMES)
+
+
+def _with_measured(
+    graph: Graph, device: Device, nodes: Sequence[Node], pace: int, own: Mapping[Node, Sequence[int]]
+) -> Run | None:
+    """The run with the queues of ``nodes`` as :func:`_measure` sizes them; None if it does not keep pace."""
+    if _measure(graph, device, nodes, pace) > pace:
+        return None
+    run = evaluate(graph, FRAMES)
+    if run.initiation_interval > pace:
+        return None  # the backlogs were still growing
+    _queues_in_block_ram(graph, device, own)
+    return run if all(node.op != "fifo" for node in graph.nodes) else evaluate(graph, FRAMES)
 
 
 def _measure(graph: Graph, device: Device, nodes: Sequence[Node], pace: int) -> int:
