@@ -8,13 +8,17 @@ behind every adder. The multiples 3x and -x depend on the input alone, so all pr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
-from amaranth.hdl import Cat, Module, Mux, Shape, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Shape, Value
 from amaranth.utils import ceil_log2
 
-from .adder_tree import Term, registered
+from .adder_tree import Term, registered, shape_of
+from .wide_product import WideProduct, shifted_sum
 
 FORMS = ("dsp", "lut")
+BLOCK = 16  # bits of operands that every family's synthesis puts into multiplier blocks by itself
+PART = 17  # bits without a sign that a multiplier block of 18 by 18 bits with sign takes, as ECP5 has it
 DIGIT = 2  # bits of the weight a row of the form "lut" takes
 
 
@@ -38,21 +42,41 @@ class Operand:
 class Multiplier:
     """How ``input_shape`` times ``weight_shape`` is built in the form "dsp" or "lut".
 
-    A product with an operand of a single bit is a selection in either form and takes no multiplier block.
+    A product with an operand of a single bit is a selection in either form and takes no multiplier block. In the form
+    "dsp" operands of more than 16 bits are cut into parts of ``part`` bits without sign, or one more with sign
+    (:mod:`hdl_lib.wide_product`); with no ``part`` it is one product, which synthesis cuts.
+
+    ``ranges``: the least and the greatest input and weight, where they are known. Used for operands of two bits each in
+    the form "lut": every bit of such a product is a table of four inputs, and {-1, 0, 1} times {-1, 0, 1} has two.
+    Products with other operands than these are unspecified, but zero where one is zero.
     """
 
     input_shape: Shape
     weight_shape: Shape
     form: str
+    part: int | None = None
+    ranges: tuple[tuple[int, int], tuple[int, int]] | None = None
+
+    @cached_property
+    def wide(self) -> WideProduct | None:
+        """The product of parts where there is one."""
+        widest = max(self.input_shape.width, self.weight_shape.width)
+        if self.form != "dsp" or self._single_bit or self.part is None or widest <= BLOCK:
+            return None
+        return WideProduct(self.input_shape, self.weight_shape, self.part)
 
     @property
     def blocks(self) -> int:
-        """Products a synthesizer may put into multiplier blocks: 1 or 0 (operands up to 16 bits fit one block)."""
+        """Products a synthesizer may put into multiplier blocks: 1 or 0, or those of parts."""
+        if self.wide is not None:
+            return self.wide.blocks
         return int(self.form == "dsp" and not self._single_bit)
 
     @property
     def latency(self) -> int:
         """Cycles from operands to product."""
+        if self.wide is not None:
+            return self.wide.latency
         return max(1, ceil_log2(len(self._digits))) if self._rows else 1
 
     @property
@@ -66,7 +90,11 @@ class Multiplier:
 
     @property
     def _rows(self) -> bool:
-        return self.form == "lut" and not self._single_bit
+        return self.form == "lut" and not self._single_bit and not self._table
+
+    @property
+    def _table(self) -> bool:
+        return self.form == "lut" and self.ranges is not None and self.input_shape.width == self.weight_shape.width == 2
 
     @property
     def _digits(self) -> list[tuple[int, int]]:
@@ -100,6 +128,10 @@ class Multiplier:
     def product(self, m: Module, name: str, operand: Operand, weight: Value) -> Term:
         """The product, ``latency`` cycles later; its registers are called ``<name>...``."""
         width = self.weight_shape.width
+        if self.wide is not None:
+            return self.wide.product(m, name, operand.x, weight)
+        if self._table:
+            return registered(m, name, self._tabled(operand.x, weight))
         if not self._rows:
             # Yosys' ice40_dsp takes the register of one product as the adder's input register of another product's
             # block and leaves that input unconnected (seen in 0.70): the sum is wrong. It passes registers to keep.
@@ -114,12 +146,27 @@ class Multiplier:
                 first, end, value = rows[index]
                 if index + 1 < len(rows):
                     middle, end, upper = rows[index + 1]
-                    value = _shifted_sum(value, upper, middle - first)
+                    value = shifted_sum(value, upper, middle - first)
                 full_name = name if len(rows) <= 2 else f"{name}_rows{level}_{index // 2}"
                 sums.append((first, end, registered(m, full_name, Term(value, *self._bounds(first, end))).value))
             rows = sums
             level += 1
         return Term(rows[0][2], *self._bounds(0, width))
+
+    def _tabled(self, x: Value, weight: Value) -> Term:
+        """The product of two bits and two, a table of 16 entries for each of its bits."""
+        assert self.ranges is not None, "only products of known ranges are tables"
+        corners = [a * b for a in self.ranges[0] for b in self.ranges[1]]
+        shape = shape_of(min(corners), max(corners))
+        numbers = [[Const(pattern, s).value for pattern in range(4)] for s in (self.input_shape, self.weight_shape)]
+        products = [numbers[0][pattern & 3] * numbers[1][pattern >> 2] for pattern in range(16)]
+        index = Cat(x[:2], weight[:2])
+        bits = []
+        for place in range(shape.width):
+            table = sum((product >> place & 1) << pattern for pattern, product in enumerate(products))
+            bits.append(Const(table, 16).bit_select(index, 1))
+        value: Value = Cat(*bits)
+        return Term(value.as_signed() if shape.signed else value, min(corners), max(corners))
 
     def _bounds(self, first: int, end: int) -> tuple[int, int]:
         """Least and greatest product of an input and the weight's bits first..end taken as a number."""
@@ -145,9 +192,3 @@ class Multiplier:
             )
         return Mux(digit[1], Mux(digit[0], operand.triple, x.shift_left(1)), Mux(digit[0], x, 0))
 
-
-def _shifted_sum(low: Value, high: Value, distance: int) -> Value:
-    """``low + (high << distance)``, exactly. The low bits pass by the adder."""
-    upper = low.shift_right(distance) + high
-    total = Cat(low[:distance], upper)
-    return total.as_signed() if upper.shape().signed else total

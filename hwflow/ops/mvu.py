@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from hdl_lib.mvu import MAXIMUM_WIDTH
+from hdl_lib.multiplier import BLOCK, PART
+from hdl_lib.mvu import MAXIMUM_INPUT, MAXIMUM_WEIGHT
 from hdl_lib.mvu import Mvu as Core
 from hdl_lib.rom import Table
 from hwflow.ir.graph import IntArray, Node, Stage, Value
@@ -63,7 +64,9 @@ class Mvu(HardwareOperator):
             kinds = ("lut",)
         pairs = [(pe, simd) for pe in costs.useful_lanes(outputs) for simd in costs.useful_lanes(inputs)]
         pairs.sort(key=lambda p: (p[0] * p[1], p[0]))
-        return [Folding(simd, pe, pe * simd, kind) for pe, simd in pairs for kind in kinds]
+        widest = max(node.inputs[0].typed.element.bits, weight_type(node).bits)
+        parts = {"dsp": costs.FAMILIES[device.family].dsp_width - 1 if widest > BLOCK else 0}
+        return [Folding(simd, pe, pe * simd, kind, parts.get(kind, 0)) for pe, simd in pairs for kind in kinds]
 
     def cycles(self, node: Node, folding: Folding) -> int:
         synapse, neuron = folds(node, folding)
@@ -77,6 +80,7 @@ class Mvu(HardwareOperator):
         latency = Core.latency_of(
             input_shape=shape_of(node.inputs[0].typed.element), weight_shape=shape_of(weight_type(node)),
             simd=folding.input_lanes, synapse_fold=synapse, multiplier=folding.multiplier,
+            part=folding.part or PART, ranges=_ranges(node),
         )
         return Timing((process,), (latency,))
 
@@ -84,7 +88,7 @@ class Mvu(HardwareOperator):
         synapse, neuron = folds(node, folding)
         return costs.mvu(
             device.family, node.inputs[0].typed.element, weight_type(node), node.outputs[0].typed.element,
-            folding, synapse, neuron, depths[0], surplus=surplus_lanes(node, folding),
+            folding, synapse, neuron, depths[0], surplus=surplus_lanes(node, folding), ranges=_ranges(node),
         )
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
@@ -97,7 +101,7 @@ class Mvu(HardwareOperator):
             pe=folding.output_lanes, simd=folding.input_lanes, synapse_fold=synapse, neuron_fold=neuron,
             weights=Table(words=None, file=f"weights/{file.name}.mem", width=file.width, depth=len(words)),
             multiplier=folding.multiplier, depth=depths[0], group=synapse // node.attributes["pixels_per_vector"],
-            surplus=surplus_lanes(node, folding),
+            surplus=surplus_lanes(node, folding), part=folding.part or PART, ranges=_ranges(node),
         )
         return Built(core, [core.i], [core.o], [file])
 
@@ -105,6 +109,12 @@ class Mvu(HardwareOperator):
 def weight_type(node: Node) -> IntType:
     """The narrowest type that holds every weight (and the zeros of surplus lanes)."""
     return _type_of(node.attributes["weights"])
+
+
+def _ranges(node: Node) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The least and the greatest input and weight, the zeros of surplus lanes among the weights."""
+    x, weights = node.inputs[0].typed.interval, node.attributes["weights"]
+    return (x.lo, x.hi), (min(0, int(weights.min())), max(0, int(weights.max())))
 
 
 def _type_of(weights: IntArray) -> IntType:
@@ -116,10 +126,11 @@ def add_mvu(
 ) -> Value | None:
     """The product of ``weights`` with a stream, or ``binary`` the number of equal bits; None, and a refusal, where an
     operand is too wide for the core."""
-    for what, element in (("input", stream.typed.element), ("weight", _type_of(weights))):
-        if element.bits > MAXIMUM_WIDTH:
+    operands = (("input", stream.typed.element, MAXIMUM_INPUT), ("weight", _type_of(weights), MAXIMUM_WEIGHT))
+    for what, element, maximum in operands:
+        if element.bits > maximum:
             context.refuse(
-                "operand-width", f"{what}s must have at most {MAXIMUM_WIDTH} bits, not {element.bits}",
+                "operand-width", f"{what}s must have at most {maximum} bits, not {element.bits}",
                 "quantize them to fewer bits",
             )
             return None
