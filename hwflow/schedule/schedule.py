@@ -131,8 +131,8 @@ def _size_queues(graph: Graph, device: Device) -> Run:
         full[node] = [latency + 2 for latency in timing.latency]
     joins = [node for node in graph.nodes if len(node.inputs) > 1]
     if joins:
-        # Where streams part and meet again, a queue on the shorter way, behind the fork or before the meeting, holds what
-        # is under way on the longer one: more than any rate tells.
+        # Where streams part and meet again, a queue on the shorter way, behind the fork or before the meeting, holds
+        # what is under way on the longer one: more than any rate tells.
         producers = graph.producers()
         meeting = {producers[v] for node in joins for v in node.inputs if v in producers}
         _set_depths(graph, average)

@@ -175,8 +175,8 @@ def meeting_graph(seed: int) -> Graph:
 
 
 def skewed_graph() -> Graph:
-    """A residual block whose long way is two convolutions with large windows, the short one a convolution of its own: as
-    its results wait for the sum, they fill a queue larger than look-up tables should hold."""
+    """A residual block whose long way is two convolutions with large windows, the short one a convolution of its own:
+    as its results wait for the sum, they fill a queue larger than look-up tables should hold."""
     build = Builder(np.random.default_rng(0))
     element = IntType(8, True)
 
