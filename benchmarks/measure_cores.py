@@ -29,7 +29,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl_lib.concat import Concat
 from hdl_lib.mvu import Mvu
-from hdl_lib.pool import MaxPool
+from hdl_lib.pool import MaxPool, SumPool
 from hdl_lib.requantize_lookup import LookupRequantizer
 from hdl_lib.requantize_mas import MultiplyAddShift
 from hdl_lib.requantize_thresholds import Thresholds
@@ -156,6 +156,22 @@ POOL_ROWS = [
 
 def build_pool(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
     return MaxPool(shape_of(c["element"]), c["channels"], c["lanes"], c["window"], depth=c["depth"]), {}
+
+
+SUM_COLUMNS = ("element", "sum", "channels", "lanes", "window", "depth")
+SUM_ROWS = [
+    ("u8", "u10", 16, 16, 4, 4),
+    ("s8", "s14", 16, 8, 49, 5),
+    ("s8", "s14", 64, 4, 64, 5),
+    ("u4", "u8", 32, 1, 9, 5),
+]
+
+
+def build_sum_pool(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
+    core = SumPool(
+        shape_of(c["element"]), shape_of(c["sum"]), c["channels"], c["lanes"], c["window"], depth=c["depth"]
+    )  # fmt: skip
+    return core, {}
 
 
 ADD_COLUMNS = ("a", "b", "output", "multipliers_a", "multipliers_b", "lanes", "channels", "multiplier", "depth")
@@ -321,6 +337,7 @@ CORES = {
     "mvu": Core(MVU_COLUMNS, rows_of(MVU_COLUMNS, MVU_ROWS), build_mvu),
     "sliding_window": Core(WINDOW_COLUMNS, rows_of(WINDOW_COLUMNS, WINDOW_ROWS), build_window),
     "pool": Core(POOL_COLUMNS, rows_of(POOL_COLUMNS, POOL_ROWS), build_pool),
+    "sum_pool": Core(SUM_COLUMNS, rows_of(SUM_COLUMNS, SUM_ROWS), build_sum_pool),
     "stream_add": Core(ADD_COLUMNS, rows_of(ADD_COLUMNS, ADD_ROWS), build_add),
     "stream_product": Core(PRODUCT_COLUMNS, rows_of(PRODUCT_COLUMNS, PRODUCT_ROWS), build_product),
     "concat": Core(CONCAT_COLUMNS, rows_of(CONCAT_COLUMNS, CONCAT_ROWS), build_concat),

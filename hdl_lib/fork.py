@@ -8,7 +8,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .output_queue import OutputQueue
-from .storage import check_depth
+from .storage import check_depth, latency_of
 
 
 class Fork(wiring.Component):
@@ -19,11 +19,14 @@ class Fork(wiring.Component):
         ``outputs``: number of branches, at least 1.
         ``depths``: queue depth of each branch, in beats, at least 1 each; 2 each if left out. A branch that lags
         behind another needs room for the lag.
+        ``styles``: storage of each branch's queue, as for :class:`hdl_lib.fifo.Fifo`; "auto" for each if left out,
+        which here chooses among the styles of latency 1.
 
     Members: ``i`` (in): stream of ``shape``; ``o`` (out): array of ``outputs`` streams of ``shape``.
 
     Timing: one step a beat, consuming and producing on every branch; the step needs a credit of *every* branch. Latency
-    1 on each branch; initiation interval 1 cycle a beat if every depth is at least 2. Under backpressure of one branch
+    1 on each branch, 3 where its style is "block"; initiation interval 1 cycle a beat if every depth is at least the
+    latency + 1. Under backpressure of one branch
     the others get what they are owed, then wait.
 
     Ordering: first in, first out on each branch; branches are delivered independently.
@@ -31,7 +34,18 @@ class Fork(wiring.Component):
 
     latency = 1
 
-    def __init__(self, shape: Any, outputs: int, depths: Sequence[int] | None = None) -> None:
+    @staticmethod
+    def latency_of(style: str) -> int:
+        """Cycles from a step to ``valid`` on a branch whose queue is of this style."""
+        return latency_of("register" if style == "auto" else style)
+
+    def __init__(
+        self,
+        shape: Any,
+        outputs: int,
+        depths: Sequence[int] | None = None,
+        styles: Sequence[str] | None = None,
+    ) -> None:
         if not isinstance(outputs, int) or outputs < 1:
             raise ValueError(f"outputs must be an integer of at least 1, not {outputs!r}")
         depths = (2,) * outputs if depths is None else tuple(depths)
@@ -39,10 +53,13 @@ class Fork(wiring.Component):
             raise ValueError(f"depths must have one entry for each of the {outputs} outputs, not {len(depths)}")
         for depth in depths:
             check_depth(depth)
+        styles = ("auto",) * outputs if styles is None else tuple(styles)
+        if len(styles) != outputs:
+            raise ValueError(f"styles must have one entry for each of the {outputs} outputs, not {len(styles)}")
         self.shape = shape
         self.outputs = outputs
         self.depths = depths
-        self.queues = [OutputQueue(shape, depth) for depth in depths]
+        self.queues = [OutputQueue(shape, depth, style=s) for depth, s in zip(depths, styles, strict=True)]
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)).array(outputs)})
 
     def elaborate(self, platform):

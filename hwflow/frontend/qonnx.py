@@ -45,9 +45,19 @@ def quant(state: Lowering, node: OnnxNode) -> View:
     shape = state.model.values[node.outputs[0]].shape
     scale, zero_point = (_parameter(state, node, index, name, shape) for index, name in ((1, "scale"), (2, "zeropt")))
     _require_positive(node, scale)
-    low, high = _range(node, _bits(state, node, 3, "bitwidth"))
+    bits = _bits(state, node, 3, "bitwidth")
+    if bits == 1 and integer(node, "signed", 1):
+        return _signs(state, node, scale, zero_point)
+    low, high = _range(node, bits)
     q = Quantization(scale, zero_point, low, high, _rounding(node, "ROUND"), zero_point_inside=True)
     return _quantized(state, node, q, scale, zero_point)
+
+
+def _signs(state: Lowering, node: OnnxNode, scale: Fractions, zero_point: Fractions) -> View:
+    """One signed bit: the level is 1 where x / scale + zero point >= 0, else -1 (so QONNX's own evaluator; two's
+    complement would have -1 and 0). Carried by 1 and 0."""
+    q = Quantization(scale, as_array(zero_point + 1), 0, 1, Rounding.FLOOR, zero_point_inside=True)
+    return _quantized(state, node, q, as_array(2 * scale), as_array((zero_point + 1) / 2))
 
 
 def bipolar_quant(state: Lowering, node: OnnxNode) -> View:
@@ -91,9 +101,9 @@ def _quantized(
 def trunc(state: Lowering, node: OnnxNode) -> View:
     """Trunc: drops low bits of a quantized tensor.
 
-    Of five inputs (x, scale, zeropt, in and out bits) the result keeps the scale; of six (x, scale, zeropt, in bits,
-    out scale, out bits; of seven where an output zeropt, which means nothing, is before the last) it has its own, and
-    is clamped.
+    Of five inputs (x, scale, zeropt, in and out bits; version 1) the result keeps the scale; of six (x, scale, zeropt,
+    in bits, output scale, out bits; version 2) it has its own, and is clamped. Between these versions there was an
+    output zeropt before the out bits, which is not used.
     """
     shape = state.model.values[node.outputs[0]].shape
     scale, zero_point = (_parameter(state, node, index, name, shape) for index, name in ((1, "scale"), (2, "zeropt")))
@@ -214,6 +224,7 @@ def _range(node: OnnxNode, bits: int) -> tuple[int, int]:
 
 def _rounding(node: OnnxNode, default: str) -> Rounding:
     name = str(node.attributes.get("rounding_mode", default)).upper()
+    name = "ROUND" if name == "HALF_EVEN" else name
     try:
         return Rounding(name)
     except ValueError:

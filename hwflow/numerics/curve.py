@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, isinf
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -96,8 +96,9 @@ class Curve(Elementwise):
         return inside
 
     def enclose(self, x: Interval, bits: int) -> Interval:
-        if x.intersection(self.domain) != x:
-            raise Undefined(self.outside)
+        inside = x.intersection(self.domain)
+        if inside != x:
+            raise Undefined(self.outside, inside is None)
         if x.exact is not None:
             return self.at(x.exact, bits)
         left, right = (self._end(x.lo, x.lo_open, 0, bits), self._end(x.hi, x.hi_open, 1, bits))
@@ -111,10 +112,10 @@ class Curve(Elementwise):
 
     def _end(self, end: End, is_open: bool, side: int, bits: int) -> Interval:
         """The value at an end; an end that is exact and not reached gives a value that is not reached."""
-        if isinf(end):
+        if isinstance(end, float):
             limit = self.limits()[side]
             return Interval(limit, limit, self.strictly, self.strictly)
-        value = self.at(Fraction(end), bits)
+        value = self.at(end, bits)
         is_open = is_open and self.strictly and value.exact is not None
         return Interval(value.lo, value.hi, is_open or value.lo_open, is_open or value.hi_open)
 
@@ -163,7 +164,7 @@ def surroundings(value: Any, bits: int) -> Interval:
     magnitude = int(mp.mag(value))
     limit = Fraction(2) ** LARGEST_BITS
     if magnitude > LARGEST_BITS:
-        return Interval(limit, inf)
+        return Interval(limit / 2, inf)  # the value may be a little less than its approximation
     if magnitude < -LARGEST_BITS:
         return Interval(Fraction(0), 1 / limit, lo_open=True)
     mantissa, exponent = int(value.man), int(value.exp)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, isinf
+from math import inf
 
 End = Fraction | float  # of floats only -inf and inf
 
@@ -23,10 +23,11 @@ class NoSteps(ValueError):
 
 
 class Undefined(NoSteps):
-    """There is no value somewhere, because ``of_what`` ("it divides by 0")."""
+    """There is no value somewhere, because ``of_what`` ("it divides by 0"); ``certain``: nowhere in the interval."""
 
-    def __init__(self, of_what: str) -> None:
+    def __init__(self, of_what: str, certain: bool) -> None:
         super().__init__(f"have a value everywhere, but {of_what}")
+        self.certain = certain
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class Interval:
     hi_open: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lo_open", self.lo_open or isinf(self.lo))
-        object.__setattr__(self, "hi_open", self.hi_open or isinf(self.hi))
+        object.__setattr__(self, "lo_open", self.lo_open or isinstance(self.lo, float))
+        object.__setattr__(self, "hi_open", self.hi_open or isinstance(self.hi, float))
 
     @classmethod
     def point(cls, x: Fraction) -> Interval:
@@ -87,7 +88,7 @@ class Interval:
     def reciprocal(self) -> Interval:
         """``1 / x``; Undefined if 0 is in it."""
         if 0 in self:
-            raise Undefined("it divides by 0")
+            raise Undefined("it divides by 0", self.lo == self.hi)
         lo = -inf if self.hi == 0 else _inverse(self.hi)
         hi = inf if self.lo == 0 else _inverse(self.lo)
         return Interval(lo, hi, self.hi_open, self.lo_open)
@@ -125,17 +126,17 @@ class Interval:
 
 def _add(a: End, b: End) -> End:
     """No end is the sum of two different infinities."""
-    return a if isinf(a) else b if isinf(b) else a + b
+    return a if isinstance(a, float) else b if isinstance(b, float) else a + b
 
 
 def _times(a: End, b: End) -> End:
     """0 times an infinite end is 0: the products of a zero with ever greater numbers."""
     if a == 0 or b == 0:
         return Fraction(0)
-    if isinf(a) or isinf(b):
+    if isinstance(a, float) or isinstance(b, float):
         return inf if (a > 0) == (b > 0) else -inf
     return a * b
 
 
 def _inverse(a: End) -> End:
-    return Fraction(0) if isinf(a) else 1 / a
+    return Fraction(0) if isinstance(a, float) else 1 / a

@@ -66,11 +66,16 @@ class Piecewise(Rational):
     def floats(self, x: FloatIntervals) -> FloatIntervals:
         pieces, cuts = self.pieces()
         ends = [outwards(v) for v, _ in cuts]
+        # a cut that is a float itself belongs to one of its sides only
+        left = [below == above and strict for (below, above), (_, strict) in zip(ends, cuts, strict=True)]
+        right = [below == above and not strict for (below, above), (_, strict) in zip(ends, cuts, strict=True)]
         lo, hi = np.full(x.lo.shape, inf), np.full(x.hi.shape, -inf)
         for k, piece in enumerate(pieces):
             begin = ends[k - 1][0] if k else -inf
             end = ends[k][1] if k < len(ends) else inf
-            inside = (x.hi >= begin) & (x.lo <= end)
+            inside = (x.hi > begin if k and left[k - 1] else x.hi >= begin) & (
+                x.lo < end if k < len(ends) and right[k] else x.lo <= end
+            )
             part = x.within(begin, end).affine(*piece)
             lo = np.where(inside, np.minimum(lo, part.lo), lo)
             hi = np.where(inside, np.maximum(hi, part.hi), hi)

@@ -99,7 +99,8 @@ class Rounding(Enum):
 
 
 def _distance(x: FloatArray, whole: FloatArray) -> FloatArray:
-    return np.where(x == whole, 0.0, np.abs(x - whole))
+    with np.errstate(invalid="ignore"):  # of two infinities
+        return np.where(x == whole, 0.0, np.abs(x - whole))
 
 
 def round_half_even(x: Fraction) -> int:

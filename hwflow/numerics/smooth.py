@@ -12,7 +12,7 @@ import numpy as np
 from mpmath import mp
 
 from hwflow.numerics.combination import Combination
-from hwflow.numerics.curve import Curve, Turn
+from hwflow.numerics.curve import LARGEST_BITS, Curve, Turn
 from hwflow.numerics.elementwise import Pow, Sqrt, ThresholdedRelu
 from hwflow.numerics.float_interval import ELEMENTARY, FloatArray, FloatIntervals
 from hwflow.numerics.function import Elementwise
@@ -324,6 +324,8 @@ class Gelu(Curve):
 
     def approximate(self, x: Any) -> Any:
         if not self.tanh:
+            if x < -256:  # below 2**-LARGEST_BITS in magnitude, as erfc(z) is below e ** -(z ** 2)
+                return -mp.ldexp(1, -2 * LARGEST_BITS)
             return x / 2 * mp.erfc(-x / mp.sqrt(2))
         inner = mp.sqrt(2 / mp.pi) * (x + x**3 * 44715 / 1000000)
         return x / (1 + mp.exp(-2 * inner))  # (1 + tanh(z)) / 2 without cancellation

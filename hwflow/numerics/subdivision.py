@@ -26,7 +26,7 @@ IntArray = npt.NDArray[np.int64]
 
 GRID_BITS = 48  # the range is cut into 2 * 2**48 cells at most
 FIRST_BITS = 40  # of the first intervals' width in cells
-MAX_PENDING = 1 << 20  # float intervals under examination at once
+MAX_PENDING = 1 << 15  # float intervals under examination at once, and as many more as eight times the levels
 MAX_EXACT = 1 << 15  # exact evaluations for one channel, and as many more as four times its levels
 LEAST_BITS, MOST_BITS = 96, 6144  # of an enclosure's relative precision: doubled from the first while below the last
 UNDECIDED = np.iinfo(np.int64).min
@@ -84,6 +84,7 @@ def _parts(functions: tuple[Elementwise, ...], quantizer: Quantizer, exponent: i
     """The range in parts, see :class:`Parts`; neighbouring parts of one level are one."""
     unit = np.float64(2.0 ** (exponent - GRID_BITS))
     width = 1 << FIRST_BITS
+    most = MAX_PENDING + 8 * (quantizer.high - quantizer.low)
     pending: IntArray = np.arange(-(1 << GRID_BITS), 1 << GRID_BITS, width, dtype=np.int64)
     done: list[tuple[IntArray, IntArray]] = []
     while pending.size:
@@ -95,7 +96,7 @@ def _parts(functions: tuple[Elementwise, ...], quantizer: Quantizer, exponent: i
             narrow = (y.hi - y.lo) <= 2.0**-40 * np.maximum(np.abs(y.lo), float(quantizer.scale))
         decided = (low == high) & ~y.partly
         left = ~decided & (narrow | y.nowhere)
-        if width == 1 or pending.size > MAX_PENDING:
+        if width == 1 or pending.size > most:
             left = ~decided
         done.append((pending[decided], low[decided]))
         done.append((pending[left], np.full(int(left.sum()), UNDECIDED)))
@@ -149,16 +150,18 @@ class _Exact:
                 )
             try:
                 low, high = self.quantizer.enclose(enclose(self.functions, x, bits))
-            except Undefined:
-                if begin == end and (len(self.functions) == 1 or 2 * bits > MOST_BITS):
+            except Undefined as error:
+                if begin == end and error.certain:
                     raise
+                unclear = f"have a value everywhere, but {MOST_BITS} bits do not tell whether one of its values exists"
             else:
                 if low == high:
                     return low
+                unclear = (
+                    f"keep off the boundaries of rounding, but {MOST_BITS} bits do not tell one of its values from one"
+                )
             if begin != end:
                 return None
             bits *= 2
             if bits > MOST_BITS:
-                raise NoSteps(
-                    f"keep off the boundaries of rounding, but {MOST_BITS} bits do not tell one of its values from one"
-                )
+                raise NoSteps(unclear)

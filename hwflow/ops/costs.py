@@ -108,6 +108,19 @@ def queue(family: str, width: int, depth: int) -> Resources:
     return asynchronous_memory(family, depth, width) + Resources(lut=6 * credits, ff=4 * credits + 1)
 
 
+def block_queue(family: str, width: int, depth: int) -> Resources:
+    """An output queue in block RAM: a row less than ``depth``, a register behind it."""
+    rows, credits = max(2, depth - 1), bits(depth)
+    return Resources(lut=10 * credits + 8, ff=width + 5 * credits + 2, bram=block_rams(family, rows, width))
+
+
+def cheapest_style(family: str, width: int, depth: int) -> str:
+    """Storage of a queue of ``depth`` beats: "block" where look-up tables and flip-flops would cost more than block RAM
+    takes of a device, counting a block RAM as 160 of them; else "auto"."""
+    flat, block = queue(family, width, depth), block_queue(family, width, depth)
+    return "block" if flat.lut + flat.ff > block.lut + block.ff + 160 * block.bram else "auto"
+
+
 def bits(greatest: int) -> int:
     """Bits of a counter up to ``greatest``."""
     return max(1, greatest.bit_length())
@@ -262,16 +275,29 @@ def sliding_window(family: str, window: WindowGeometry, blocks: int, words: int,
 
 def max_pool(family: str, lanes: int, element: int, blocks: int, window: int, depth: int) -> Resources:
     """Running maxima in registers, of many blocks in a small memory."""
-    width, counters = lanes * element, bits(blocks) + bits(window)
     compare = Resources(lut=lanes * 2 * ceil((element + 1) / 2))
+    return compare + _pool(family, lanes * element, lanes * element, blocks, window, depth)
+
+
+def sum_pool(
+    family: str, lanes: int, element: int, result: int, blocks: int, window: int, depth: int
+) -> Resources:
+    """Running sums, as maxima are held."""
+    add = Resources(lut=lanes * 2 * ceil(result / 2) + (lanes * result if blocks == 1 else 0))  # 0 for the first pixel
+    return add + _pool(family, lanes * element, lanes * result, blocks, window, depth)
+
+
+def _pool(family: str, width: int, result: int, blocks: int, window: int, depth: int) -> Resources:
+    """What pools have in common: loops, the running results, a queue."""
+    counters = bits(blocks) + bits(window)
     control = Resources(lut=5 * counters, ff=2 * counters + 5)
     if blocks <= 4:
-        store = Resources(lut=width if blocks > 1 else 0, ff=(1 + blocks) * width)
+        store = Resources(lut=result if blocks > 1 else 0, ff=width + blocks * result)
     else:
-        store = Resources(lut=width, ff=5 * width + 2 * bits(blocks))
-        block = in_block_ram(family, blocks, width)
-        store += Resources(bram=block) if block else asynchronous_memory(family, blocks, width)
-    return compare + control + store + queue(family, width, depth)
+        store = Resources(lut=result, ff=2 * width + 3 * result + 2 * bits(blocks))
+        block = in_block_ram(family, blocks, result)
+        store += Resources(bram=block) if block else asynchronous_memory(family, blocks, result)
+    return control + store + queue(family, result, depth)
 
 
 def skid_buffer(width: int) -> Resources:

@@ -1,7 +1,8 @@
 """Maximum over a sliding window, channel by channel; padding never wins.
 
 Attributes: ``kernel``, ``strides``, ``pads`` (top, left, bottom, right), ``dilations``. A window of padding only is
-refused by the front end. Lowers to a sliding window padded with the least value of the input's interval and a maximum.
+refused by the front end. Lowers to a sliding window padded with the least value of the input's interval and a maximum;
+a window over the whole image needs no sliding window.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ops.group_pool import add_windows
 from hwflow.ops.images import image_order, image_stream
 from hwflow.ops.operator import LogicalOperator, LoweringContext
 from hwflow.ops.windows import WindowGeometry
@@ -49,6 +51,6 @@ class MaxPool2d(LogicalOperator):
         channels, height, width = node.inputs[0].typed.shape
         window = geometry(node.attributes, height, width)
         pad_value = node.inputs[0].typed.interval.lo
-        taps = context.add("sliding_window", "window", [stream], {"geometry": window, "pad_value": pad_value})
+        taps = add_windows(context, stream, window, pad_value)
         result = context.add("max_pool", "max", [taps], {"window": window.taps})
         context.bind(node.outputs[0], result, image_order(channels, window.output[0] * window.output[1]))

@@ -20,7 +20,8 @@ from hwflow.types import TensorType
 
 
 class Fork(HardwareOperator):
-    """One stream to several. Attribute ``outputs``: how many."""
+    """One stream to several. Attributes: ``outputs``: how many; ``styles``: storage of each branch's queue, where the
+    schedule has chosen it (see :class:`hdl_lib.fork.Fork`)."""
 
     name = "fork"
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
@@ -41,19 +42,25 @@ class Fork(HardwareOperator):
         count = beats(node.inputs[0].typed.shape, folding.input_lanes)
         outputs = range(node.attributes["outputs"])
         process = Process(count, {0: every(count)}, {o: every(count) for o in outputs})
-        return Timing((process,), tuple(1 for _ in outputs))
+        return Timing((process,), tuple(ForkCore.latency_of(style) for style in queue_styles(node)))
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
         width = folding.input_lanes * node.inputs[0].typed.element.bits
         total = Resources()
-        for depth in depths:
-            total += costs.queue(device.family, width, depth)
+        for depth, style in zip(depths, queue_styles(node), strict=True):
+            block = style == "block"
+            total += (costs.block_queue if block else costs.queue)(device.family, width, depth)
         return total
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
         layout = ArrayLayout(shape_of(node.inputs[0].typed.element), folding.input_lanes)
-        core = ForkCore(layout, node.attributes["outputs"], tuple(depths))
+        core = ForkCore(layout, node.attributes["outputs"], tuple(depths), queue_styles(node))
         return Built(core, [core.i], [core.o[index] for index in range(node.attributes["outputs"])])
+
+
+def queue_styles(node: Node) -> tuple[str, ...]:
+    """Storage of the queue of each branch of a fork."""
+    return tuple(node.attributes.get("styles", ("auto",) * node.attributes["outputs"]))
 
 
 class _PassThrough(HardwareOperator):

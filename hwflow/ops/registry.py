@@ -16,6 +16,8 @@ from hwflow.ops.requantize import Requantize
 from hwflow.ops.reshape import Reshape, Transpose
 from hwflow.ops.scaled_add import ScaledAdd
 from hwflow.ops.sliding_window import SlidingWindow
+from hwflow.ops.sum_pool import SumPool
+from hwflow.ops.sum_pool2d import SumPool2d
 
 OPERATORS: dict[str, Operator] = {
     operator.name: operator
@@ -34,6 +36,8 @@ OPERATORS: dict[str, Operator] = {
         ScaledAdd(),
         SlidingWindow(),
         StreamConcat(),
+        SumPool(),
+        SumPool2d(),
         Transpose(),
         WidthConverter(),
     )

@@ -28,6 +28,13 @@ class _Queue:
     seen: array[int] = field(default_factory=lambda: array("q"))
     taken: array[int] = field(default_factory=lambda: array("q"))
 
+    def least_depth(self) -> int:
+        """Credits with which every beat so far could have been made when it was: a credit comes back the cycle after
+        its beat was taken."""
+        made, taken = np.array(self.seen) - self.latency, np.array(self.taken)
+        back = np.searchsorted(taken, made - 1, side="right")
+        return int((np.arange(len(made)) + 1 - back).max(initial=1))
+
 
 @dataclass(eq=False)
 class _Marks:
@@ -145,29 +152,27 @@ class Run:
 def evaluate(graph: Graph, frames: int) -> Run:
     """Run ``frames`` frames of a scheduled graph. Raises :class:`InternalError` naming the cores if it deadlocks."""
     network = _Network(graph)
-    moving = True
-    while moving:
-        moving = False
-        for runner in network.runners:
-            moving |= runner.advance(frames)
-    stuck = dict.fromkeys(repr(r.owner) for r in network.runners if r.frame < frames and r.owner)
-    if stuck:
-        raise InternalError(
-            Finding(
-                "no-deadlock",
-                f"cores {', '.join(stuck)}",
-                "queues must be deep enough for every beat to move on, "
-                "not so small that the cores wait for each other",
-                "report this model as a defect of hwflow",
-            )
-        )
-    return Run(tuple(np.array(q.taken, dtype=np.int64).reshape(frames, -1) for q in network.outputs))
+    network.run(frames)
+    return network.result(frames)
+
+
+def evaluate_paced(graph: Graph, frames: int, pace: int) -> tuple[Run, dict[Value, int]]:
+    """Run it with sources that offer a frame every ``pace`` cycles, its beats spread evenly; with it, for each value
+    the least depth of its queue with which this run would be the same.
+
+    With these depths and sources always willing no beat comes later than here (a timed event graph is monotone): where
+    the interval is kept here, it is kept there.
+    """
+    network = _Network(graph, (frames, pace))
+    network.run(frames)
+    return network.result(frames), {value: queue.least_depth() for value, queue in network.queues.items()}
 
 
 class _Network:
     """The processes of a graph, a sink for each output, and the queues between them."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, paced: tuple[int, int] | None = None) -> None:
+        """``paced``: frames and cycles a frame of sources that are not always willing."""
         self.runners: list[_Runner] = []
         self.queues: dict[Value, _Queue] = {}
         beats: dict[Value, int] = {}
@@ -177,21 +182,51 @@ class _Network:
                 self.queues[value] = _Queue(timing.latency[index], node.attributes["depths"][index])
                 beats[value] = sum(len(p.produces[index]) for p in timing.processes if index in p.produces)
         for node, timing in timings.items():
-            self._add(node, timing)
+            self._add(node, timing, paced)
         self.outputs = [self.queues[port.value] for port in graph.outputs if port.value in self.queues]
         for port in graph.outputs:
             if port.value in self.queues:
                 sink = Process(beats[port.value], {0: every(beats[port.value])})
                 self.runners.append(_Runner("", _events(sink, {0: self.queues[port.value]}, {}, [], _Marks((), 1))))
 
-    def _add(self, node: Node, timing: Timing) -> None:
-        takes = {
-            i: self.queues[v] for i, v in enumerate(node.inputs) if v in self.queues
-        }  # a source is always willing
+    def run(self, frames: int) -> None:
+        """Run ``frames`` frames; raises :class:`InternalError` naming the cores if they deadlock."""
+        moving = True
+        while moving:
+            moving = False
+            for runner in self.runners:
+                moving |= runner.advance(frames)
+        stuck = dict.fromkeys(repr(r.owner) for r in self.runners if r.frame < frames and r.owner)
+        if stuck:
+            raise InternalError(
+                Finding(
+                    "no-deadlock",
+                    f"cores {', '.join(stuck)}",
+                    "queues must be deep enough for every beat to move on, "
+                    "not so small that the cores wait for each other",
+                    "report this model as a defect of hwflow",
+                )
+            )
+
+    def result(self, frames: int) -> Run:
+        return Run(tuple(np.array(q.taken, dtype=np.int64).reshape(frames, -1) for q in self.outputs))
+
+    def _add(self, node: Node, timing: Timing, paced: tuple[int, int] | None) -> None:
+        takes = {i: self.queues[v] for i, v in enumerate(node.inputs) if v in self.queues}
+        for index in range(len(node.inputs)):
+            if index not in takes and paced is not None:  # else a source is always willing
+                count = sum(len(p.consumes[index]) for p in timing.processes if index in p.consumes)
+                takes[index] = _source(count, *paced)
         makes = {o: self.queues[v] for o, v in enumerate(node.outputs)}
         marks = [_marks(timing, index) for index in range(len(timing.processes))]
         for process, own in zip(timing.processes, marks, strict=True):
             self.runners.append(_Runner(node.name, _events(process, takes, makes, marks, own)))
+
+
+def _source(beats: int, frames: int, pace: int) -> _Queue:
+    """All beats of a graph input, ``pace`` cycles a frame."""
+    begins = np.arange(frames)[:, None] * pace + np.arange(beats) * pace // beats
+    return _Queue(0, beats * frames, array("q", begins.reshape(-1).tolist()))
 
 
 def _marks(timing: Timing, index: int) -> _Marks:

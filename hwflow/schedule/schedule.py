@@ -5,19 +5,23 @@ Requires: single-consumer, stream-shape. Ensures: scheduled-nodes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import lcm
 
 from hwflow.ir.graph import Graph, Names, Node, Stage, Value
+from hwflow.ops import costs
 from hwflow.ops.operator import Device, Folding, Resources
 from hwflow.ops.registry import hardware
 from hwflow.ops.sliding_window import line_buffer_rows
-from hwflow.schedule.evaluate import Run, evaluate
+from hwflow.schedule.evaluate import Run, evaluate, evaluate_paced
 from hwflow.schedule.folding import Budget, FoldingSearch
 
 FRAMES = 6  # enough for the slowest core to set the pace
 MOST_FRAMES = 96  # looked at where it takes longer
+PACED_FRAMES = 4  # to measure how full queues get
+_UNBOUNDED = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ def schedule(graph: Graph, device: Device, budget: Budget, interval: int | None 
         node.attributes["folding"] = folding
     _insert_plumbing(graph)
     graph.stage = Stage.SCHEDULED
-    run = _settled(graph, _size_queues(graph))
+    run = _settled(graph, _size_queues(graph, device))
     total = Resources()
     for node in graph.nodes:
         total += hardware(node.op).resources(node, node.attributes["folding"], node.attributes["depths"], device)
@@ -105,11 +109,11 @@ class _Fresh:
         self.values = Names([v.name for v in graph.values()])
 
 
-def _size_queues(graph: Graph) -> Run:
+def _size_queues(graph: Graph, device: Device) -> Run:
     """Queue depths (and line buffer rows) with which the slowest core never waits.
 
-    First the depths that the average rates ask for; where bursts make those cost interval, full-rate depths; then
-    doubled until the interval is that of the slowest core, at most a whole frame's beats.
+    First the depths that the average rates ask for; where bursts make those cost interval, full-rate depths; then those
+    of a run in which queues have all the room they want, with line buffers a stride longer each time.
     """
     ideal = max(hardware(n.op).cycles(n, n.attributes["folding"]) for n in graph.nodes)
     timings = {n: hardware(n.op).timing(n, n.attributes["folding"]) for n in graph.nodes}
@@ -124,21 +128,48 @@ def _size_queues(graph: Graph) -> Run:
             max(2, -(-(latency + 1) * n // ideal) + 1) for latency, n in zip(timing.latency, counts, strict=True)
         ]
         full[node] = [latency + 2 for latency in timing.latency]
-    _set_depths(graph, average)
-    run = evaluate(graph, FRAMES)
-    if run.initiation_interval > ideal:
-        _set_depths(graph, full)
-        run = evaluate(graph, FRAMES)
+    if any(len(node.inputs) > 1 for node in graph.nodes):
+        # Where streams part and meet again, the queue behind the fork on the shorter way holds what is under way on the
+        # longer one: more than any rate tells.
+        _set_depths(graph, average)
+        interval = _measure(graph, device, [node for node in graph.nodes if node.op == "fork"], ideal)
+        if interval <= ideal:
+            return evaluate(graph, FRAMES)
+    else:
+        for depths in (average, full):
+            _set_depths(graph, depths)
+            run = evaluate(graph, FRAMES)
+            if run.initiation_interval <= ideal:
+                return run
+    others = [node for node in graph.nodes if node.op != "frame_sync"]
     for _ in range(4):
-        if run.initiation_interval <= ideal:
+        if _measure(graph, device, others, ideal) <= ideal:
             break
         for node in graph.nodes:
             if node.op == "sliding_window":
                 node.attributes["rows"] = line_buffer_rows(node) + node.attributes["geometry"].strides[0]
-            if node.op != "frame_sync":
-                node.attributes["depths"] = [2 * d for d in node.attributes["depths"]]
-        run = evaluate(graph, FRAMES)
-    return run
+    return evaluate(graph, FRAMES)
+
+
+def _measure(graph: Graph, device: Device, nodes: Sequence[Node], pace: int) -> int:
+    """Give the queues of ``nodes`` the depths that they need if the sources keep ``pace`` (cycles a frame) and these
+    queues have all the room they want; the interval there is then."""
+    for node in nodes:
+        node.attributes["depths"] = [_UNBOUNDED] * len(node.outputs)
+        if node.op == "fork":
+            node.attributes["styles"] = ("block",) * len(node.outputs)  # with any other, beats come earlier
+    frames = PACED_FRAMES
+    run, least = evaluate_paced(graph, frames, pace)
+    while run.first_output[0] > (frames - 2) * pace and frames < MOST_FRAMES:  # so many are under way at once
+        frames *= 2
+        run, least = evaluate_paced(graph, frames, pace)
+    for node in nodes:
+        depths = [max(2, least[value]) for value in node.outputs]
+        node.attributes["depths"] = depths
+        if node.op == "fork":
+            width = node.attributes["folding"].output_lanes * node.inputs[0].typed.element.bits
+            node.attributes["styles"] = tuple(costs.cheapest_style(device.family, width, depth) for depth in depths)
+    return run.initiation_interval
 
 
 def _settled(graph: Graph, run: Run) -> Run:

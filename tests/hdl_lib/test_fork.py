@@ -101,5 +101,7 @@ def test_wrong_arguments_are_named():
         Fork(8, 0)
     with pytest.raises(ValueError, match=r"^depths must have one entry for each of the 2 outputs, not 3$"):
         Fork(8, 2, (1, 2, 3))
+    with pytest.raises(ValueError, match=r"^styles must have one entry for each of the 2 outputs, not 1$"):
+        Fork(8, 2, (1, 2), ("block",))
     with pytest.raises(ValueError, match=r"^depth must be an integer of at least 1, not 0$"):
         Fork(8, 2, (1, 0))

@@ -74,6 +74,14 @@ FORK = [
         (Folding(1, 1), Folding(2, 2), Folding(3, 3)),
         constant_corners,
     ),
+    Case(
+        "in_block_ram",
+        "fork",
+        {"outputs": 2, "styles": ("auto", "block")},
+        stream(5, 3, I8),
+        (Folding(2, 2),),
+        constant_corners,
+    ),
     Case("three", "fork", {"outputs": 3}, stream(4, 1, U1), (Folding(1, 1),), constant_corners),
     Case(
         "intervals",
@@ -298,6 +306,20 @@ MAX_POOL = [
     _max_pool("one_pixel_left", 9, 5, 9, U1, (3,)),
 ]
 
+
+
+def _sum_pool(name: str, pixels: int, channels: int, window: int, element: IntType, lanes: tuple[int, ...]) -> Case:
+    source, foldings = stream(pixels, channels, element), tuple(Folding(n, n) for n in lanes)
+    return Case(name, "sum_pool", {"window": window}, source, foldings, constant_corners)
+
+
+SUM_POOL = [
+    _sum_pool("2x2", 12, 3, 4, I8, (1, 2, 3)),
+    _sum_pool("in_memory", 6, 7, 3, U8, (1,)),
+    _sum_pool("copies", 4, 2, 1, I4, (1, 2)),
+    _sum_pool("whole_frame", 9, 5, 9, U1, (3,)),
+]
+
 # --- requantizers -------------------------------------------------------------------------------------------------
 
 
@@ -457,6 +479,7 @@ CASES: dict[str, list[Case]] = {
     "scaled_add": SCALED_ADD,
     "sliding_window": SLIDING_WINDOW,
     "stream_concat": STREAM_CONCAT,
+    "sum_pool": SUM_POOL,
     "width_converter": WIDTH_CONVERTER,
 }
 """Operator name -> cases. The harness fails for a hardware operator that has none."""

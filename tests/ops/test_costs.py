@@ -101,6 +101,12 @@ def requantize_lookup(row: Row) -> Resources:
     return costs.lookup("ecp5", element(row["input"]), [words] * lanes, element(row["output"]), depth)
 
 
+def sum_pool(row: Row) -> Resources:
+    channels, lanes, window, depth = numbers(row, "channels", "lanes", "window", "depth")
+    widths = element(row["element"]).bits, element(row["sum"]).bits
+    return costs.sum_pool("ecp5", lanes, *widths, -(-channels // lanes), window, depth)
+
+
 def stream_add(row: Row) -> Resources:
     a, b, y = (element(row[n]) for n in ("a", "b", "output"))
     lanes, channels, depth = numbers(row, "lanes", "channels", "depth")
@@ -135,6 +141,7 @@ MODELS: dict[str, Callable[[Row], Resources]] = {
     "stream_add": stream_add,
     "stream_product": stream_product,
     "concat": concat,
+    "sum_pool": sum_pool,
 }
 # How far LUTs and flip-flops may be off: by this share of a sample, or by so many cells where it is small.
 SHARE = {"lut": 0.16, "ff": 0.10}

@@ -188,6 +188,39 @@ def test_max_pool2d(shape, kernel, strides, pads, dilations, element) -> None:
     check_lowering(graph, frames, result)
 
 
+@pytest.mark.parametrize(("shape", "kernel", "strides", "pads", "dilations"), POOLS)
+@pytest.mark.parametrize("pad_value", [0, -3])
+def test_sum_pool2d(shape, kernel, strides, pads, dilations, pad_value) -> None:
+    """ONNX's average counts padding as zeros: it is of what has had the padding's value subtracted."""
+    graph, frames, result = single(
+        "sum_pool2d", shape, I8, kernel=kernel, strides=strides, pads=pads, dilations=dilations, pad_value=pad_value
+    )
+    weights = np.ones((shape[0], 1, *kernel))
+    attributes = {"kernel_shape": kernel, "strides": strides, "pads": pads, "dilations": dilations, "group": shape[0]}
+    centred = reference("Conv", [(frames - pad_value).astype(np.float64), weights], **attributes)
+    assert np.array_equal(result, centred + pad_value * kernel[0] * kernel[1])
+    check_lowering(graph, frames, result)
+
+
+def test_sum_pool2d_has_exact_intervals() -> None:
+    """2 x 2 of an image of 2 x 2 with a row of padding on top: windows of 2 and of 4 pixels, the rest is 10."""
+    source = TensorType((1, 2, 2), IntType(4, True), Interval(-3, 5))
+    attributes = {"kernel": (2, 2), "strides": (1, 1), "pads": (1, 0, 0, 0), "dilations": (1, 1), "pad_value": 10}
+    (result,) = OPERATORS["sum_pool2d"].infer(attributes, [source])
+    assert result.interval == Interval(min(-12, -6 + 20), max(20, 10 + 20))
+
+
+@pytest.mark.parametrize("op", ["max_pool2d", "sum_pool2d"])
+def test_a_global_pool_holds_no_image(op) -> None:
+    graph, frames, result = single(
+        op, (3, 4, 5), I8, kernel=(4, 5), strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), pad_value=0
+    )
+    expected = {"max_pool2d": frames.max(axis=(2, 3)), "sum_pool2d": frames.sum(axis=(2, 3))}[op]
+    assert np.array_equal(result[:, :, 0, 0], expected)
+    check_lowering(graph, frames, result)
+    assert [n.op for n in dataflow(graph).nodes] == [op.removesuffix("2d")]
+
+
 @pytest.mark.parametrize(
     ("shape", "target"), [((2, 3, 4), (24,)), ((6,), (2, 3)), ((4, 2), (2, 2, 2)), ((5,), (5, 1, 1))]
 )

@@ -138,6 +138,42 @@ def random_graph(seed: int) -> Graph:
     return build.done()
 
 
+def meeting_graph(seed: int) -> Graph:
+    """Ways that part and meet again. Seeds by their remainder modulo 4: 0: a residual block around two convolutions;
+    1: one with a convolution on the short way, strides of 2, then a global sum; 2: two branches of unlike length joined
+    channel by channel; 3: the same joined row by row (a whole frame of one waits), then multiplied with a third."""
+    rng = np.random.default_rng(seed)
+    build = Builder(rng)
+    element, weight = (IntType(4, False), IntType(3, True)) if seed % 3 == 0 else (IntType(8, False), IntType(8, True))
+    size, channels = int(rng.integers(4, 7)), int(rng.integers(2, 4))
+
+    def convolution(source: Value, outputs: int, kernel: int, stride: int = 1) -> Value:
+        result = build.conv2d(source, outputs, kernel, stride, kernel // 2, weight)
+        return build.requantize(result, element, per_channel=False)
+
+    start = convolution(build.input((2, size, size), element), channels, 3)
+    match seed % 4:
+        case 0:
+            way = convolution(convolution(start, channels, 3), channels, 3)
+            value = build.node("scaled_add", way, start, axis=0, multipliers=((3,), (5,)))
+        case 1:
+            way = convolution(convolution(start, channels, 3, 2), channels, 3)
+            multipliers = (tuple(range(1, channels + 1)), (-7,))
+            value = build.node("scaled_add", way, convolution(start, channels, 1, 2), axis=0, multipliers=multipliers)
+            value = build.node(
+                "sum_pool2d", build.requantize(value, element, per_channel=False), kernel=value.typed.shape[1:],
+                strides=(1, 1), pads=(0,) * 4, dilations=(1, 1), pad_value=0,
+            )
+        case 2:
+            ways = [convolution(convolution(start, 2, 3), 4, 1), convolution(start, 3, 1), start]
+            value = build.conv2d(build.node("concat", *ways, axis=0), 3, 1, 1, 0, weight)
+        case _:
+            joined = build.node("concat", start, convolution(start, channels, 1), axis=1)
+            value = build.node("product", joined, build.max_pool2d(joined, 1, 1), offsets=(0, 3))
+    build.output(build.requantize(value, element, per_channel=False))
+    return build.done()
+
+
 def dataflow(graph: Graph) -> Graph:
     """Through the compiler's own passes."""
     return pipeline.run(graph, pipeline.DATAFLOW)

@@ -232,24 +232,25 @@ def test_two_outputs_count_the_first_and_the_last_beat_of_all() -> None:
     assert run.initiation_interval == 4
 
 
+def fork_and_join(first: int, second: int) -> Graph:
+    """A join takes 4 beats of its first input, then 4 of its second; the fork makes both beat by beat, into queues of
+    these depths."""
+    x, a, b, y = (Value(n, ANY) for n in "xaby")
+    beats = np.arange(4)
+    fork = Timing((Process(4, {0: beats}, {0: beats, 1: beats}),), (1, 1))
+    join = Timing((Process(8, {0: beats, 1: beats + 4}, {0: beats + 4}),), (2,))
+    nodes = [
+        Node("the fork", "any", [x], [a, b], {"timing": fork, "depths": [first, second], "folding": None}),
+        Node("the join", "any", [a, b], [y], {"timing": join, "depths": [4], "folding": None}),
+    ]
+    ports = [Port(v.name, v, (1,), identity_order((1,))) for v in (x, y)]
+    return Graph("g", Stage.SCHEDULED, ports[:1], ports[1:], nodes)
+
+
 def test_a_fork_whose_branches_need_each_other_stands_still_without_room() -> None:
-    """A join takes 4 beats of its first input, then 4 of its second; the fork makes both beat by beat, so the second
-    branch must hold 4 beats."""
-
-    def graph(depth: int) -> Graph:
-        x, a, b, y = (Value(n, ANY) for n in "xaby")
-        beats = np.arange(4)
-        fork = Timing((Process(4, {0: beats}, {0: beats, 1: beats}),), (1, 1))
-        join = Timing((Process(8, {0: beats, 1: beats + 4}, {0: beats + 4}),), (2,))
-        nodes = [
-            Node("the fork", "any", [x], [a, b], {"timing": fork, "depths": [2, depth], "folding": None}),
-            Node("the join", "any", [a, b], [y], {"timing": join, "depths": [4], "folding": None}),
-        ]
-        ports = [Port(v.name, v, (1,), identity_order((1,))) for v in (x, y)]
-        return Graph("g", Stage.SCHEDULED, ports[:1], ports[1:], nodes)
-
+    """The second branch must hold the 4 beats that come before the first one that is taken."""
     with pytest.raises(InternalError) as raised:
-        subject.evaluate(graph(3), 2)
+        subject.evaluate(fork_and_join(2, 3), 2)
     (finding,) = raised.value.findings
     assert finding.rule == "no-deadlock"
     assert finding.where == "cores 'the fork', 'the join'"
@@ -258,4 +259,34 @@ def test_a_fork_whose_branches_need_each_other_stands_still_without_room() -> No
         == "queues must be deep enough for every beat to move on, not so small that the cores wait for each other"
     )
     assert finding.remedy == "report this model as a defect of hwflow"
-    assert subject.evaluate(graph(4), 2).outputs[0].tolist() == [[7, 8, 9, 10], [15, 16, 17, 18]]
+    assert subject.evaluate(fork_and_join(2, 4), 2).outputs[0].tolist() == [[7, 8, 9, 10], [15, 16, 17, 18]]
+
+
+def test_backlogs_of_a_paced_run() -> None:
+    """A frame every 8 cycles, a beat every 2: the fork's steps are at 0, 2, 4, 6, 8, ..., the join takes the first
+    branch at 1, 3, 5, 7, 12, 13, 14, 15, 20, ... and the second at 8, 9, 10, 11, 16, ... When the fork makes its fifth
+    beat, at 8, the second branch has given back no credit: 5. When it makes its seventh, at 12, the first has given
+    back 4: 3."""
+    graph = fork_and_join(100, 100)
+    run, least = subject.evaluate_paced(graph, 3, 8)
+    assert run.outputs[0].tolist() == [[10, 11, 12, 13], [18, 19, 20, 21], [26, 27, 28, 29]]
+    assert {value.name: depth for value, depth in least.items()} == {"a": 3, "b": 5, "y": 3}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_with_the_least_depths_a_paced_run_is_the_same(seed: int) -> None:
+    """And with sources always willing no beat comes later."""
+    graph, frames = random_network(seed), 4
+    for node in graph.nodes:
+        node.attributes["depths"] = [1000] * len(node.outputs)
+    try:
+        run, least = subject.evaluate_paced(graph, frames, 30)
+    except InternalError:
+        return
+    for node in graph.nodes:
+        node.attributes["depths"] = [least[value] for value in node.outputs]
+    again, same = subject.evaluate_paced(graph, frames, 30)
+    assert [o.tolist() for o in again.outputs] == [o.tolist() for o in run.outputs]
+    assert same == least
+    eager = subject.evaluate(graph, frames)
+    assert all((a <= b).all() for a, b in zip(eager.outputs, run.outputs, strict=True))

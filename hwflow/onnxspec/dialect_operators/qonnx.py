@@ -81,20 +81,20 @@ def _rounding(attributes: Attributes, default: str) -> Callable[[Floats], Floats
     return ROUNDING[str(mode).upper()]
 
 
-def _limits(bits: Floats, attributes: Attributes, signed: int, narrow: int) -> tuple[Floats, Floats]:
-    """The least and the greatest level of ``bits`` bits; ``signed`` and ``narrow`` are the operator's defaults."""
-    is_narrow = int(bool(attributes.get("narrow", narrow)))
-    if attributes.get("signed", signed):
+def _limits(bits: Floats, attributes: Attributes) -> tuple[Floats, Floats]:
+    """The least and the greatest level of ``bits`` bits."""
+    narrow = int(bool(attributes.get("narrow", 0)))
+    if attributes.get("signed", 1):
         half = 2.0 ** (bits - 1)
-        return is_narrow - half, half - 1
-    return 0 * bits, 2.0**bits - 1 - is_narrow
+        return narrow - half, half - 1
+    return 0 * bits, 2.0**bits - 1 - narrow
 
 
 def quant(inputs: Inputs, attributes: Attributes) -> RealLevels:
     """Quant and IntQuant: x, scale, zero point, bit width. One signed bit means -1 and 1, by the quotient's sign."""
     x, scale, zero_point, bits = (_float(inputs, index) for index in range(4))
     rounding = _rounding(attributes, "ROUND")
-    low, high = _limits(bits, attributes, signed=1, narrow=1)
+    low, high = _limits(bits, attributes)
     bipolar = (bits == 1) & bool(attributes.get("signed", 1))
 
     def level(quotient: Floats) -> Floats:
@@ -117,7 +117,8 @@ def trunc(inputs: Inputs, attributes: Attributes) -> RealLevels:
     Version 1 (x, scale, zero point, bits before, bits after) divides the integer by 2**(bits before - bits after),
     rounds, and keeps scale and zero point; nothing saturates. Version 2 (x, scale, zero point, bits before, scale
     after, bits after) divides by the power of two nearest to (scale after / scale), saturates to the bits after,
-    rounds, and divides the zero point likewise.
+    rounds, and divides the zero point likewise. Between these there was a form with a zero point after, unused, before
+    the bits after.
     """
     x, scale, zero_point = (_float(inputs, index) for index in range(3))
     rounding = _rounding(attributes, "FLOOR")
@@ -126,11 +127,11 @@ def trunc(inputs: Inputs, attributes: Attributes) -> RealLevels:
         return RealLevels(
             x / scale + zero_point, lambda quotient: rounding(np.rint(quotient) / divisor), scale, zero_point
         )
-    if len(inputs) not in (6, 7):  # an output zero point that the operator's own code takes and does not use
+    if len(inputs) not in (6, 7):
         raise ValueError(f"Trunc must have 5 inputs (version 1) or 6 (version 2), not {len(inputs)}")
     out_scale, bits = _float(inputs, 4), _float(inputs, len(inputs) - 1)
     power = 2.0 ** np.rint(np.log2(out_scale / scale))
-    low, high = _limits(bits, attributes, signed=1, narrow=0)
+    low, high = _limits(bits, attributes)
 
     def level(quotient: Floats) -> Floats:
         return rounding(np.clip(np.rint(quotient) / power, low, high))

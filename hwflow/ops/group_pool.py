@@ -1,0 +1,55 @@
+"""Pools over groups of consecutive pixels of a stream, channel by channel: what the maximum and the sum have in common.
+
+Attribute: ``window``, pixels a group.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hdl_lib.pool import MaxPool as Core
+from hwflow.ir.graph import IntArray, Node, Stage, Value
+from hwflow.ops import costs
+from hwflow.ops.operator import Device, Folding, HardwareOperator, LoweringContext, beats
+from hwflow.ops.timing import Process, Timing, every
+from hwflow.ops.windows import WindowGeometry
+
+
+class GroupPool(HardwareOperator):
+    """A core behind :mod:`hdl_lib.pool`."""
+
+    stages: ClassVar[frozenset[Stage]] = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
+
+    @abstractmethod
+    def reduce(self, groups: IntArray) -> IntArray:
+        """[frames, groups, window, channels] without the third axis."""
+
+    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        frames, pixels, channels = inputs[0].shape
+        window = attributes["window"]
+        return (self.reduce(inputs[0].reshape(frames, pixels // window, window, channels)),)
+
+    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+        return [Folding(lanes, lanes) for lanes in costs.useful_lanes(node.inputs[0].typed.shape[1])]
+
+    def cycles(self, node: Node, folding: Folding) -> int:
+        return beats(node.inputs[0].typed.shape, folding.input_lanes)
+
+    def timing(self, node: Node, folding: Folding) -> Timing:
+        pixels, channels = node.inputs[0].typed.shape
+        blocks = -(-channels // folding.input_lanes)
+        window = node.attributes["window"]
+        steps = np.arange(pixels * blocks).reshape(pixels // window, window, blocks)
+        process = Process(steps.size, {0: every(steps.size)}, {0: steps[:, -1, :].reshape(-1)})
+        return Timing((process,), (Core.latency_of(channels, folding.input_lanes),))
+
+
+def add_windows(context: LoweringContext, stream: Value, window: WindowGeometry, pad_value: int) -> Value:
+    """The pixels of each window in turn: the stream itself where a single window is the whole image."""
+    if window.kernel == (window.height, window.width) and not any(window.pads):
+        return stream
+    return context.add("sliding_window", "window", [stream], {"geometry": window, "pad_value": pad_value})
