@@ -8,13 +8,17 @@ behind every adder. The multiples 3x and -x depend on the input alone, so all pr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
-from amaranth.hdl import Cat, Module, Mux, Shape, Value
+from amaranth.hdl import Module, Mux, Shape, Value
 from amaranth.utils import ceil_log2
 
 from .adder_tree import Term, registered
+from .wide_product import WideProduct, shifted_sum
 
 FORMS = ("dsp", "lut")
+BLOCK = 16  # bits of operands that every family's synthesis puts into multiplier blocks by itself
+PART = 17  # bits without a sign that a multiplier block of 18 by 18 bits with sign takes, as ECP5 has it
 DIGIT = 2  # bits of the weight a row of the form "lut" takes
 
 
@@ -38,21 +42,36 @@ class Operand:
 class Multiplier:
     """How ``input_shape`` times ``weight_shape`` is built in the form "dsp" or "lut".
 
-    A product with an operand of a single bit is a selection in either form and takes no multiplier block.
+    A product with an operand of a single bit is a selection in either form and takes no multiplier block. In the form
+    "dsp" operands of more than 16 bits are cut into parts of ``part`` bits without sign, or one more with sign
+    (:mod:`hdl_lib.wide_product`); with no ``part`` it is one product, which synthesis cuts.
     """
 
     input_shape: Shape
     weight_shape: Shape
     form: str
+    part: int | None = None
+
+    @cached_property
+    def wide(self) -> WideProduct | None:
+        """The product of parts where there is one."""
+        widest = max(self.input_shape.width, self.weight_shape.width)
+        if self.form != "dsp" or self._single_bit or self.part is None or widest <= BLOCK:
+            return None
+        return WideProduct(self.input_shape, self.weight_shape, self.part)
 
     @property
     def blocks(self) -> int:
-        """Products a synthesizer may put into multiplier blocks: 1 or 0 (operands up to 16 bits fit one block)."""
+        """Products a synthesizer may put into multiplier blocks: 1 or 0, or those of parts."""
+        if self.wide is not None:
+            return self.wide.blocks
         return int(self.form == "dsp" and not self._single_bit)
 
     @property
     def latency(self) -> int:
         """Cycles from operands to product."""
+        if self.wide is not None:
+            return self.wide.latency
         return max(1, ceil_log2(len(self._digits))) if self._rows else 1
 
     @property
@@ -100,6 +119,8 @@ class Multiplier:
     def product(self, m: Module, name: str, operand: Operand, weight: Value) -> Term:
         """The product, ``latency`` cycles later; its registers are called ``<name>...``."""
         width = self.weight_shape.width
+        if self.wide is not None:
+            return self.wide.product(m, name, operand.x, weight)
         if not self._rows:
             # Yosys' ice40_dsp takes the register of one product as the adder's input register of another product's
             # block and leaves that input unconnected (seen in 0.70): the sum is wrong. It passes registers to keep.
@@ -114,7 +135,7 @@ class Multiplier:
                 first, end, value = rows[index]
                 if index + 1 < len(rows):
                     middle, end, upper = rows[index + 1]
-                    value = _shifted_sum(value, upper, middle - first)
+                    value = shifted_sum(value, upper, middle - first)
                 full_name = name if len(rows) <= 2 else f"{name}_rows{level}_{index // 2}"
                 sums.append((first, end, registered(m, full_name, Term(value, *self._bounds(first, end))).value))
             rows = sums
@@ -145,9 +166,3 @@ class Multiplier:
             )
         return Mux(digit[1], Mux(digit[0], operand.triple, x.shift_left(1)), Mux(digit[0], x, 0))
 
-
-def _shifted_sum(low: Value, high: Value, distance: int) -> Value:
-    """``low + (high << distance)``, exactly. The low bits pass by the adder."""
-    upper = low.shift_right(distance) + high
-    total = Cat(low[:distance], upper)
-    return total.as_signed() if upper.shape().signed else total

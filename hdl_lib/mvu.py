@@ -9,19 +9,20 @@ from amaranth.lib.wiring import In, Out
 from .adder_tree import Term
 from .dot_product import MatchCount, ProductSum
 from .multiplier import FORMS as PRODUCTS
-from .multiplier import Multiplier
+from .multiplier import PART, Multiplier
 from .output_queue import OutputQueue
 from .rom import Rom, Table
 
 FORMS = (*PRODUCTS, "xnor")
-MAXIMUM_WIDTH = 16  # bits of an input or a weight: a product of two fits every multiplier block there is
+MAXIMUM_INPUT = 32  # bits
+MAXIMUM_WEIGHT = 40
 
 
-def _row(input_shape: Shape, weight_shape: Shape, simd: int, form: str) -> ProductSum | MatchCount:
+def _row(input_shape: Shape, weight_shape: Shape, simd: int, form: str, part: int) -> ProductSum | MatchCount:
     """What computes a row of the matrix."""
     if form == "xnor":
         return MatchCount(simd)
-    return ProductSum(Multiplier(input_shape, weight_shape, form), simd)
+    return ProductSum(Multiplier(input_shape, weight_shape, form, part), simd)
 
 
 class Mvu(wiring.Component):
@@ -37,16 +38,20 @@ class Mvu(wiring.Component):
 
     Parameters
     ----------
-    input_shape, weight_shape: integer shapes of 1 to 16 bits, signed or unsigned each; one bit without sign for "xnor".
+    input_shape, weight_shape: integer shapes of 1 to 32 and 1 to 40 bits, signed or unsigned each; one bit without sign
+        for "xnor".
     accumulator_shape: integer shape of an output lane. The caller guarantees that it holds every result;
         intermediate sums may leave it.
     pe, simd, synapse_fold, neuron_fold: each at least 1.
     weights: ``neuron_fold * synapse_fold`` words of ``pe * simd`` weights. The word at address
         ``nf * synapse_fold + sf`` holds ``weight[..][p][s]`` in lane ``p * simd + s`` of ``weight_shape``'s width,
         lane 0 in the least significant bits.
-    multiplier: "dsp" (the ``*`` operator between registers), "lut" (sums of partial products, see
-        :mod:`hdl_lib.multiplier`) or "xnor" (see :class:`hdl_lib.dot_product.MatchCount`).
+    multiplier: "dsp" (the ``*`` operator between registers; operands of more than 16 bits are cut in parts), "lut"
+        (sums of partial products, see :mod:`hdl_lib.multiplier`) or "xnor" (see
+        :class:`hdl_lib.dot_product.MatchCount`).
     depth: credits of the output queue, at least 1. ``latency // synapse_fold + 2`` or more sustain the full rate.
+    part: for "dsp" with an operand of more than 16 bits: bits without sign (one more with) that a multiplier block of
+        the device takes, 17 for 18 by 18 bits with sign, 15 for 16 by 16.
     group, surplus: the upper ``surplus`` lanes of every ``group``-th input beat are taken as zero, whatever they carry;
         ``synapse_fold`` is a multiple of ``group`` (``synapse_fold`` itself by default). A weight of 1 there never
         equals its input. Zero weights do the same for products without this.
@@ -88,6 +93,7 @@ class Mvu(wiring.Component):
         weights: Table,
         multiplier: str,
         depth: int,
+        part: int = PART,
         group: int | None = None,
         surplus: int = 0,
     ) -> None:
@@ -101,6 +107,7 @@ class Mvu(wiring.Component):
         self.weights = weights
         self.depth = depth
         self.multiplier = multiplier
+        self.part = part
         self.group = synapse_fold if group is None else group
         self.surplus = surplus
         self._check()
@@ -115,12 +122,14 @@ class Mvu(wiring.Component):
         for name in ("pe", "simd", "synapse_fold", "neuron_fold", "depth"):
             if getattr(self, name) < 1:
                 raise ValueError(f"Mvu {name} must be at least 1, not {getattr(self, name)}")
-        for name in ("input_shape", "weight_shape"):
-            if not 1 <= getattr(self, name).width <= MAXIMUM_WIDTH:
+        for name, maximum in (("input_shape", MAXIMUM_INPUT), ("weight_shape", MAXIMUM_WEIGHT)):
+            if not 1 <= getattr(self, name).width <= maximum:
                 raise ValueError(
-                    f"Mvu {name} must have 1 to {MAXIMUM_WIDTH} bits, not {getattr(self, name).width}; "
+                    f"Mvu {name} must have 1 to {maximum} bits, not {getattr(self, name).width}; "
                     "split wider operands into several products"
                 )
+        if self.part < 2:
+            raise ValueError(f"Mvu part must be at least 2 bits, not {self.part}")
         if self.accumulator_shape.width < 1:
             raise ValueError("Mvu accumulator_shape must have at least 1 bit, not 0; leave out rows that are all zero")
         if self.multiplier not in FORMS:
@@ -146,9 +155,11 @@ class Mvu(wiring.Component):
             )
 
     @staticmethod
-    def latency_of(*, input_shape, weight_shape, simd: int, synapse_fold: int, multiplier: str) -> int:
+    def latency_of(
+        *, input_shape, weight_shape, simd: int, synapse_fold: int, multiplier: str, part: int = PART
+    ) -> int:
         """Cycles from the step that produces to ``o.valid`` with an empty queue."""
-        row = _row(Shape.cast(input_shape), Shape.cast(weight_shape), simd, multiplier)
+        row = _row(Shape.cast(input_shape), Shape.cast(weight_shape), simd, multiplier, part)
         return 2 + row.operand_latency + row.latency + int(synapse_fold > 1) + 1
 
     @property
@@ -160,6 +171,7 @@ class Mvu(wiring.Component):
             simd=self.simd,
             synapse_fold=self.synapse_fold,
             multiplier=self.multiplier,
+            part=self.part,
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -179,7 +191,7 @@ class Mvu(wiring.Component):
         ]
 
         # Operands: the weights leave the table's output register in the same cycle the inputs leave theirs.
-        row = _row(self.input_shape, self.weight_shape, self.simd, self.multiplier)
+        row = _row(self.input_shape, self.weight_shape, self.simd, self.multiplier, self.part)
         ahead = row.operand_latency
         m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
         m.d.comb += [

@@ -80,7 +80,8 @@ def _rising(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
         stage = StepStage(StepFunction.of_table(view.low, table))
         value = state.add("requantize", node, [view.value], {"axis": 0, "stages": ((stage,),)}, (), origin="")
         view = replace(
-            view, value=value, scale=-view.scale, zero_point=-view.zero_point, low=-view.high, high=-view.low
+            view, value=value, scale=as_array(-view.scale), zero_point=as_array(-view.zero_point), low=-view.high,
+            high=-view.low,
         )
     return view
 

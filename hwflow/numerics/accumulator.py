@@ -26,13 +26,36 @@ def bounds(
         raise ValueError("input intervals must not be empty, not lo > hi")
     largest = max((abs(int(v)) for a in (low, high) for v in (a.min(initial=0), a.max(initial=0))), default=0)
     heaviest = max(abs(int(w.min(initial=0))), abs(int(w.max(initial=0))))
-    if largest * heaviest * max(1, w.shape[1]) >= 1 << 62 or object in (w.dtype, low.dtype, high.dtype):
+    reach = largest * max(1, w.shape[1])
+    if reach * heaviest >= _SAFE and reach < _SAFE >> 8:
+        # Sums of slices of the weights' bits fit 62 bits; Python's integers are needed for one sum a row only.
+        return _of_slices(w if heaviest < _SAFE else w.astype(object), low, high, (_SAFE // reach).bit_length() - 1)
+    if reach * heaviest >= _SAFE or object in (w.dtype, low.dtype, high.dtype):
         w, low, high = w.astype(object), low.astype(object), high.astype(object)
     low, high = np.broadcast_to(low, w.shape[1:]), np.broadcast_to(high, w.shape[1:])
     positive, negative = np.maximum(w, 0), np.minimum(w, 0)
     least = positive @ low + negative @ high
     greatest = positive @ high + negative @ low
     return tuple(int(v) for v in least), tuple(int(v) for v in greatest)
+
+
+_SAFE = 1 << 62  # sums below it fit int64
+
+
+def _of_slices(
+    w: npt.NDArray[Any], low: npt.NDArray[Any], high: npt.NDArray[Any], bits: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """:func:`bounds` as the sum over slices of so many ``bits`` of the weights' magnitudes."""
+    magnitudes, negative = np.abs(w), w < 0
+    least, greatest = [0] * len(w), [0] * len(w)
+    shift = 0
+    while np.any(magnitudes):
+        part = (magnitudes & ((1 << bits) - 1)).astype(np.int64)
+        ends = bounds(np.where(negative, -part, part), low, high)
+        least = [total + (int(v) << shift) for total, v in zip(least, ends[0], strict=True)]
+        greatest = [total + (int(v) << shift) for total, v in zip(greatest, ends[1], strict=True)]
+        magnitudes, shift = magnitudes >> bits, shift + bits
+    return tuple(least), tuple(greatest)
 
 
 def width_of(lo: int, hi: int) -> tuple[int, bool]:

@@ -162,12 +162,12 @@ def surroundings(value: Any, bits: int) -> Interval:
     if value < 0:
         return -surroundings(-value, bits)
     magnitude = int(mp.mag(value))
-    limit = Fraction(2) ** LARGEST_BITS
     if magnitude > LARGEST_BITS:
-        return Interval(limit / 2, inf)  # the value may be a little less than its approximation
+        return Interval(Fraction(1 << LARGEST_BITS - 1), inf)  # the value may be a little less than its approximation
     if magnitude < -LARGEST_BITS:
-        return Interval(Fraction(0), 1 / limit, lo_open=True)
-    mantissa, exponent = int(value.man), int(value.exp)
-    number = Fraction(mantissa) * Fraction(2) ** exponent
-    slack = number / (1 << bits)
-    return Interval(number - slack, number + slack)
+        return Interval(Fraction(0), Fraction(1, 1 << LARGEST_BITS), lo_open=True)
+    mantissa, exponent = int(value.man) << bits, int(value.exp) - bits
+    ends = (mantissa - int(value.man), mantissa + int(value.man))
+    if exponent >= 0:
+        return Interval(*(Fraction(end << exponent) for end in ends))
+    return Interval(*(Fraction(end, 1 << -exponent) for end in ends))

@@ -66,16 +66,18 @@ def subdivided(
     def place(k: int) -> int:  # the least integer in part k
         return -(-(parts.starts[k] * factor + offset) // denominator)
 
-    first = max(0, bisect_right(range(len(parts.starts)), lo, key=place) - 1)
+    indices = range(len(parts.starts))
+    first = max(0, bisect_right(indices, lo, key=place) - 1)
+    last = bisect_right(indices, hi, key=place)  # the first part beyond hi
+    ends = [-(-(start * factor + offset) // denominator) for start in parts.starts[first + 1 : last]]
     begin = lo
-    for k in range(first, len(parts.starts)):
-        end = hi + 1 if k + 1 == len(parts.starts) else min(hi + 1, place(k + 1))
+    for end, level in zip([*ends, hi + 1], parts.levels[first:last], strict=True):
         if end > begin:
-            level = parts.levels[k]
-            starts += exact.decide(begin, end - 1) if level == UNDECIDED else [(begin, level)]
+            if level == UNDECIDED:
+                starts += exact.decide(begin, end - 1)
+            else:
+                starts.append((begin, level))
             begin = end
-        if begin > hi:
-            break
     return StepFunction.of(lo, hi, starts)
 
 

@@ -34,8 +34,8 @@ def cut(
     ``model`` has every value of ``resolved`` by the same name (see :func:`hwflow.onnxspec.resolve_with_graph`), and its
     nodes are in topological order. Inputs are those of ``given`` that are needed: graph inputs first, in the model's
     order, then the others in the order of the nodes that make them. An output that is itself in ``given`` is computed
-    nonetheless. Operator sets, IR version, functions and initializers are those of ``model``; so is the size of the
-    frame axis, if that is a variable it stays one; all other sizes are numbers.
+    nonetheless, unless no node makes it. Operator sets, IR version, functions and initializers are those of ``model``;
+    so is the size of the frame axis, if that is a variable it stays one; all other sizes are numbers.
 
     Raises ValueError if something needed is neither given, nor constant, nor made by a node.
     """
@@ -43,9 +43,10 @@ def cut(
     constants = {t.name: t for t in graph.initializer}
     sparse = {t.values.name: t for t in graph.sparse_initializer}
     producers = {output: index for index, node in enumerate(graph.node) for output in node.output if output}
+    given = frozenset(given).difference(o for o in outputs if o in producers)
     chosen, reads = _walk(graph, producers, given, outputs)
     names = [*(i.name for i in graph.input), *(o for node in graph.node for o in node.output)]
-    inputs = tuple(dict.fromkeys(n for n in names if n in reads and n in given))
+    inputs = tuple(dict.fromkeys(n for n in names if n in given and (n in reads or n in outputs)))
     made = {output for index in chosen for output in graph.node[index].output}
     held = [n for n in (*constants, *sparse) if (n in reads or n in outputs) and n not in given]
     missing = [n for n in dict.fromkeys((*reads, *outputs)) if n not in made and n not in inputs and n not in held]

@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from functools import cache
 from math import ceil, log2
 
+from amaranth.hdl import Shape
+
+from hdl_lib.multiplier import BLOCK
 from hdl_lib.stream_add import AddPlan
+from hdl_lib.wide_product import WideProduct
 from hwflow.ops.operator import Folding, Resources
 from hwflow.ops.windows import WindowGeometry
 from hwflow.types import Interval, IntType
@@ -166,6 +170,28 @@ def products(family: str, x: IntType, w: IntType, count: int, kind: str) -> Reso
 
 
 @cache
+def _wide_product(family: str, x: IntType, w: IntType) -> Resources:
+    """Products of parts, added in a tree (:mod:`hdl_lib.wide_product`)."""
+    device = FAMILIES[family]
+    product = WideProduct(Shape(x.bits, x.signed), Shape(w.bits, w.signed), device.dsp_width - 1)
+    total = Resources()
+    for (a, b), summand in zip(product.pairs, product.summands, strict=True):
+        width = summand.shape.width
+        total += Resources(ff=width)
+        if min(a.shape.width, b.shape.width) == 1:
+            total += Resources(lut=width)
+        elif a.shape.width + b.shape.width >= device.dsp_product:
+            total += Resources(dsp=1)
+        else:
+            total += Resources(lut=a.shape.width * b.shape.width)
+    for sums in product.levels:
+        for register in sums:
+            places = device.carry_bits * ceil(register.adder / device.carry_bits)
+            total += Resources(lut=places, ff=register.summand.shape.width)
+    return total
+
+
+@cache
 def _lut_product(x: int, w: int) -> Resources:
     """Rows of two bits of the weight each, added in a tree (see :mod:`hdl_lib.multiplier`)."""
     rows = [(first, min(first + 2, w)) for first in range(0, w, 2)]
@@ -246,7 +272,11 @@ def mvu(
     if folding.multiplier == "xnor":
         total += match_counts(family, pe, simd, accumulator.bits, synapse * neuron == 1)
     else:
-        total += products(family, x, w, pe * simd, folding.multiplier) + operands(x, w, simd, folding.multiplier)
+        if folding.multiplier == "dsp" and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
+            total += _wide_product(family, x, w).times(pe * simd)
+        else:
+            total += products(family, x, w, pe * simd, folding.multiplier)
+        total += operands(x, w, simd, folding.multiplier)
         total += adder_tree(x, w, simd, accumulator.bits).times(pe)
     total += Resources(ff=2 * simd * x.bits)
     if synapse > 1:  # the restart is a multiplexer in front of the adder

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from hdl_lib.mvu import MAXIMUM_WIDTH
+from hdl_lib.multiplier import BLOCK, PART
+from hdl_lib.mvu import MAXIMUM_INPUT, MAXIMUM_WEIGHT
 from hdl_lib.mvu import Mvu as Core
 from hdl_lib.rom import Table
 from hwflow.ir.graph import IntArray, Node, Stage, Value
@@ -63,7 +64,9 @@ class Mvu(HardwareOperator):
             kinds = ("lut",)
         pairs = [(pe, simd) for pe in costs.useful_lanes(outputs) for simd in costs.useful_lanes(inputs)]
         pairs.sort(key=lambda p: (p[0] * p[1], p[0]))
-        return [Folding(simd, pe, pe * simd, kind) for pe, simd in pairs for kind in kinds]
+        widest = max(node.inputs[0].typed.element.bits, weight_type(node).bits)
+        parts = {"dsp": costs.FAMILIES[device.family].dsp_width - 1 if widest > BLOCK else 0}
+        return [Folding(simd, pe, pe * simd, kind, parts.get(kind, 0)) for pe, simd in pairs for kind in kinds]
 
     def cycles(self, node: Node, folding: Folding) -> int:
         synapse, neuron = folds(node, folding)
@@ -77,6 +80,7 @@ class Mvu(HardwareOperator):
         latency = Core.latency_of(
             input_shape=shape_of(node.inputs[0].typed.element), weight_shape=shape_of(weight_type(node)),
             simd=folding.input_lanes, synapse_fold=synapse, multiplier=folding.multiplier,
+            part=folding.part or PART,
         )
         return Timing((process,), (latency,))
 
@@ -97,7 +101,7 @@ class Mvu(HardwareOperator):
             pe=folding.output_lanes, simd=folding.input_lanes, synapse_fold=synapse, neuron_fold=neuron,
             weights=Table(words=None, file=f"weights/{file.name}.mem", width=file.width, depth=len(words)),
             multiplier=folding.multiplier, depth=depths[0], group=synapse // node.attributes["pixels_per_vector"],
-            surplus=surplus_lanes(node, folding),
+            surplus=surplus_lanes(node, folding), part=folding.part or PART,
         )
         return Built(core, [core.i], [core.o], [file])
 
@@ -116,10 +120,11 @@ def add_mvu(
 ) -> Value | None:
     """The product of ``weights`` with a stream, or ``binary`` the number of equal bits; None, and a refusal, where an
     operand is too wide for the core."""
-    for what, element in (("input", stream.typed.element), ("weight", _type_of(weights))):
-        if element.bits > MAXIMUM_WIDTH:
+    operands = (("input", stream.typed.element, MAXIMUM_INPUT), ("weight", _type_of(weights), MAXIMUM_WEIGHT))
+    for what, element, maximum in operands:
+        if element.bits > maximum:
             context.refuse(
-                "operand-width", f"{what}s must have at most {MAXIMUM_WIDTH} bits, not {element.bits}",
+                "operand-width", f"{what}s must have at most {maximum} bits, not {element.bits}",
                 "quantize them to fewer bits",
             )
             return None

@@ -150,12 +150,35 @@ class HardwareOperator(Operator):
 
 
 def exact_matmul(x: IntArray, weights: IntArray) -> IntArray:
-    """x [..., K] times weights [M, K] transposed, exactly: float64 BLAS where every sum stays below 2**53."""
-    bound = int(np.abs(x).max(initial=0)) * int(np.abs(weights).max(initial=0)) * max(1, x.shape[-1])
-    if bound < 1 << 53:
-        product: npt.NDArray[np.float64] = x.astype(np.float64) @ weights.T.astype(np.float64)
-        return product.astype(np.int64)
-    return x @ weights.T
+    """x [..., K] times weights [M, K] transposed, exactly, for results within 63 bits and their sign.
+
+    In float64, for which there are fast routines, where every sum stays below 2**53: weights that are too wide for that
+    are cut into slices of so many bits that it holds for each, and what is shifted out of 64 bits in the sum of the
+    slices does not matter to a result that fits.
+    """
+    terms = int(np.abs(x).max(initial=0)) * max(1, x.shape[-1])
+    heaviest = max(-int(weights.min(initial=0)), int(weights.max(initial=0)))
+    if terms * heaviest < 1 << _FLOAT_BITS:
+        return _float_matmul(x, weights)
+    bits = _FLOAT_BITS - terms.bit_length()
+    if bits < 1:
+        return x @ weights.astype(np.int64).T
+    total = np.zeros((*x.shape[:-1], len(weights)), dtype=np.int64)
+    for shift in range(0, min(64, heaviest.bit_length() + 1), bits):
+        rest = weights >> shift
+        slices = rest if heaviest >> shift < 1 << (bits - 1) else rest & ((1 << bits) - 1)
+        total += _float_matmul(x, slices) << shift
+        if slices is rest:
+            break
+    return total
+
+
+_FLOAT_BITS = 53  # integers below 2**53 are exact in float64
+
+
+def _float_matmul(x: IntArray, weights: IntArray) -> IntArray:
+    product: npt.NDArray[np.float64] = x.astype(np.float64) @ weights.T.astype(np.float64)
+    return product.astype(np.int64)
 
 
 def beats(shape: tuple[int, ...], lanes: int) -> int:

@@ -88,7 +88,7 @@ def test_nodes_and_values_keep_readable_names(tmp_path):
     x = b.requantize(b.input("input:0", [1, 3, 4, 4]), 0.5, 128)
     for name in ("/conv1/Conv", "3", "a.b", "a b", "reg", "Schärfe"):
         x = convolution(b, x, name)
-    b.output(b.node("Identity", x, name="output/1"))
+    b.output(b.quantize(b.node("Relu", x), 0.5, 128, name="output/1"))
     hwflow.compile(b.save(tmp_path), "ulx3s_85f").write(tmp_path / "out")
     design = (tmp_path / "out" / "design.v").read_text()
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())

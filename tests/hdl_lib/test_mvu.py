@@ -38,6 +38,7 @@ class Case:
     depth: int = 10
     pixels: int = 4
     seed: int = 0
+    part: int = 17
 
     @cached_property
     def weights(self) -> np.ndarray:
@@ -79,6 +80,7 @@ class Case:
             weights=Table.of_words(words, self.pe * self.simd * width),
             multiplier=self.multiplier,
             depth=self.depth,
+            part=self.part,
         )
 
     @property
@@ -109,6 +111,29 @@ fold = st.integers(1, 4)
 def test_exact_for_every_shape_and_folding(case, stalls):
     gap, stall = stalls
     case.run(gap=gap, stall=stall, seed=case.seed)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    case=st.builds(
+        Case, st.builds(Shape, st.integers(1, 20), st.booleans()), st.builds(Shape, st.integers(17, 40), st.booleans()),
+        st.integers(1, 2), st.integers(1, 3), st.integers(1, 2), st.integers(1, 2), st.sampled_from(["dsp", "lut"]),
+        st.integers(1, 20), st.integers(1, 4), st.integers(0, 1 << 30), st.sampled_from([2, 3, 7, 15, 17]),
+    ),
+)  # fmt: skip
+def test_wide_weights(case):
+    """With parts much narrower than any multiplier block too: many of them."""
+    case.run()
+
+
+@pytest.mark.parametrize("part", [15, 17])
+@pytest.mark.parametrize("multiplier", ["dsp", "lut"])
+@pytest.mark.parametrize(("input_shape", "weight_shape"), [
+    (Shape(32, True), Shape(29, True)), (Shape(32), Shape(30)), (Shape(17), Shape(8, True)),
+    (Shape(18, True), Shape(2)), (Shape(31, True), Shape(1, True)), (Shape(20), Shape(40, True)),
+])  # fmt: skip
+def test_wide_inputs(input_shape, weight_shape, multiplier, part):
+    Case(input_shape, weight_shape, 2, 2, 1, 2, multiplier, 12, 8, part=part).run()
 
 
 @pytest.mark.parametrize("multiplier", ["dsp", "lut"])
@@ -169,6 +194,12 @@ def test_handshakes_follow_the_law(folds, depth):
         (S4, Shape(16, False), 2, 1, "lut", 2 + 1 + 3 + 1 + 0 + 1),
         (S4, Shape(1, True), 2, 2, "lut", 2 + 0 + 1 + 1 + 1 + 1),
         (Shape(1, False), S8, 2, 2, "lut", 2 + 0 + 1 + 1 + 1 + 1),
+        # two parts overlap: one sum; three of 17, 17 and 6 bits: the outer ones are one number, unless negative
+        (U8, Shape(18, False), 1, 1, "dsp", 2 + 0 + 1 + 1 + 0 + 0 + 1),
+        (U8, Shape(18, True), 1, 1, "dsp", 2 + 0 + 1 + 0 + 0 + 1),
+        (U8, Shape(40, True), 2, 1, "dsp", 2 + 0 + 1 + 1 + 1 + 0 + 1),
+        (S8, Shape(40, True), 2, 1, "dsp", 2 + 0 + 1 + 2 + 1 + 0 + 1),
+        (U8, Shape(40, True), 1, 2, "lut", 2 + 1 + 5 + 0 + 1 + 1),
     ],
 )
 def test_latency(input_shape, weight_shape, simd, synapse_fold, multiplier, latency):
@@ -335,9 +366,14 @@ GOOD = dict(
         ({"pe": 0}, "Mvu pe must be at least 1, not 0"),
         ({"depth": 0}, "Mvu depth must be at least 1, not 0"),
         (
-            {"input_shape": 17},
-            "Mvu input_shape must have 1 to 16 bits, not 17; split wider operands into several products",
+            {"input_shape": 33},
+            "Mvu input_shape must have 1 to 32 bits, not 33; split wider operands into several products",
         ),
+        (
+            {"weight_shape": 41},
+            "Mvu weight_shape must have 1 to 40 bits, not 41; split wider operands into several products",
+        ),
+        ({"part": 1}, "Mvu part must be at least 2 bits, not 1"),
         (
             {"accumulator_shape": 0},
             "Mvu accumulator_shape must have at least 1 bit, not 0; leave out rows that are all zero",

@@ -103,6 +103,23 @@ def run_netlist(folder, beats: list[int], input_bits: int, output_bits: int) -> 
     return [int(line, 16) for line in printed.split() if len(line) == -(-output_bits // 4)]
 
 
+def test_ice40_netlist_of_wide_products(tmp_path):
+    """Signed inputs of 12 bits by signed weights of 33: parts of 15, 15 and 3 bits, a block each."""
+    rng = np.random.default_rng(1)
+    weights = rng.choice([-(1 << 32), (1 << 32) - 1, 12345678901 % (1 << 32), -98765432], (2, 2, 2))  # nf, sf, p
+    words = [pack([int(w) for w in word], 33) for word in weights.reshape(4, 2)]
+    mvu = Mvu(
+        Shape(12, True), Shape(33, True), Shape(46, True), pe=2, simd=1, synapse_fold=2, neuron_fold=2,
+        weights=Table.of_words(words, 66), multiplier="dsp", depth=4, part=15,
+    )  # fmt: skip
+    found = cells(tmp_path, mvu, "synth_ice40 -dsp -device u -noabc -top top")
+    assert found["SB_MAC16"] == 6
+    inputs = rng.choice([-2048, 2047, 1, -1, 777], (6, 2))
+    expected = np.einsum("nfp,xf->xnp", weights, inputs)
+    results = run_netlist(tmp_path, [int(x) & 0xFFF for x in inputs.ravel()], 12, 92)
+    assert [unpack(word, 46, 2, signed=True) for word in results] == expected.reshape(-1, 2).tolist()
+
+
 def test_ice40_netlist_counts(tmp_path):
     """Equal bits of 9 channels, 5 a beat: of every second beat a lane does not count, whatever it carries."""
     weights = np.random.default_rng(1).integers(0, 2, (4, 9))

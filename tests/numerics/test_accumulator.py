@@ -1,5 +1,6 @@
 """Accumulator bounds against brute force over the corner points."""
 
+import random
 from itertools import product
 
 import numpy as np
@@ -27,6 +28,20 @@ def test_by_hand() -> None:
     assert bounds(np.array([[1, -2, 3]], dtype=np.int8), 0, 255) == ((-510,), (1020,))
     assert bounds([[127] * 1000], -128, 127) == ((-128 * 127 * 1000,), (127 * 127 * 1000,))
     assert bounds(np.zeros((2, 0), dtype=int), 0, 1) == ((0, 0), (0, 0))
+
+
+@pytest.mark.parametrize(("weight_bits", "input_bits"), [(40, 16), (48, 20), (62, 12), (64, 8), (90, 8), (40, 60)])
+def test_weights_too_wide_for_64_bits(weight_bits: int, input_bits: int) -> None:
+    """Against Python's integers, with weights and inputs at their extremes among them."""
+    rng = random.Random(weight_bits)
+    ends = [-(1 << weight_bits - 1), (1 << weight_bits - 1) - 1]
+    w = [[rng.choice([*ends, rng.randrange(*ends)]) for _ in range(50)] for _ in range(3)]
+    low, high = -(1 << input_bits - 1), (1 << input_bits - 1) - 1
+    los = [rng.choice([low, 0]) for _ in range(50)]
+    least, greatest = bounds(w, los, high)
+    for row, a, b in zip(w, least, greatest, strict=True):
+        pairs = [(v * x, v * high) for v, x in zip(row, los, strict=True)]
+        assert (a, b) == (sum(map(min, pairs)), sum(map(max, pairs)))
 
 
 def test_widths() -> None:

@@ -79,7 +79,7 @@ def test_values_are_enclosed_as_narrowly_as_asked(f: Elementwise, x: F) -> None:
     ],
 )  # fmt: skip
 def test_turning_points(function: Gelu | Mish, derivative: object) -> None:
-    """The derivative (times something positive) changes its sign within the stated place; nothing is below ``least``."""
+    """The derivative (times something positive) changes its sign in the stated place; no value is below ``least``."""
     turn = function.turn
     with mp.workprec(BITS):
         low, high = _mpf(F(turn.place.lo)), _mpf(F(turn.place.hi))

@@ -36,13 +36,14 @@ def intervals_within(element: IntType, count: int, rng: np.random.Generator) -> 
     return tuple(Interval(int(lo), int(hi)) for lo, hi in ends)
 
 
-U1, U4, U8, I4, I8, I12 = (
+U1, U4, U8, I4, I8, I12, I16 = (
     IntType(1, False),
     IntType(4, False),
     IntType(8, False),
     IntType(4, True),
     IntType(8, True),
     IntType(12, True),
+    IntType(16, True),
 )
 
 
@@ -228,6 +229,9 @@ MVU = [
     _mvu("bits", 3, 2, 5, 3, U1, IntType(2, True), (_fold(5, 3, "lut"), _fold(2, 2, "lut"))),
     _mvu("wide", 2, 2, 2, 2, IntType(16, True), I12, (_fold(1, 2, "dsp"),)),
     _mvu("intervals", 2, 2, 4, 3, I8, I8, (_fold(3, 2, "dsp"),), narrow=True),
+    _mvu("wide_weights", 2, 2, 3, 2, U8, IntType(40, True), (_fold(2, 1, "dsp"), _fold(3, 2, "lut"))),
+    _mvu("wide_products", 2, 1, 3, 2, I16, IntType(38, True), (_fold(3, 1, "dsp"), _fold(1, 2, "lut"))),
+    _mvu("wide_inputs", 2, 1, 2, 2, IntType(27, True), IntType(19, False), (_fold(1, 2, "dsp"), _fold(2, 1, "lut"))),
 ]
 
 
@@ -358,7 +362,7 @@ def _requantize(
     )
 
 
-I16, I18, I20 = IntType(16, True), IntType(18, True), IntType(20, True)
+I18, I20 = IntType(18, True), IntType(20, True)
 
 REQUANTIZE = [
     _requantize("multiply", 3, 5, I18, I8, lambda c: Fraction(97 + 13 * c, 131071), (1, 2, 3, 5), zero_point=3),

@@ -103,6 +103,41 @@ def test_dense(rows, length, outputs) -> None:
     check_lowering(graph, frames, result)
 
 
+@pytest.mark.parametrize(("element", "weight_bits"), [(IntType(16, True), 40), (U4, 40), (IntType(32, True), 24)])
+def test_dense_of_wide_operands(element, weight_bits) -> None:
+    """Weights at both ends of their range; results against Python's integers."""
+    ends = [-(1 << weight_bits - 1), (1 << weight_bits - 1) - 1]
+    weights = np.random.default_rng(3).choice([*ends, 3, -12345678], (4, 7))
+    graph, frames, result = single("dense", (7,), element, weights=weights)
+    assert result.tolist() == [
+        [sum(x * w for x, w in zip(frame, row, strict=True)) for row in weights.tolist()] for frame in frames.tolist()
+    ]
+    check_lowering(graph, frames, result)
+
+
+@pytest.mark.parametrize(
+    ("element", "weight", "message"),
+    [
+        (IntType(33, True), 1, "inputs must have at most 32 bits, not 33"),
+        (U4, 1 << 40, "weights must have at most 40 bits, not 41"),
+        (U4, -(1 << 39) - 1, "weights must have at most 40 bits, not 41"),
+    ],
+)
+def test_operands_too_wide_for_a_core(element, weight, message) -> None:
+    graph, _, _ = single("dense", (2,), element, weights=np.array([[weight, 1]]))
+    with pytest.raises(ModelRefused) as raised:
+        dataflow(graph)
+    assert str(raised.value).endswith(f"{message} [operand-width]\n  remedy: quantize them to fewer bits")
+
+
+def test_wide_products_have_blocks_of_the_device() -> None:
+    graph, _, _ = single("dense", (3,), IntType(16, True), weights=np.array([[1 << 38, 5, -7]]))
+    (node,) = dataflow(graph).nodes
+    for board, part in (("ulx3s_85f", 17), ("icebreaker", 15)):
+        foldings = hardware("mvu").foldings(node, find_board(board).part)
+        assert {(f.multiplier, f.part) for f in foldings} == {("dsp", part), ("lut", 0)}
+
+
 U1 = IntType(1, False)
 
 

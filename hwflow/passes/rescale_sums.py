@@ -1,0 +1,111 @@
+"""A sum that is only quantized gets multipliers of as few bits as that takes. Requires: types. Ensures: types.
+
+An optimisation: exact multipliers are as long as the scales' mantissas. Where a ``scaled_add`` is read by one
+requantize alone, the two together are a function of a pair of small integers; shorter multipliers and a plain shift
+that give the same value for every such pair take their place (see :mod:`hwflow.numerics.sum_shift`). Proved on every
+pair; where none are found, or there are too many pairs to look at, the exact form stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hwflow.ir.graph import Graph, Node
+from hwflow.numerics.stages import Stage, StepStage, chain
+from hwflow.numerics.sum_shift import GREATEST_SHIFT, ROUNDINGS, Grid, SumShift, find_sum_shift
+from hwflow.passes.infer_types import infer_types
+
+MOST_POINTS = 1 << 22  # of more pairs a few are always so near to a step that multipliers could not be much shorter
+SHORT = 10  # bits of a multiplier that are not worth shortening
+
+
+@dataclass(frozen=True)
+class _Channel:
+    """What channels of a sum may have in common: exact multipliers and stages."""
+
+    multipliers: tuple[int, int]
+    stages: tuple[Stage, ...]
+
+
+def rescale_sums(graph: Graph) -> Graph:
+    """A copy of the graph with short multipliers wherever they are found; types are inferred again."""
+    graph = graph.copy()
+    consumers = graph.consumers()
+    outputs = {p.value for p in graph.outputs}
+    for node in graph.nodes:
+        (total,) = node.outputs if node.op == "scaled_add" else (None,)
+        if total is None or total in outputs or len(consumers[total]) != 1:
+            continue
+        reader, _ = consumers[total][0]
+        if reader.op == "requantize":
+            _rescale(node, reader)
+    return infer_types(graph)
+
+
+def _rescale(add: Node, requantize: Node) -> None:
+    """Give both short multipliers, if there are any."""
+    channels = _channels(add, requantize)
+    if channels is None or max(abs(m) for c in channels for m in c.multipliers).bit_length() <= SHORT:
+        return
+    a, b = ((v.typed.interval.lo, v.typed.interval.hi) for v in add.inputs)
+    distinct = list(dict.fromkeys(channels))
+    if len(distinct) * (a[1] - a[0] + 1) * (b[1] - b[0] + 1) > MOST_POINTS:
+        return
+    grids = []
+    for channel in distinct:
+        lo, hi = _sums(channel.multipliers, a, b)
+        steps, multipliers = chain(channel.stages, lo, hi), channel.multipliers
+        if steps.direction == -1:
+            steps, multipliers = steps.mirrored(), (-multipliers[0], -multipliers[1])
+        if steps.direction != 1:
+            return
+        grids.append(Grid(a, b, multipliers, steps))
+    found = _shortest(grids)
+    if found is None:
+        return
+    forms = dict(zip(distinct, found, strict=True))
+    of = [forms[channel] for channel in channels]
+    stages = {form: (StepStage(form.steps(*_sums(form.multipliers, a, b))),) for form in found}
+    if len(distinct) == 1:
+        of = of[:1]
+    elif len(requantize.attributes["stages"]) == 1:
+        requantize.attributes["axis"] = add.attributes["axis"]
+    add.attributes["multipliers"] = tuple(tuple(form.multipliers[k] for form in of) for k in range(2))
+    if len(of) > 1:
+        add.attributes["axis"] = requantize.attributes["axis"]
+    requantize.attributes["stages"] = tuple(stages[form] for form in of)
+
+
+def _channels(add: Node, requantize: Node) -> list[_Channel] | None:
+    """Every channel's multipliers and stages; None where the two vary along different axes."""
+    shape = add.outputs[0].typed.shape
+    values, stages = add.attributes["multipliers"], requantize.attributes["stages"]
+    axes = [add.attributes["axis"] % len(shape)] * any(len(v) > 1 for v in values)
+    axes += [requantize.attributes["axis"] % len(shape)] * (len(stages) > 1)
+    if len(set(axes)) > 1:
+        return None
+    count = shape[axes[0]] if axes else 1
+    columns = [tuple(column) * (count if len(column) == 1 else 1) for column in (*values, stages)]
+    return [_Channel((int(x), int(y)), tuple(s)) for x, y, s in zip(*columns, strict=True)]
+
+
+def _shortest(grids: list[Grid]) -> list[SumShift] | None:
+    """Forms of one rounding for all channels, of the least shift that suffices for all; None if there are none."""
+    best: list[SumShift] | None = None
+    for rounding in ROUNDINGS:
+        most = GREATEST_SHIFT if best is None else max(f.shift for f in best) - 1
+        found: list[SumShift] = []
+        for grid in grids:
+            form = find_sum_shift(grid, rounding, greatest_shift=most)
+            if form is None:
+                break
+            found.append(form)
+        else:
+            best = found
+    return best
+
+
+def _sums(multipliers: tuple[int, int], a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+    """Least and greatest sum."""
+    ends = [sorted(m * x for x in interval) for m, interval in zip(multipliers, (a, b), strict=True)]
+    return ends[0][0] + ends[1][0], ends[0][1] + ends[1][1]
