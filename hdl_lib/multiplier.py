@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from amaranth.hdl import Module, Mux, Shape, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Shape, Value
 from amaranth.utils import ceil_log2
 
-from .adder_tree import Term, registered
+from .adder_tree import Term, registered, shape_of
 from .wide_product import WideProduct, shifted_sum
 
 FORMS = ("dsp", "lut")
@@ -45,12 +45,17 @@ class Multiplier:
     A product with an operand of a single bit is a selection in either form and takes no multiplier block. In the form
     "dsp" operands of more than 16 bits are cut into parts of ``part`` bits without sign, or one more with sign
     (:mod:`hdl_lib.wide_product`); with no ``part`` it is one product, which synthesis cuts.
+
+    ``ranges``: the least and the greatest input and weight, where they are known. Used for operands of two bits each in
+    the form "lut": every bit of such a product is a table of four inputs, and {-1, 0, 1} times {-1, 0, 1} has two.
+    Products with other operands than these are unspecified, but zero where one is zero.
     """
 
     input_shape: Shape
     weight_shape: Shape
     form: str
     part: int | None = None
+    ranges: tuple[tuple[int, int], tuple[int, int]] | None = None
 
     @cached_property
     def wide(self) -> WideProduct | None:
@@ -85,7 +90,11 @@ class Multiplier:
 
     @property
     def _rows(self) -> bool:
-        return self.form == "lut" and not self._single_bit
+        return self.form == "lut" and not self._single_bit and not self._table
+
+    @property
+    def _table(self) -> bool:
+        return self.form == "lut" and self.ranges is not None and self.input_shape.width == self.weight_shape.width == 2
 
     @property
     def _digits(self) -> list[tuple[int, int]]:
@@ -121,6 +130,8 @@ class Multiplier:
         width = self.weight_shape.width
         if self.wide is not None:
             return self.wide.product(m, name, operand.x, weight)
+        if self._table:
+            return registered(m, name, self._tabled(operand.x, weight))
         if not self._rows:
             # Yosys' ice40_dsp takes the register of one product as the adder's input register of another product's
             # block and leaves that input unconnected (seen in 0.70): the sum is wrong. It passes registers to keep.
@@ -141,6 +152,21 @@ class Multiplier:
             rows = sums
             level += 1
         return Term(rows[0][2], *self._bounds(0, width))
+
+    def _tabled(self, x: Value, weight: Value) -> Term:
+        """The product of two bits and two, a table of 16 entries for each of its bits."""
+        assert self.ranges is not None, "only products of known ranges are tables"
+        corners = [a * b for a in self.ranges[0] for b in self.ranges[1]]
+        shape = shape_of(min(corners), max(corners))
+        numbers = [[Const(pattern, s).value for pattern in range(4)] for s in (self.input_shape, self.weight_shape)]
+        products = [numbers[0][pattern & 3] * numbers[1][pattern >> 2] for pattern in range(16)]
+        index = Cat(x[:2], weight[:2])
+        bits = []
+        for place in range(shape.width):
+            table = sum((product >> place & 1) << pattern for pattern, product in enumerate(products))
+            bits.append(Const(table, 16).bit_select(index, 1))
+        value: Value = Cat(*bits)
+        return Term(value.as_signed() if shape.signed else value, min(corners), max(corners))
 
     def _bounds(self, first: int, end: int) -> tuple[int, int]:
         """Least and greatest product of an input and the weight's bits first..end taken as a number."""

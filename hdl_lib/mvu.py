@@ -16,13 +16,16 @@ from .rom import Rom, Table
 FORMS = (*PRODUCTS, "xnor")
 MAXIMUM_INPUT = 32  # bits
 MAXIMUM_WEIGHT = 40
+Ranges = tuple[tuple[int, int], tuple[int, int]]  # least and greatest of the inputs, of the weights
 
 
-def _row(input_shape: Shape, weight_shape: Shape, simd: int, form: str, part: int) -> ProductSum | MatchCount:
+def _row(
+    input_shape: Shape, weight_shape: Shape, simd: int, form: str, part: int, ranges: Ranges | None
+) -> ProductSum | MatchCount:
     """What computes a row of the matrix."""
     if form == "xnor":
         return MatchCount(simd)
-    return ProductSum(Multiplier(input_shape, weight_shape, form, part), simd)
+    return ProductSum(Multiplier(input_shape, weight_shape, form, part, ranges), simd)
 
 
 class Mvu(wiring.Component):
@@ -52,6 +55,9 @@ class Mvu(wiring.Component):
     depth: credits of the output queue, at least 1. ``latency // synapse_fold + 2`` or more sustain the full rate.
     part: for "dsp" with an operand of more than 16 bits: bits without sign (one more with) that a multiplier block of
         the device takes, 17 for 18 by 18 bits with sign, 15 for 16 by 16.
+    ranges: the least and the greatest input, the least and the greatest weight, 0 among the weights: makes products of
+        two bits by two in the form "lut" narrow (see :class:`hdl_lib.multiplier.Multiplier`). Lanes with a weight of 0
+        may carry any input.
     group, surplus: the upper ``surplus`` lanes of every ``group``-th input beat are taken as zero, whatever they carry;
         ``synapse_fold`` is a multiple of ``group`` (``synapse_fold`` itself by default). A weight of 1 there never
         equals its input. Zero weights do the same for products without this.
@@ -94,6 +100,7 @@ class Mvu(wiring.Component):
         multiplier: str,
         depth: int,
         part: int = PART,
+        ranges: Ranges | None = None,
         group: int | None = None,
         surplus: int = 0,
     ) -> None:
@@ -108,6 +115,7 @@ class Mvu(wiring.Component):
         self.depth = depth
         self.multiplier = multiplier
         self.part = part
+        self.ranges = ranges
         self.group = synapse_fold if group is None else group
         self.surplus = surplus
         self._check()
@@ -156,10 +164,11 @@ class Mvu(wiring.Component):
 
     @staticmethod
     def latency_of(
-        *, input_shape, weight_shape, simd: int, synapse_fold: int, multiplier: str, part: int = PART
+        *, input_shape, weight_shape, simd: int, synapse_fold: int, multiplier: str, part: int = PART,
+        ranges: Ranges | None = None,
     ) -> int:
         """Cycles from the step that produces to ``o.valid`` with an empty queue."""
-        row = _row(Shape.cast(input_shape), Shape.cast(weight_shape), simd, multiplier, part)
+        row = _row(Shape.cast(input_shape), Shape.cast(weight_shape), simd, multiplier, part, ranges)
         return 2 + row.operand_latency + row.latency + int(synapse_fold > 1) + 1
 
     @property
@@ -172,6 +181,7 @@ class Mvu(wiring.Component):
             synapse_fold=self.synapse_fold,
             multiplier=self.multiplier,
             part=self.part,
+            ranges=self.ranges,
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -191,7 +201,7 @@ class Mvu(wiring.Component):
         ]
 
         # Operands: the weights leave the table's output register in the same cycle the inputs leave theirs.
-        row = _row(self.input_shape, self.weight_shape, self.simd, self.multiplier, self.part)
+        row = _row(self.input_shape, self.weight_shape, self.simd, self.multiplier, self.part, self.ranges)
         ahead = row.operand_latency
         m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
         m.d.comb += [

@@ -32,6 +32,10 @@ class _Part:
         bits = value[self.first : self.first + self.width]
         return bits.as_signed() if self.signed else bits
 
+    def of_number(self, number: int) -> int:
+        bits = number >> self.first & ((1 << self.width) - 1)
+        return bits - (1 << self.width) if self.signed and bits >> (self.width - 1) else bits
+
 
 def _parts(shape: Shape, part: int) -> list[_Part]:
     """An operand cut into numbers of at most ``part`` bits without sign, or one more with."""
@@ -49,6 +53,19 @@ def _product(a: Value, b: Value) -> Value:
     if len(a) > 1:
         return a * b
     return Mux(a[0], -b if a.shape().signed else b, 0)
+
+
+def _is_shift(constant: int) -> bool:
+    """A product with ``constant`` needs no multiplier: 0, or plus or minus a power of two."""
+    return abs(constant) & (abs(constant) - 1) == 0
+
+
+def _shifted(x: Value, constant: int) -> Value:
+    """``constant * x`` for a constant as :func:`_is_shift` says."""
+    if constant == 0:
+        return Const(0)
+    value = x.shift_left(abs(constant).bit_length() - 1)
+    return -value if constant < 0 else value
 
 
 class MultiplyAddShift(PerChannel):
@@ -168,22 +185,31 @@ class MultiplyAddShift(PerChannel):
         widths = [MultiplyAddShift.part_widths(s, part) for s in (input_shape, multiplier_shape)]
         return sum(w > 1 for w in widths[0]) * sum(w > 1 for w in widths[1])
 
+    @staticmethod
+    def part_constants(number: int, shape: Shape, part: int = PART) -> list[int]:
+        """The parts of a multiplier that is the constant ``number``."""
+        return [p.of_number(number) for p in _parts(Shape.cast(shape), part)]
+
+    @property
+    def constants(self) -> tuple[int, ...]:
+        """Each lane's multiplier where it is a constant (a table of a single word given as a number); else nothing."""
+        if self.parameters.words is None or self.parameters.depth > 1:
+            return ()
+        width = self.multiplier_shape.width + self.addend_shape.width
+        whole = _Part(0, self.multiplier_shape.width, self.multiplier_shape.signed)
+        return tuple(whole.of_number(self.parameters.words[0] >> (lane * width)) for lane in range(self.lanes))
+
     @property
     def multipliers(self) -> int:
-        """Multiplier blocks in all. Products with a constant (a table of a single word given as a number) of 0 or a
-        power of two need none; of negative constants, synthesis may spare some that are counted here.
-        """
-        if self.parameters.words is None or self.parameters.depth > 1:
+        """Multiplier blocks in all. Products with a constant of 0, or plus or minus a power of two, need none."""
+        if not self.constants:
             return self.lanes * self.multipliers_of(self.input_shape, self.multiplier_shape, self.part)
-        width = self.multiplier_shape.width + self.addend_shape.width
-        count = 0
-        for lane in range(self.lanes):
-            for part in _parts(self.multiplier_shape, self.part):
-                bits = self.parameters.words[0] >> (lane * width + part.first) & ((1 << part.width) - 1)
-                negative = part.signed and bits >> (part.width - 1)
-                if negative or bits & (bits - 1):
-                    count += sum(x_part.width > 1 for x_part in _parts(self.input_shape, self.part))
-        return count
+        inputs = sum(width > 1 for width in self.part_widths(self.input_shape, self.part))
+        return sum(
+            inputs * (not _is_shift(part))
+            for constant in self.constants
+            for part in self.part_constants(constant, self.multiplier_shape, self.part)
+        )
 
     @staticmethod
     def _sums(xs: list[_Part], multipliers: list[_Part]) -> list[list[tuple[_Part, _Part]]]:
@@ -232,7 +258,11 @@ class MultiplyAddShift(PerChannel):
             for part, (x_part, c_part) in enumerate(gathering):
                 ends = [a * b for a in x_part.interval for b in c_part.interval]
                 first = x_part.first + c_part.first
-                term = Term(_product(x_part.of(x), c_part.of(multiplier)), min(ends), max(ends))
+                constant = c_part.of_number(self.constants[lane]) if self.constants else None
+                if constant is not None and _is_shift(constant):
+                    term = Term(_shifted(x_part.of(x), constant), min(ends), max(ends))
+                else:
+                    term = Term(_product(x_part.of(x), c_part.of(multiplier)), min(ends), max(ends))
                 product = registered(m, f"product_{lane}_{index}_{part}", term, keep=True).value
                 # Unsigned below: fill the gap up to this product's first bit.
                 bits = product if bits is None else Cat(bits, Const(0, first - base - len(bits)), product)

@@ -135,6 +135,10 @@ def _print_report(table: dict[str, Any], target: Path, fps: float | None) -> Non
     fmax = f"{clock['fmax_mhz']:.1f} MHz" if clock["fmax_mhz"] else "not placed and routed"
     print(f"  clock {clock['target_mhz']:g} MHz (reached: {fmax}), {timing['frames_per_second']:,.0f} frames a second")
     print(f"  {table['multipliers']} multipliers, {100 * (table['multiplier_utilization'] or 0):.1f} % busy")
+    forms = Counter(layer["requantizer"]["form"] for layer in table["layers"] if layer["requantizer"])
+    if forms:
+        counts = ", ".join(f"{count} {form}" for form, count in forms.most_common())
+        print(f"  requantizers, proved exact: {counts}")
     grid = _table("resource", "predicted", "synthesized", "available")
     for name, row in table["resources"].items():
         grid.add_row(

@@ -46,7 +46,7 @@ def _to_logical(port: Port, array: IntArray) -> IntArray:
 def _check(graph: Graph, inputs: Mapping[str, IntArray]) -> None:
     findings = []
     for port in graph.inputs:
-        where, interval = f"input '{port.name}'", port.value.typed.element.interval
+        where, interval = f"input '{port.name}'", port.value.typed.interval
         if port.name not in inputs:
             there = ", ".join(f"'{n}'" for n in inputs) or "nothing"
             message = f"must be given, not missing (there is {there})"

@@ -8,7 +8,7 @@ from typing import Any
 
 from hwflow.codegen.host_models import host_nodes
 from hwflow.ir.graph import Graph, Node
-from hwflow.numerics.requantizer import LookupForm, MultiplyAddShift, ThresholdForm
+from hwflow.numerics.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
 from hwflow.onnxspec.model import ResolvedModel
 from hwflow.ops.operator import Resources, beats
 from hwflow.ops.registry import OPERATORS, hardware
@@ -111,6 +111,7 @@ def _layer(node: Node) -> dict[str, Any]:
         "macs": OPERATORS[node.op].macs(node),
         "multipliers": folding.multipliers,
         "accumulator_bits": node.outputs[0].typed.element.bits if node.op == "mvu" else None,
+        "requantizer": _requantizer(node) if node.op == "requantize" else None,
     }
 
 
@@ -140,14 +141,41 @@ def _exactness(graph: Graph) -> dict[str, Any]:
     return {"requantizers": forms, "proved": len(forms)}
 
 
-def _details(form: MultiplyAddShift | ThresholdForm | LookupForm) -> dict[str, int | str]:
+FORMS = {
+    MultiplyAddShift: "multiply-add-shift",
+    ThresholdForm: "thresholds",
+    SearchForm: "search",
+    LookupForm: "lookup",
+}
+
+
+def _requantizer(node: Node) -> dict[str, Any]:
+    """Form, widths and proof of one requantizer: a form that is not proved equal to its functions is never built."""
+    form, source = node.attributes["form"], node.inputs[0].typed
+    return {
+        "form": FORMS[type(form)],
+        "input_bits": source.element.bits,
+        "output_bits": node.outputs[0].typed.element.bits,
+        **_details(form),
+        "proved": True,
+    }
+
+
+def _details(form: Form) -> dict[str, int | str | bool]:
     if isinstance(form, MultiplyAddShift):
         return {
             "multiplier_bits": form.multiplier_bits,
+            "multiplier_signed": form.multiplier_type[1],
             "addend_bits": form.addend_type[0],
             "shift": form.shift,
             "rounding": form.rounding,
         }
     if isinstance(form, ThresholdForm):
-        return {"thresholds": form.levels}
+        return {"thresholds": form.levels, "direction_bits": len(form.direction_bits)}
+    if isinstance(form, SearchForm):
+        return {
+            "stages": form.stages,
+            "threshold_bits": form.bound_type[0],
+            "value_bits": 0 if form.values is None else form.value_type[0],
+        }
     return {"words": form.span}

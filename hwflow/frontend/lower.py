@@ -170,6 +170,8 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
     handler = HANDLERS.get((node.domain, node.op_type))
     views = [state.view(name) for name in node.inputs if name]
     if any(isinstance(v, HostOutput) for v in views):
+        if handler is None and node.name not in tail.real:
+            state.deferred.append(_unsupported_operator(node.where, _operator(node)))
         _leave_to_host(state, node)
         return
     if handler is None:

@@ -21,6 +21,7 @@ from hwflow.frontend.views import (
     QuantizedConstant,
     Reals,
     View,
+    as_array,
     fractions,
 )
 from hwflow.ir.graph import Fractions, Value
@@ -143,8 +144,8 @@ def rescaled(state: Lowering, node: OnnxNode, view: Reals, scale: Fractions, zer
     """Dequantized integers that are sums (ConvInteger and the like), whose value is not the hardware's integer."""
     frame_scale, frame_zero = (v if v.ndim == 0 else v[0] for v in (scale, zero_point))
     return Reals(
-        view.value, view.shape, view.scale * frame_scale, view.zero_point + frame_zero / view.scale, view.anchor,
-        nodes=(*view.nodes, node.name), after=(*view.after, node.name),
+        view.value, view.shape, as_array(view.scale * frame_scale), as_array(view.zero_point + frame_zero / view.scale),
+        view.anchor, nodes=(*view.nodes, node.name), after=(*view.after, node.name),
     )
 
 

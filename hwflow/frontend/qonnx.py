@@ -80,8 +80,8 @@ def _quantized(
         return QuantizedConstant(quantized_constant(real, q).integers, scale, zero_point)
     meaning = Meaning(without_frame_axis(scale), without_frame_axis(zero_point))
     if isinstance(view, HostInput):
-        element = IntType.holding(Interval(q.low, q.high))
-        integers = graph_input(state, view.name, node.outputs[0], element, meaning)
+        interval = Interval(q.low, q.high)
+        integers = graph_input(state, view.name, node.outputs[0], IntType.holding(interval), meaning, interval)
         port = state.inputs[-1]
         if not say_scale(port, meaning.scale, meaning.zero_point):
             raise refuse(

@@ -16,7 +16,7 @@ from hwflow.numerics.rounding import Quantizer, Rounding
 from hwflow.numerics.stages import QuantizerStage
 from hwflow.numerics.staircase import MAX_LEVELS
 from hwflow.onnxspec.model import OnnxNode
-from hwflow.types import IntType, TensorType
+from hwflow.types import Interval, IntType, TensorType
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,14 @@ def without_frame_axis(values: Fractions) -> Fractions:
 
 
 def graph_input(
-    state: Lowering, name: str, origin: str, element: IntType, meaning: Meaning | None = None
+    state: Lowering, name: str, origin: str, element: IntType, meaning: Meaning | None = None,
+    interval: Interval | None = None,
 ) -> Integers:
-    """A new hardware input for ONNX graph input ``name``; its integers are those of the ONNX value ``origin``."""
+    """A new hardware input for ONNX graph input ``name``; its integers are those of the ONNX value ``origin``, all of
+    the type's or those of ``interval``."""
     shape, logical = state.frame_shape(origin), state.model.values[origin].shape[1:]
-    value = Value(state.value_names.fresh(origin), TensorType(shape, element, element.interval), origin, meaning)
+    type_ = TensorType(shape, element, interval or element.interval)
+    value = Value(state.value_names.fresh(origin), type_, origin, meaning)
     port_name = name if all(p.name != name for p in state.inputs) else origin
     state.inputs.append(Port(port_name, value, logical, identity_order(logical)))
     return Integers(value, shape, element.min, element.max)

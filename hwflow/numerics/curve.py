@@ -167,7 +167,7 @@ def surroundings(value: Any, bits: int) -> Interval:
     if magnitude < -LARGEST_BITS:
         return Interval(Fraction(0), Fraction(1, 1 << LARGEST_BITS), lo_open=True)
     mantissa, exponent = int(value.man) << bits, int(value.exp) - bits
-    ends = (mantissa - int(value.man), mantissa + int(value.man))
+    lo, hi = mantissa - int(value.man), mantissa + int(value.man)
     if exponent >= 0:
-        return Interval(*(Fraction(end << exponent) for end in ends))
-    return Interval(*(Fraction(end, 1 << -exponent) for end in ends))
+        return Interval(Fraction(lo << exponent), Fraction(hi << exponent))
+    return Interval(Fraction(lo, 1 << -exponent), Fraction(hi, 1 << -exponent))

@@ -1,4 +1,4 @@
-"""Multiply, add, shift, clamp: ``y = clamp((m * x + b) >> s, low, high)``, the least such form of given staircases.
+"""Multiply, add, shift, clamp: ``y = clamp((m * x + b) >> s, low, high)``, the least such form of step functions.
 
 The shift rounds down, or to nearest with ties to even or to odd (below: *Ties*).
 
@@ -17,6 +17,10 @@ piecewise linear function: from outside it reaches the end in a handful of steps
 ``s`` for which an integer multiple of ``2**-s`` lies inside, and if ``s`` works for a channel so does ``s + 1`` (with
 ``2m, 2b``): the least common shift is the greatest of the channels' least shifts.
 
+Direction. With ``m <= 0`` the form is non-increasing. A non-increasing step function ``f`` is a staircase of ``-x``,
+and ``m * x = (-m) * (-x)``: its multiplier is the negative of the one that ``f(-x)`` over ``[-hi, -lo]`` needs. No form
+of this kind equals a function that both rises and falls.
+
 Ties. Where scales and offsets are dyadic, inputs fall exactly between two levels; these go to the even one, so that
 the steps of the staircase alternate (255, 257, ..) and no line separates the points strictly. Rounding in the shift
 does it: ``y = clamp(round(v / 2**s))`` with ``v = m * x + b``, ties to even, or to odd (an odd zero point, added after
@@ -33,7 +37,7 @@ found for rounding down with its ends, says from which shift on it is worth look
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -43,6 +47,7 @@ import numpy.typing as npt
 from hwflow.errors import Finding, InternalError
 from hwflow.numerics.accumulator import width_of
 from hwflow.numerics.staircase import IntArray, Staircase
+from hwflow.numerics.step_function import StepFunction
 
 MAX_SHIFT = 80  # random int8 layers of 2304 inputs a channel need 39, 16-bit layers 62
 
@@ -57,9 +62,9 @@ _Level = TypeVar("_Level", int, _Array)
 class MultiplyAddShift:
     """``y = clamp((multipliers[c] * x + addends[c]) >> shift, low, high)`` with an arithmetic shift, for channel c.
 
-    Multipliers are not negative; addends are signed; one shift, one clamp and one rounding for all channels. With
-    ``rounding`` other than "floor" the quotient is rounded to nearest, ties to the even ("half_even") or the odd
-    ("half_odd") value of ``y`` before the clamp; the shift must then be at least 1 (ValueError).
+    Multipliers and addends may be negative; one shift, one clamp and one rounding for all channels. With ``rounding``
+    other than "floor" the quotient is rounded to nearest, ties to the even ("half_even") or the odd ("half_odd") value
+    of ``y`` before the clamp; the shift must then be at least 1 (ValueError).
     """
 
     multipliers: tuple[int, ...]
@@ -83,9 +88,14 @@ class MultiplyAddShift:
         return len(set(self.multipliers)) <= 1 and len(set(self.addends)) <= 1
 
     @property
+    def multiplier_type(self) -> tuple[int, bool]:
+        """(bits, signed) of the multiplier field; unsigned unless a multiplier is negative."""
+        return width_of(min(self.multipliers), max(self.multipliers))
+
+    @property
     def multiplier_bits(self) -> int:
-        """Width of the multiplier field, unsigned."""
-        return max(1, *(m.bit_length() for m in self.multipliers))
+        """Width of the multiplier field."""
+        return self.multiplier_type[0]
 
     @property
     def addend_type(self) -> tuple[int, bool]:
@@ -97,7 +107,8 @@ class MultiplyAddShift:
         x = np.asarray(x, dtype=np.int64)
         if x.size == 0:
             return np.zeros(np.broadcast_shapes(x.shape, np.shape(channel)), dtype=np.int64)
-        reach = max(abs(int(x.min())), abs(int(x.max()))) * max(self.multipliers) + max(map(abs, self.addends))
+        reach = max(abs(int(x.min())), abs(int(x.max()))) * max(map(abs, self.multipliers))
+        reach += max(map(abs, self.addends))
         reach += 1 << self.shift
         kind: Any = np.int64 if reach < _SAFE else object
         m, b = np.array(self.multipliers, dtype=kind)[channel], np.array(self.addends, dtype=kind)[channel]
@@ -108,18 +119,20 @@ class MultiplyAddShift:
         return np.asarray(np.clip(v >> self.shift, self.low, self.high), dtype=np.int64)
 
 
-def find_multiply_add_shift(staircases: Sequence[Staircase], max_shift: int = MAX_SHIFT) -> MultiplyAddShift | None:
+def find_multiply_add_shift(steps: Sequence[StepFunction], max_shift: int = MAX_SHIFT) -> MultiplyAddShift | None:
     """The form with the least shift that all channels share; None if there is none up to ``max_shift``.
 
-    The clamp is the range of all channels together. At the common shift each channel takes its least multiplier (so the
-    width of the field is least as well), and with it the addend nearest to zero. A channel without thresholds takes
-    multiplier 0. The result is proved before it is returned.
+    ``steps`` is one a channel. The clamp is the range of all channels together. At the common shift each channel takes
+    its least multiplier (so the width of the field is least as well; the least in size where the channel falls), and
+    with it the addend nearest to zero. A constant channel takes multiplier 0. The result is proved before it is
+    returned.
     """
-    if not staircases:
-        raise ValueError("staircases must be one a channel, not none")
-    distinct = list(dict.fromkeys(staircases))
-    low, high = min(s.low for s in distinct), max(s.high for s in distinct)
-    slopes = _slopes(distinct, low, high)
+    distinct = _distinct(steps)
+    if distinct is None:
+        return None
+    staircases = list(distinct.values())
+    low, high = min(s.low for s in staircases), max(s.high for s in staircases)
+    slopes = _slopes(staircases, low, high)
     if any(slope is not None and not _ordered(slope, strict=True) for slope in slopes):
         return None
     shift = 0
@@ -129,22 +142,23 @@ def find_multiply_add_shift(staircases: Sequence[Staircase], max_shift: int = MA
             if shift > max_shift:
                 return None
     multipliers = [_least_multiplier(slope, shift) for slope in slopes]
-    return _proved(staircases, distinct, multipliers, shift, low, high, "floor")
+    return _proved(steps, distinct, multipliers, shift, low, high, "floor")
 
 
 def find_rounding_multiply_add_shift(
-    staircases: Sequence[Staircase], max_shift: int = MAX_SHIFT
+    steps: Sequence[StepFunction], max_shift: int = MAX_SHIFT
 ) -> MultiplyAddShift | None:
     """The form that rounds to nearest, ties to even or to odd, of the least shift from 1 to ``max_shift``; else None.
 
     Where both kinds of tie will do at the least shift: ties to even. Multipliers, addends, clamp and proof are those of
     :func:`find_multiply_add_shift`. Exists for all dyadic chains whose output zero points are all even or all odd.
     """
-    if not staircases:
-        raise ValueError("staircases must be one a channel, not none")
-    distinct = list(dict.fromkeys(staircases))
-    low, high = min(s.low for s in distinct), max(s.high for s in distinct)
-    slopes = _slopes(distinct, low, high)
+    distinct = _distinct(steps)
+    if distinct is None:
+        return None
+    staircases = list(distinct.values())
+    low, high = min(s.low for s in staircases), max(s.high for s in staircases)
+    slopes = _slopes(staircases, low, high)
     first = 1
     for slope in slopes:
         while not _has_multiple(slope, first):
@@ -154,13 +168,23 @@ def find_rounding_multiply_add_shift(
     best: MultiplyAddShift | None = None
     rounding: ShiftRounding
     for rounding in ("half_even", "half_odd"):
-        shift = _rounding_shift(distinct, slopes, first, max_shift, rounding)
+        shift = _rounding_shift(staircases, slopes, first, max_shift, rounding)
         if shift is None:
             continue
-        multipliers = [_least_multiplier(slope, 0) for slope in _slopes(distinct, low, high, shift, rounding)]
-        best = _proved(staircases, distinct, multipliers, shift, low, high, rounding)
+        multipliers = [_least_multiplier(slope, 0) for slope in _slopes(staircases, low, high, shift, rounding)]
+        best = _proved(steps, distinct, multipliers, shift, low, high, rounding)
         max_shift = shift - 1
     return best
+
+
+def _distinct(steps: Sequence[StepFunction]) -> dict[StepFunction, Staircase] | None:
+    """Each function there is once, with its staircase (of ``-x`` where it falls); None if one rises and falls."""
+    if not steps:
+        raise ValueError("steps must be one a channel, not none")
+    distinct = dict.fromkeys(steps)
+    if any(s.direction == 0 for s in distinct):
+        return None
+    return {s: (s if s.direction == 1 else s.mirrored()).staircase() for s in distinct}
 
 
 def _rounding_shift(
@@ -189,22 +213,22 @@ def _rounding_shift(
 
 
 def _proved(
-    staircases: Sequence[Staircase],
-    distinct: Sequence[Staircase],
+    steps: Sequence[StepFunction],
+    distinct: Mapping[StepFunction, Staircase],
     multipliers: Sequence[int | None],
     shift: int,
     low: int,
     high: int,
     rounding: ShiftRounding,
 ) -> MultiplyAddShift:
-    """The form with these multipliers (one for each of ``distinct``); InternalError if it is not the staircases."""
-    chosen: dict[Staircase, tuple[int, int]] = {}
-    for s, m in zip(distinct, multipliers, strict=True):
+    """The form with these multipliers (one for each of ``distinct``); InternalError if it is not the functions."""
+    chosen: dict[StepFunction, tuple[int, int]] = {}
+    for (s, staircase), m in zip(distinct.items(), multipliers, strict=True):
         assert m is not None
-        chosen[s] = m, _addend(s, m, shift, low, high, rounding)
-    pairs = [chosen[s] for s in staircases]
+        chosen[s] = m * s.direction, _addend(staircase, m, shift, low, high, rounding)
+    pairs = [chosen[s] for s in steps]
     form = MultiplyAddShift(tuple(m for m, _ in pairs), tuple(b for _, b in pairs), shift, low, high, rounding)
-    if not proves(form, staircases):
+    if not proves(form, steps):
         raise InternalError(
             Finding(
                 "requantizer-proved", "multiply-add-shift search",
@@ -222,12 +246,16 @@ def _bound(level: _Level, shift: int, rounding: ShiftRounding) -> _Level:
     return (level << shift) - (1 << (shift - 1)) + down
 
 
-def proves(form: MultiplyAddShift, staircases: Sequence[Staircase]) -> bool:
-    """Whether ``form`` equals each channel's staircase over that channel's whole interval, by the conditions above."""
-    if not (len(form.multipliers) == len(form.addends) == len(staircases)) or form.shift < 0:
+def proves(form: MultiplyAddShift, steps: Sequence[StepFunction]) -> bool:
+    """Whether ``form`` equals each channel's function over that channel's whole interval, by the conditions above."""
+    if not (len(form.multipliers) == len(form.addends) == len(steps)) or form.shift < 0:
         return False
-    for m, b, s in zip(form.multipliers, form.addends, staircases, strict=True):
-        if m < 0 or s.low < form.low or s.high > form.high:
+    for multiplier, b, step in dict.fromkeys(zip(form.multipliers, form.addends, steps, strict=True)):
+        rising, m = (step.mirrored(), -multiplier) if multiplier < 0 else (step, multiplier)
+        if rising.direction != 1:
+            return False
+        s = rising.staircase()
+        if s.low < form.low or s.high > form.high:
             return False
         if s.low > form.low and m * s.lo + b < _bound(s.low, form.shift, form.rounding):
             return False

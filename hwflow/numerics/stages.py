@@ -62,10 +62,6 @@ class QuantizerStage(Stage):
             raise NoSteps("be at most 2**16384 in magnitude, but a value is not")
         return y.lo / self.out_scale, y.hi / self.out_scale
 
-    def unrounded(self, q: int) -> Fraction:
-        """The quotient of :meth:`enclosure` where it is rational; else a number within 2**-80 of it."""
-        return self.enclosure(q)[0]
-
 
 @dataclass(frozen=True)
 class StepStage(Stage):

@@ -14,6 +14,7 @@ from math import ceil, log2
 from amaranth.hdl import Shape
 
 from hdl_lib.multiplier import BLOCK
+from hdl_lib.requantize_search import read_latency
 from hdl_lib.stream_add import AddPlan
 from hdl_lib.wide_product import WideProduct
 from hwflow.ops.operator import Folding, Resources
@@ -62,11 +63,16 @@ def block_rams(family: str, words: int, width: int) -> int:
     return min(ceil(words / depth) * ceil(width / bits) for depth, bits in FAMILIES[family].bram_shapes)
 
 
+def read_only_block_rams(family: str, words: int, width: int) -> int:
+    """The same for a memory that is never written: a row may hold several words."""
+    return min(ceil(ceil(words / depth) * width / bits) for depth, bits in FAMILIES[family].bram_shapes)
+
+
 def rom(family: str, words: int, width: int) -> Resources:
     """A synchronous read-only table with an output register."""
     if words == 1:
         return Resources()
-    blocks = block_rams(family, words, width)
+    blocks = read_only_block_rams(family, words, width)
     if words * width > 16 * FAMILIES[family].bram_cost * blocks:
         return Resources(ff=width, bram=blocks)
     # A bit's function of the address; of few words there are few functions, shared by the bits that have the same.
@@ -75,6 +81,43 @@ def rom(family: str, words: int, width: int) -> Resources:
     tables = max(1, ceil(words / 16))
     each = tables * (1 + 0.14 * max(0.0, log2(tables) - 2))
     return Resources(lut=ceil(different * each), ff=2 * different)
+
+
+def filled_rom(family: str, words: Sequence[int], width: int, *, output_register: bool = True) -> Resources:
+    """A synchronous read-only table of known words (patterns of ``width`` bits): a bit that is the same in all words
+    costs nothing, and of bits that are alike in all words look-up tables hold one.
+
+    Of logic, a block of 16 words is a look-up table; one of more words is made of its halves, with a multiplexer of the
+    device's own up to 128 words, and blocks that are alike are made once.
+    """
+    columns = [bits for bits in _columns(words, width) if len(set(bits)) > 1]
+    if not columns:
+        return Resources()
+    blocks = read_only_block_rams(family, len(words), len(columns))
+    if len(words) * len(columns) > 16 * FAMILIES[family].bram_cost * blocks:
+        return Resources(ff=len(columns) * output_register, bram=blocks)
+    known: set[bytes] = set()
+
+    def made_of(block: bytes) -> int:
+        if block in known or len(set(block)) == 1:
+            return 0
+        known.add(block)
+        if len(block) <= 16:
+            return 1
+        halves = block[: len(block) // 2], block[len(block) // 2 :]
+        if halves[0] == halves[1]:
+            return made_of(halves[0])
+        return made_of(halves[0]) + made_of(halves[1]) + (len(block) > 128 or any(len(set(h)) == 1 for h in halves))
+
+    size = 1 << (len(words) - 1).bit_length()
+    different = {column + column[-1:] * (size - len(column)) for column in columns}
+    return Resources(lut=sum(map(made_of, sorted(different))), ff=len(different) * (1 + output_register))
+
+
+def _columns(words: Sequence[int], width: int) -> list[bytes]:
+    """For each bit its value in all words, one byte a word."""
+    digits = "".join(f"{word:0{width}b}" for word in words).encode()
+    return [digits[bit::width] for bit in range(width)]
 
 
 def memory(family: str, words: int, width: int) -> Resources:
@@ -145,14 +188,25 @@ def product_bits(x: IntType, w: IntType, count: int = 1) -> int:
 @cache
 def adder_tree(x: IntType, w: IntType, terms: int, limit: int) -> Resources:
     """A register behind every adder and every term that is left over; sums are cut to ``limit`` bits."""
+    corners = [a * b for a in (x.min, x.max) for b in (w.min, w.max)]
+    return _sum_tree(min(corners), max(corners), terms, limit)
+
+
+@cache
+def _sum_tree(low: int, high: int, terms: int, limit: int) -> Resources:
+    """:func:`adder_tree` over terms within ``low .. high``."""
+
+    def width(count: int) -> int:
+        return min(limit, IntType.holding(Interval(count * low, count * high)).bits)
+
     total, counts = Resources(), [1] * terms
     while len(counts) > 1:
         sums = [a + b for a, b in zip(counts[::2], counts[1::2], strict=False)]
         for count in sums:
-            total += adders(min(limit, product_bits(x, w, count)), 1)
+            total += adders(width(count), 1)
         if len(counts) % 2:
             sums.append(counts[-1])
-            total += Resources(ff=min(limit, product_bits(x, w, counts[-1])))
+            total += Resources(ff=width(counts[-1]))
         counts = sums
     return total
 
@@ -263,14 +317,19 @@ def _split_sums(family: str, x: IntType, w: IntType) -> int:
 
 def mvu(
     family: str, x: IntType, w: IntType, accumulator: IntType, folding: Folding, synapse: int, neuron: int, depth: int,
-    *, surplus: int = 0,
+    *, surplus: int = 0, ranges: tuple[tuple[int, int], tuple[int, int]] | None = None,
 ) -> Resources:
     """Matrix-vector unit: weight table, products, adder trees, accumulators, replay buffer, queue. ``surplus``: lanes
-    of some beats that are made zero."""
+    of some beats that are made zero; ``ranges``: of inputs and weights, where they are known."""
     pe, simd = folding.output_lanes, folding.input_lanes
     total = rom(family, synapse * neuron, pe * simd * w.bits)
     if folding.multiplier == "xnor":
         total += match_counts(family, pe, simd, accumulator.bits, synapse * neuron == 1)
+    elif folding.multiplier == "lut" and ranges is not None and x.bits == w.bits == 2:
+        corners = [a * b for a in ranges[0] for b in ranges[1]]
+        width = IntType.holding(Interval(min(corners), max(corners))).bits
+        total += Resources(lut=pe * simd * width, ff=pe * simd * width)
+        total += _sum_tree(min(corners), max(corners), simd, accumulator.bits).times(pe)
     else:
         if folding.multiplier == "dsp" and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
             total += _wide_product(family, x, w).times(pe * simd)
@@ -440,20 +499,49 @@ def multiply_add_shift(
     return total + queue(family, lanes * out.bits, depth)
 
 
-def thresholds(family: str, x: IntType, levels: int, out: IntType, lanes: int, words: int, depth: int) -> Resources:
-    """A comparator a level, counts of four comparisons and their sum."""
+def thresholds(
+    family: str, x: IntType, levels: int, out: IntType, lanes: int, words: int, depth: int, direction_bits: int = 0,
+    directed: int = 0, own_bases: bool = False,
+) -> Resources:
+    """A comparator a level, counts of four comparisons and their sum. ``direction_bits`` a channel turn ``directed``
+    of its comparisons over; with ``own_bases`` each channel has its own number to count from."""
     groups = ceil(levels / 4)
     compare = 2 * ceil((x.bits + 2) / 2)
     each = Resources(lut=levels * compare + ceil(3 * levels / 4), ff=levels + 3 * groups + 2 * x.bits)
-    each += adders(out.bits, groups - 1)
+    each += adders(out.bits, groups - 1) + Resources(lut=directed if words > 1 else 0)
+    if own_bases:
+        each += adders(out.bits, 1) + Resources(ff=2 * out.bits)
     counter = bits(words) + 8
-    table = rom(family, words, lanes * levels * (x.bits + 1))
+    table = rom(family, words, lanes * (levels * (x.bits + 1) + direction_bits + (out.bits if own_bases else 0)))
     return table + each.times(lanes) + Resources(lut=2 * counter, ff=counter) + queue(family, lanes * out.bits, depth)
 
 
-def lookup(family: str, x: IntType, words: Sequence[int], out: IntType, depth: int) -> Resources:
-    """A table a lane."""
-    total = Resources(lut=12, ff=8) + queue(family, len(words) * out.bits, depth)
+def search(
+    family: str, x: IntType, bound: IntType, stages: int, out: IntType, lanes: int, words: int, values: bool,
+    tables: Resources, depth: int,
+) -> Resources:
+    """A comparator a stage, the input kept from stage to stage, the ``tables`` of all lanes.
+
+    ``words``: blocks of each table.
+    """
+    each, kept, latency = Resources(ff=x.bits), 0, 2
+    compare = Resources(lut=2 * ceil((max(x.bits, bound.bits) + 2) / 2), ff=1)
+    for stage in range(stages):
+        cycles = 1 + read_latency(words << stage)
+        each += compare + Resources(ff=(cycles - (stage == stages - 1)) * x.bits + stage * cycles)
+        kept += cycles * bits(words - 1) if words > 1 else 0
+        latency += cycles
+    if values:
+        latency += read_latency(words << stages)
+    else:
+        each += Resources(lut=out.bits)
+    control = Resources(lut=2 * bits(words), ff=kept + bits(words) + latency)
+    return tables + each.times(lanes) + control + queue(family, lanes * out.bits, depth)
+
+
+def lookup(family: str, x: IntType, words: Sequence[int], out: IntType, tables: Resources, depth: int) -> Resources:
+    """The ``tables`` of all lanes, of so many ``words`` each."""
+    total = Resources(lut=12, ff=8) + queue(family, len(words) * out.bits, depth) + tables
     for count in words:
-        total += rom(family, count, out.bits) + Resources(ff=x.bits + min(x.bits, bits(count - 1)))
+        total += Resources(ff=x.bits + min(x.bits, bits(count - 1)))
     return total

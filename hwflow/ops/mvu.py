@@ -80,7 +80,7 @@ class Mvu(HardwareOperator):
         latency = Core.latency_of(
             input_shape=shape_of(node.inputs[0].typed.element), weight_shape=shape_of(weight_type(node)),
             simd=folding.input_lanes, synapse_fold=synapse, multiplier=folding.multiplier,
-            part=folding.part or PART,
+            part=folding.part or PART, ranges=_ranges(node),
         )
         return Timing((process,), (latency,))
 
@@ -88,7 +88,7 @@ class Mvu(HardwareOperator):
         synapse, neuron = folds(node, folding)
         return costs.mvu(
             device.family, node.inputs[0].typed.element, weight_type(node), node.outputs[0].typed.element,
-            folding, synapse, neuron, depths[0], surplus=surplus_lanes(node, folding),
+            folding, synapse, neuron, depths[0], surplus=surplus_lanes(node, folding), ranges=_ranges(node),
         )
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
@@ -101,7 +101,7 @@ class Mvu(HardwareOperator):
             pe=folding.output_lanes, simd=folding.input_lanes, synapse_fold=synapse, neuron_fold=neuron,
             weights=Table(words=None, file=f"weights/{file.name}.mem", width=file.width, depth=len(words)),
             multiplier=folding.multiplier, depth=depths[0], group=synapse // node.attributes["pixels_per_vector"],
-            surplus=surplus_lanes(node, folding), part=folding.part or PART,
+            surplus=surplus_lanes(node, folding), part=folding.part or PART, ranges=_ranges(node),
         )
         return Built(core, [core.i], [core.o], [file])
 
@@ -109,6 +109,12 @@ class Mvu(HardwareOperator):
 def weight_type(node: Node) -> IntType:
     """The narrowest type that holds every weight (and the zeros of surplus lanes)."""
     return _type_of(node.attributes["weights"])
+
+
+def _ranges(node: Node) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The least and the greatest input and weight, the zeros of surplus lanes among the weights."""
+    x, weights = node.inputs[0].typed.interval, node.attributes["weights"]
+    return (x.lo, x.hi), (min(0, int(weights.min())), max(0, int(weights.max())))
 
 
 def _type_of(weights: IntArray) -> IntType:

@@ -15,10 +15,12 @@ import numpy as np
 from hdl_lib.requantize_lookup import LookupRequantizer
 from hdl_lib.requantize_mas import PART
 from hdl_lib.requantize_mas import MultiplyAddShift as MultiplyAddShiftCore
+from hdl_lib.requantize_search import SearchRequantizer, read_latency
+from hdl_lib.requantize_thresholds import FALLING, RISING
 from hdl_lib.requantize_thresholds import Thresholds as ThresholdsCore
 from hdl_lib.rom import Table
 from hwflow.ir.graph import IntArray, Node, Stage
-from hwflow.numerics.requantizer import LookupForm, MultiplyAddShift, ThresholdForm, realise
+from hwflow.numerics.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm, realise
 from hwflow.numerics.stages import chain
 from hwflow.numerics.step_function import StepFunction
 from hwflow.ops import costs
@@ -108,13 +110,18 @@ class Requantize(LogicalOperator, HardwareOperator):
         return _Hardware(node, folding).build(depths[0], name)
 
 
-def form_of(node: Node) -> MultiplyAddShift | ThresholdForm | LookupForm:
+def form_of(node: Node) -> Form:
     """The realisation of a requantize node of the dataflow stage; found and proved once."""
     if "form" not in node.attributes:
         element = node.inputs[0].typed.element
         node.attributes["form"] = realise(node.attributes["steps"], element.bits, element.signed)
-    form: MultiplyAddShift | ThresholdForm | LookupForm = node.attributes["form"]
+    form: Form = node.attributes["form"]
     return form
+
+
+_TABLES_COST: dict[tuple[Form, int, int, IntType, str], Resources] = {}
+"""What has been computed: a schedule asks for the same again and again."""
+MAX_TABLES_COST = 1000  # entries
 
 
 class _Hardware:
@@ -137,7 +144,9 @@ class _Hardware:
             multiplier = shape_of(self._multiplier(form))
             return MultiplyAddShiftCore.latency_of(shape_of(self.input), multiplier, form.rounding, self.part)
         if isinstance(form, ThresholdForm):
-            return ThresholdsCore.latency_of(form.levels)
+            return ThresholdsCore.latency_of(form.levels, own_bases=not form.one_base)
+        if isinstance(form, SearchForm):
+            return SearchRequantizer.latency_of(form.stages, self.words, values=form.values is not None)
         return LookupRequantizer.latency
 
     def resources(self, family: str, depth: int) -> Resources:
@@ -149,22 +158,53 @@ class _Hardware:
                 form.rounding != "floor", self.output, self.lanes, self.words, dsp, self.part, depth,
             )
         if isinstance(form, ThresholdForm):
-            return costs.thresholds(family, self.input, form.levels, self.output, self.lanes, self.words, depth)
-        return costs.lookup(family, self.input, [self._span(form) * self.words] * self.lanes, self.output, depth)
+            return costs.thresholds(
+                family, self.input, form.levels, self.output, self.lanes, self.words, depth,
+                len(form.direction_bits), sum(d in form.direction_bits for d in form.directions), not form.one_base,
+            )
+        if isinstance(form, SearchForm):
+            return costs.search(
+                family, self.input, IntType(*form.bound_type), form.stages, self.output, self.lanes, self.words,
+                form.values is not None, self._tables_cost(family), depth,
+            )
+        words = [self._span(form) * self.words] * self.lanes
+        return costs.lookup(family, self.input, words, self.output, self._tables_cost(family), depth)
+
+    def _tables_cost(self, family: str) -> Resources:
+        """Of a search's or a lookup's tables, by their words."""
+        key = self.form, self.lanes, self.channels, self.output, family
+        if key not in _TABLES_COST:
+            files: list[MemoryFile] = []
+            if isinstance(self.form, SearchForm):
+                self._bounds(self.form, "", files)
+                self._values(self.form, "", files)
+            elif isinstance(self.form, LookupForm):
+                self._lookup_tables(self.form, "", files)
+            total = Resources()
+            for file in files:  # a table of a single word is in none
+                registered = isinstance(self.form, LookupForm) or read_latency(len(file.words)) > 1
+                total += costs.filled_rom(family, file.words, file.width, output_register=registered)
+            while len(_TABLES_COST) >= MAX_TABLES_COST:
+                del _TABLES_COST[next(iter(_TABLES_COST))]
+            _TABLES_COST[key] = total
+        return _TABLES_COST[key]
 
     def _multiplier_blocks(self, form: MultiplyAddShift, least: int) -> int:
-        """Of all lanes; a product of fewer than ``least`` bits needs none. Constants of which a part is 0 or a power of
-        two need none for that part."""
+        """Of all lanes; a product of fewer than ``least`` bits needs none. Constants of which a part is 0, or plus or
+        minus a power of two, need none for that part."""
+        shape = shape_of(self._multiplier(form))
         xs = MultiplyAddShiftCore.part_widths(shape_of(self.input), self.part)
-        widths = MultiplyAddShiftCore.part_widths(shape_of(self._multiplier(form)), self.part)
-        blocks = [sum(min(x, width) > 1 and x + width >= least for x in xs) for width in widths]
+
+        def blocks(width: int) -> int:
+            return sum(min(x, width) > 1 and x + width >= least for x in xs)
+
         if self.words > 1:
-            return self.lanes * sum(blocks)
+            return self.lanes * sum(map(blocks, MultiplyAddShiftCore.part_widths(shape, self.part)))
         total = 0
         for multiplier in self._padded(form.multipliers).flat:
-            for index, count in enumerate(blocks):
-                bits = int(multiplier) >> index * self.part & ((1 << self.part) - 1)
-                total += count * bool(bits & (bits - 1))
+            for constant in MultiplyAddShiftCore.part_constants(int(multiplier), shape, self.part):
+                if abs(constant) & (abs(constant) - 1):
+                    total += blocks(abs(constant).bit_length() + (constant < 0))
         return total
 
     def build(self, depth: int, name: str) -> Built:
@@ -183,29 +223,75 @@ class _Hardware:
                 parameters=self._table(f"{name}_parameters", fields, files),
             )
         elif isinstance(form, ThresholdForm):
-            columns = self._padded(np.array(form.thresholds, dtype=np.int64))
+            columns = self._padded(form.thresholds)
             fields = [(columns[:, :, level], self.input.bits + 1) for level in range(form.levels)]
+            fields += [(self._padded(bit), 1) for bit in form.direction_bits]
+            if not form.one_base:
+                fields.append((self._padded(form.bases), self.output.bits))
             core = ThresholdsCore(
-                *shapes, **common, base=form.base, levels=form.levels,
-                parameters=self._table(f"{name}_thresholds", fields, files),
+                *shapes, **common, base=self._wrapped(form.bases[0]) if form.one_base else None, levels=form.levels,
+                parameters=self._table(f"{name}_thresholds", fields, files), directions=self._directions(form),
+            )
+        elif isinstance(form, SearchForm):
+            core = SearchRequantizer(
+                *shapes, **common, bound_shape=shape_of(IntType(*form.bound_type)), stages=form.stages,
+                bounds=self._bounds(form, name, files), values=self._values(form, name, files),
+                base=self._wrapped(form.base), falling=form.falling, shared=self.words == 1,
             )
         else:
-            span = self._span(form)
-            rows = np.zeros((self.words * self.lanes, span), dtype=np.int64)
-            rows[: self.channels, : form.span] = form.array[: self.channels]
-            tables = []
-            for lane in range(self.lanes):
-                words = pack_words(rows[lane :: self.lanes].reshape(-1, 1), self.output.bits)
-                tables.append(_table(f"{name}_table_{lane}", words, self.output.bits, files))
+            tables = self._lookup_tables(form, name, files)
             core = LookupRequantizer(*shapes, **common, low=form.lo, tables=tables, shared=self.words == 1)
         return Built(core, [core.i], [core.o], files)
+
+    @staticmethod
+    def _directions(form: ThresholdForm) -> list[str | int]:
+        """What the core is told of each threshold; nothing where all rise."""
+        if not any(map(any, form.falling)):
+            return []
+        bits = {column: index for index, column in enumerate(form.direction_bits)}
+        return [bits.get(column, FALLING if column[0] else RISING) for column in form.directions]
+
+    def _wrapped(self, base: int) -> int:
+        """The value of the output type that is ``base`` modulo its number of values."""
+        return (base - self.output.min) % (1 << self.output.bits) + self.output.min
+
+    def _bounds(self, form: SearchForm, name: str, files: list[MemoryFile]) -> list[Table]:
+        """Lane by lane a table for each stage; ``x >= threshold`` is ``x > threshold - 1``."""
+        rows = np.array(form.thresholds, dtype=np.int64)[: self.channels] - 1
+        width = form.bound_type[0]
+        stages = []
+        for stage in range(form.stages):
+            apart = 1 << (form.stages - stage)
+            middles = rows[:, apart // 2 - 1 :: apart]
+            stages.append(self._lane_tables(f"{name}_bounds_{stage}", middles, width, files))
+        return [tables[lane] for lane in range(self.lanes) for tables in stages]
+
+    def _values(self, form: SearchForm, name: str, files: list[MemoryFile]) -> list[Table] | None:
+        if form.values is None:
+            return None
+        rows = np.array(form.values, dtype=np.int64)[: self.channels]
+        return self._lane_tables(f"{name}_values", rows, self.output.bits, files)
+
+    def _lookup_tables(self, form: LookupForm, name: str, files: list[MemoryFile]) -> list[Table]:
+        rows = np.zeros((self.channels, self._span(form)), dtype=np.int64)
+        rows[:, : form.span] = form.array[: self.channels]
+        return self._lane_tables(f"{name}_table", rows, self.output.bits, files)
+
+    def _lane_tables(self, name: str, rows: IntArray, bits: int, files: list[MemoryFile]) -> list[Table]:
+        """For each lane the rows of its channels one after the other, an entry a word; surplus lanes get zeros."""
+        padded = np.zeros((self.words * self.lanes, rows.shape[1]), dtype=np.int64)
+        padded[: len(rows)] = rows
+        return [
+            _table(f"{name}_{lane}", pack_words(padded[lane :: self.lanes].reshape(-1, 1), bits), bits, files)
+            for lane in range(self.lanes)
+        ]
 
     def _span(self, form: LookupForm) -> int:
         return 1 << (form.span - 1).bit_length()
 
     @staticmethod
     def _multiplier(form: MultiplyAddShift) -> IntType:
-        return IntType(form.multiplier_bits, False)
+        return IntType(*form.multiplier_type)
 
     @staticmethod
     def _addend(form: MultiplyAddShift) -> IntType:

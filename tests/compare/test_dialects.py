@@ -125,6 +125,31 @@ def test_trunc(tmp_path: Path, version: int, mode: str) -> None:
     assert [(r.name, r.mismatches) for r in comparison.rows] == [("q", 0), ("y", 0)]
 
 
+def test_narrow_inputs_in_front_of_a_table(tmp_path: Path) -> None:
+    """Levels -3 to 3, of which Abs makes 0 to 3: -4 never comes."""
+    proto = qonnx_model([], {})
+    nodes = [
+        quant("x", "a", "sa", "zero", "three", narrow=1), node("Abs", ["a"], ["b"]),
+        quant("w", "wq", "sw", "zero", "three"), node("MatMul", ["b", "wq"], ["m"]),
+        quant("m", "y", "sa", "zero", "four"),
+    ]
+    del proto.graph.node[:]
+    proto.graph.node.extend(nodes)
+    assert check(tmp_path, proto).mismatches == 0
+
+
+def test_pool_of_levels_that_fall(tmp_path: Path) -> None:
+    """MultiThreshold with a negative scale, and the greatest of its levels."""
+    nodes = [
+        node("MultiThreshold", ["m", "few"], ["t"], domain=QONNX, out_scale=-0.3, out_dtype="INT4"),
+        node("Reshape", ["t", "image"], ["i"]), node("MaxPool", ["i"], ["p"], kernel_shape=[1, 3]),
+        node("Flatten", ["p"], ["g"]), quant("g", "y", "sa", "zero", "four"),
+    ]
+    constants = {"few": np.array([[-1, 0, 1.5]], np.float32), "image": np.array([-1, 1, 2, 3])}
+    comparison = check(tmp_path, qonnx_model(nodes, constants, 0.1, outputs=2))
+    assert [r.name for r in comparison.rows] == ["t", "y"]
+
+
 def test_a_wrong_level_of_a_real_tensor_is_unexplained(tmp_path: Path) -> None:
     proto = qonnx_model([quant("m", "y", "sa", "z", "four")], {"z": f(1)}, 0.1)
     check(tmp_path, proto)

@@ -187,7 +187,7 @@ def test_the_report(report, manifest, initializers):
 def test_the_reports_layers(report, manifest):
     keys = {
         "name", "op", "onnx_nodes", "folding", "initiation_interval", "latency", "macs", "multipliers",
-        "accumulator_bits",
+        "accumulator_bits", "requantizer",
     }
     layers = {layer["name"]: layer for layer in report["layers"]}
     assert all(set(layer) == keys for layer in layers.values())
@@ -213,6 +213,15 @@ def test_the_reports_exactness(report, initializers):
     found = {r["name"]: r for r in report["exactness"]["requantizers"]}
     assert report["exactness"]["proved"] == len(found) == 3
     layers = {layer["name"]: layer for layer in report["layers"]}
+    for name, layer in layers.items():
+        assert (layer["requantizer"] is not None) == (name in found)
+        if name in found:  # scales of float32, no ties: lines with a rising slope
+            shape = {k: layer["requantizer"][k] for k in ("form", "multiplier_signed", "rounding", "proved")}
+            assert shape == {
+                "form": "multiply-add-shift", "multiplier_signed": False, "rounding": "floor", "proved": True,
+            }  # fmt: skip
+            for width in ("multiplier_bits", "addend_bits", "shift"):
+                assert layer["requantizer"][width] == found[name][width]
     scales = {name: Fraction(float(initializers[f"{name}_scale"])) for name in ("image", "relu1", "relu2")}
     most = [255]  # greatest code of each input channel; the least is 0
     for node, source, result in (("conv1", "image", "relu1"), ("conv2", "relu1", "relu2"), ("dense", "relu2", None)):

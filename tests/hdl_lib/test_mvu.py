@@ -39,6 +39,7 @@ class Case:
     pixels: int = 4
     seed: int = 0
     part: int = 17
+    ranges: tuple[tuple[int, int], tuple[int, int]] | None = None
 
     @cached_property
     def weights(self) -> np.ndarray:
@@ -81,6 +82,7 @@ class Case:
             multiplier=self.multiplier,
             depth=self.depth,
             part=self.part,
+            ranges=self.ranges,
         )
 
     @property
@@ -149,6 +151,25 @@ def test_every_product(width, input_signed, weight_signed, multiplier):
     case.__dict__["weights"] = by_sign[weight_signed].reshape(1, 1, count, 1)
     case.__dict__["inputs"] = by_sign[input_signed].reshape(count, 1, 1)
     case.run()
+
+
+@pytest.mark.parametrize("weight_signed", [False, True])
+@pytest.mark.parametrize("input_signed", [False, True])
+@pytest.mark.parametrize("whole", [False, True])
+def test_every_product_of_two_bits_of_known_ranges(whole, input_signed, weight_signed):
+    """All pairs, of all values or of {-1, 0, 1} and {0, 1}; a weight of 0 gives 0 for any input."""
+    inputs, weights = (list(range(-2, 2)) if s else list(range(4)) for s in (input_signed, weight_signed))
+    kept = [values if whole else [v for v in values if abs(v) < 2] for values in (inputs, weights)]
+    ranges = tuple((min(values), max(values)) for values in kept)
+    count = len(kept[1])
+    case = Case(
+        Shape(2, input_signed), Shape(2, weight_signed), count + 1, 2, 1, 1, "lut", 16, len(kept[0]), ranges=ranges
+    )
+    outside = inputs[0 if input_signed else -1]
+    case.__dict__["weights"] = np.array([[w, 0] for w in [*kept[1], 0]]).reshape(1, 1, count + 1, 2)
+    case.__dict__["inputs"] = np.array([[x, outside] for x in kept[0]]).reshape(len(kept[0]), 1, 2)
+    trace = case.run()
+    assert trace.out_cycles[0] - trace.in_cycles[0] == 2 + 0 + 1 + 1 + 1  # no multiples of the input are needed
 
 
 def law(latency: int, synapse_fold: int, neuron_fold: int, pixels: int, depth: int) -> tuple[list[int], list[int]]:

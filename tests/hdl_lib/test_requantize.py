@@ -1,4 +1,4 @@
-"""The three requantizers against plain Python integers, and against the issue-slot law."""
+"""The requantizers against plain Python integers, and against the issue-slot law."""
 
 import random
 from bisect import bisect_right
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hdl_lib.requantize_lookup import LookupRequantizer
 from hdl_lib.requantize_mas import MultiplyAddShift
+from hdl_lib.requantize_search import SearchRequantizer
 from hdl_lib.requantize_thresholds import Thresholds
 from hdl_lib.rom import Table
 from tests.hdl_lib.bench import STALLS, drive, pack
@@ -182,7 +183,8 @@ def test_multiplier_blocks_of_constants():
         ).multipliers  # fmt: skip
 
     assert count([5, 0, 4], unsigned(9)) == 2  # two parts of the input; 0 and 4 need none
-    assert count([-1, -4, 3], signed(9)) == 6
+    assert count([-1, -4, 3], signed(9)) == 2  # minus a power of two needs none either
+    assert count([-3, 5, -256], signed(9)) == 4
     assert count([(3 << 17) + 1, (1 << 17) + 7], unsigned(20)) == 4  # one part of each is a power of two
     assert count([5, 0, 4], unsigned(9), [0, 0]) == 6  # not constant
 
@@ -220,6 +222,120 @@ def test_thresholds(name, gap, stall):
     latency, arguments = THRESHOLDS[name]
     assert Thresholds.latency_of(arguments[3]) == latency
     Bench(*thresholds(*arguments)).run(latency, gap, stall)
+
+
+def directed(x_shape, y_shape, directions, bits, lanes, channels, depth, base=None, seed=0):
+    """Thresholds of these directions, with ``bits`` direction bits a channel, and a base a channel unless given."""
+    rng = random.Random(seed)
+    blocks, width, levels = -(-channels // lanes), x_shape.width + 1, len(directions)
+    low, high = limits(x_shape)
+    choices = [[([rng.choice([rng.randint(low, high), high + 1]) for _ in range(levels)], rng.getrandbits(bits),
+                 rng.randint(*limits(y_shape))) for _ in range(lanes)] for _ in range(blocks)]  # fmt: skip
+    lane_bits = levels * width + bits + (y_shape.width if base is None else 0)
+    table = []
+    for word in choices:
+        packed = 0
+        for lane, (ts, flags, own) in enumerate(word):
+            field = pack(ts, width) | flags << (levels * width)
+            if base is None:
+                field |= pack([own], y_shape.width) << (levels * width + bits)
+            packed |= field << (lane * lane_bits)
+        table.append(packed)
+    dut = Thresholds(
+        x_shape, y_shape, lanes=lanes, channels=channels, base=base, levels=levels, depth=depth, directions=directions,
+        parameters=Table.of_words(table, lanes * lane_bits),
+    )  # fmt: skip
+
+    def function(x, lane, block):
+        ts, flags, own = choices[block][lane]
+        falls = [d == "falling" or (d != "rising" and bool(flags >> d & 1)) for d in directions]
+        total = sum((x < t) if fall else (x >= t) for t, fall in zip(ts, falls, strict=True))
+        return total + (own if base is None else base)  # modulo 2 ** width: packed so
+
+    return dut, function
+
+
+UP, DOWN = "rising", "falling"
+DIRECTED = {  # name: (latency, arguments)
+    "one turned": (5, (signed(12), unsigned(1), [0], 1, 2, 3, 6, 0)),
+    "all fall": (5, (signed(6), signed(3), [DOWN] * 3, 0, 1, 1, 6, -4)),
+    "up and down": (5, (signed(6), unsigned(1), [UP, DOWN], 0, 2, 3, 6, 1)),
+    "two bits": (6, (unsigned(6), unsigned(3), [UP, 1, DOWN, 0, 1], 2, 1, 3, 7, 2)),
+    "own bases": (6, (signed(6), signed(8), [UP, 0, 0], 1, 2, 5, 7)),
+    "own bases, two groups": (7, (signed(6), signed(4), [UP] * 6, 0, 1, 3, 8)),
+    "own bases, constants": (6, (signed(6), signed(8), [DOWN], 0, 3, 3, 7)),
+}
+
+
+@pytest.mark.parametrize("name", DIRECTED)
+@pytest.mark.parametrize(("gap", "stall"), STALLS)
+def test_thresholds_of_both_directions(name, gap, stall):
+    latency, arguments = DIRECTED[name]
+    Bench(*directed(*arguments)).run(latency, gap, stall)
+
+
+def search(
+    x_shape, y_shape, b_shape, stages, lanes, channels, depth, values=True, base=0, falling=False, shared=False, seed=0
+):
+    """Random bounds of ``b_shape``, sorted; random values or a number to count from."""
+    rng = random.Random(seed)
+    blocks = 1 if shared else -(-channels // lanes)
+    bounds = [[sorted(sample(rng, b_shape) for _ in range((1 << stages) - 1)) for _ in range(lanes)]
+              for _ in range(blocks)]  # fmt: skip
+    results = [[[sample(rng, y_shape) for _ in range(1 << stages)] for _ in range(lanes)] for _ in range(blocks)]
+    tables = []
+    for lane in range(lanes):
+        for stage in range(stages):
+            # the middles of 2 ** stage equal parts
+            part = 1 << (stages - stage)
+            places = [p * part + part // 2 - 1 for p in range(1 << stage)]
+            words = [bounds[block][lane][place] for block in range(blocks) for place in places]
+            tables.append(Table.of_words([pack([word], b_shape.width) for word in words], b_shape.width))
+    dut = SearchRequantizer(
+        x_shape, y_shape, lanes=lanes, channels=channels, bound_shape=b_shape, stages=stages, bounds=tables,
+        depth=depth, base=base, falling=falling, shared=shared,
+        values=[
+            Table.of_words([pack([y], y_shape.width) for block in results for y in block[lane]], y_shape.width)
+            for lane in range(lanes)
+        ] if values else None,
+    )  # fmt: skip
+
+    def function(x, lane, block):
+        above = sum(x > bound for bound in bounds[block % blocks][lane])
+        return results[block % blocks][lane][above] if values else base - above if falling else base + above
+
+    return dut, function
+
+
+SEARCHES = {  # name: (latency, arguments)
+    # input, comparisons, queue: 2 + stages; one cycle more to read 2 .. 16 words, two from 17 words on
+    "one stage": (2 + 1 + 1, (signed(12), unsigned(5), signed(12), 1, 1, 1, 6)),
+    "three stages": (2 + 3 + 2 + 1, (signed(12), unsigned(5), signed(12), 3, 1, 1, 9)),
+    "blocks": (2 + 3 + 3 + 2, (signed(9), signed(4), signed(6), 3, 2, 5, 11)),
+    "a word beyond 16": (2 + 2 + 1 + 2 + 2, (unsigned(8), signed(4), unsigned(8), 2, 1, 9, 11)),
+    "shared": (2 + 4 + 3 + 1, (signed(9), signed(4), signed(9), 4, 2, 5, 12, True, 0, False, True)),
+    "five stages": (2 + 5 + 4 + 2, (signed(7), signed(8), signed(7), 5, 1, 1, 4)),
+    "rising": (2 + 3 + 2, (signed(9), signed(4), signed(9), 3, 2, 2, 8, False, -5)),
+    "falling": (2 + 3 + 2, (signed(9), unsigned(4), signed(9), 3, 2, 2, 8, False, 9, True)),
+    "wrapping": (2 + 3 + 3, (unsigned(9), unsigned(2), signed(5), 3, 1, 2, 8, False, 1, True)),
+    "unsigned bounds": (2 + 2 + 2 + 1, (signed(7), signed(3), unsigned(5), 2, 1, 2, 1)),
+    "bounds below the input": (2 + 2 + 1 + 1, (unsigned(5), signed(3), signed(7), 2, 1, 1, 8)),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize(("gap", "stall"), STALLS)
+def test_search(name, gap, stall):
+    latency, arguments = SEARCHES[name]
+    Bench(*search(*arguments)).run(latency, gap, stall)
+
+
+def test_every_input_is_found():
+    """All values of a 6-bit input, seven bounds."""
+    dut, function = search(signed(6), unsigned(4), signed(6), 3, 1, 1, 12, seed=3)
+    inputs = range(-32, 32)
+    trace = drive(dut, [pack([x], 6) for x in inputs], len(inputs))
+    assert trace.beats == [function(x, 0, 0) for x in inputs]
 
 
 def lookup(x_shape, y_shape, low, count, lanes, channels, depth, shared=False, cut=True, seed=0):
@@ -262,6 +378,9 @@ MAKERS = {
         signed(6), signed(4), signed(6), signed(8), 7, -8, 7, 2, 5, 7, rounding="half_even"
     ),
     "thresholds": lambda: thresholds(signed(8), signed(4), -4, 8, 2, 5, 7),
+    "directions": lambda: directed(signed(8), signed(4), [0, 0, DOWN], 1, 2, 5, 7),
+    "search": lambda: search(signed(8), signed(4), signed(8), 3, 2, 5, 11),
+    "search, no values": lambda: search(signed(8), signed(4), signed(8), 3, 2, 5, 7, False, -4),
     "lookup": lambda: lookup(unsigned(4), unsigned(3), 0, 16, 2, 5, 6),
 }
 
@@ -291,6 +410,11 @@ LOOKUP_ARGUMENTS = dict(
     depth=2,
 )  # fmt: skip
 
+SEARCH_ARGUMENTS = dict(
+    input_shape=signed(8), output_shape=signed(4), lanes=1, channels=2, bound_shape=signed(8), stages=2,
+    bounds=[Table.of_words([0] * n, 8) for n in (2, 4)], values=[Table.of_words([0] * 8, 4)], depth=2,
+)  # fmt: skip
+
 
 @pytest.mark.parametrize(
     ("core", "arguments", "message"),
@@ -316,6 +440,28 @@ LOOKUP_ARGUMENTS = dict(
          "base and base + levels must be in -8..7, the range of signed(4), not 5 and 8"),
         (Thresholds, THRESHOLD_ARGUMENTS | dict(parameters=Table.of_words([0], 24)),
          "the table's words must have 27 bits (1 lanes with 3 thresholds of 9), not 24"),
+        (Thresholds, THRESHOLD_ARGUMENTS | dict(directions=["rising"]),
+         "directions must be 3, one for each threshold, not 1"),
+        (Thresholds, THRESHOLD_ARGUMENTS | dict(directions=["rising", "up", 0]),
+         "a direction must be rising, falling or the number of a bit, not up"),
+        (Thresholds, THRESHOLD_ARGUMENTS | dict(directions=[0, 0, 1], base=None),
+         "the table's words must have 33 bits (1 lanes with 3 thresholds of 9, 2 direction bits, a base of 4), not 27"),
+        (SearchRequantizer, SEARCH_ARGUMENTS | dict(stages=0),
+         "stages must be at least 1, not 0; a constant needs no requantizer"),
+        (SearchRequantizer, SEARCH_ARGUMENTS | dict(bound_shape=unsigned(0)),
+         "bound_shape must have at least 1 bit, not 0"),
+        (SearchRequantizer, SEARCH_ARGUMENTS | dict(base=9),
+         "base must be in -8..7, the range of signed(4), not 9"),
+        (SearchRequantizer, SEARCH_ARGUMENTS | dict(stages=3),
+         "bounds must be 3 tables, 3 for each lane, not 2"),
+        (SearchRequantizer, SEARCH_ARGUMENTS | dict(values=[]),
+         "values must be 1 tables, one for each lane, not 0"),
+        (SearchRequantizer, SEARCH_ARGUMENTS | dict(bound_shape=signed(9)),
+         "the words of bounds 0 must have 9 bits, not 8"),
+        (SearchRequantizer, SEARCH_ARGUMENTS | dict(values=[Table.of_words([0] * 4, 4)]),
+         "values 0 must have 8 words (4 for each of 2 blocks), not 4"),
+        (SearchRequantizer, SEARCH_ARGUMENTS | dict(stages=1, channels=1, bounds=[Table(None, "f", 8, 1)], values=None),
+         "a table of a single word must be given as a number, not in a file"),
         (LookupRequantizer, LOOKUP_ARGUMENTS | dict(tables=[Table.of_words([0] * 4, 4)]),
          "tables must be 2, one for each lane, not 1"),
         (LookupRequantizer, LOOKUP_ARGUMENTS | dict(tables=[Table.of_words([0] * n, 4) for n in (4, 5)]),

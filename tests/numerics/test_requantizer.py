@@ -10,26 +10,40 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hwflow.numerics import requantizer
 from hwflow.numerics.accumulator import bounds, width_of
 from hwflow.numerics.elementwise import Relu
-from hwflow.numerics.multiply_add_shift import MultiplyAddShift, find_multiply_add_shift
-from hwflow.numerics.requantizer import (
-    Form,
-    LookupForm,
-    ThresholdForm,
-    cost,
-    lookup_form,
-    proves,
-    threshold_form,
-)
-from hwflow.numerics.requantizer import realise as realise_steps
+from hwflow.numerics.multiply_add_shift import MultiplyAddShift
+from hwflow.numerics.requantizer import Form, LookupForm, SearchForm, ThresholdForm, cost
 from hwflow.numerics.staircase import Staircase
 from hwflow.numerics.step_function import StepFunction
 from tests.numerics.staircases import quantizer_staircase
 
 
+def steps_of(stairs: list[Staircase]) -> list[StepFunction]:
+    return [StepFunction.of_staircase(s) for s in stairs]
+
+
+def find_multiply_add_shift(stairs: list[Staircase], max_shift: int = 80) -> MultiplyAddShift | None:
+    return requantizer.find_multiply_add_shift(steps_of(stairs), max_shift)
+
+
 def realise(stairs: list[Staircase], bits: int, signed: bool) -> Form:
-    return realise_steps([StepFunction.of_staircase(s) for s in stairs], bits, signed)
+    return requantizer.realise(steps_of(stairs), bits, signed)
+
+
+def proves(form: Form, stairs: list[Staircase]) -> bool:
+    return requantizer.proves(form, steps_of(stairs))
+
+
+def threshold_form(stairs: list[Staircase]) -> ThresholdForm:
+    form = requantizer.threshold_form(steps_of(stairs))
+    assert form is not None
+    return form
+
+
+def lookup_form(stairs: list[Staircase]) -> LookupForm:
+    return requantizer.lookup_form(steps_of(stairs))
 
 
 def counted(s: Staircase) -> list[int]:
@@ -46,7 +60,14 @@ def hardware(form: Form, x: int, channel: int) -> int:
             y = round(F(v, 2**form.shift) + tie_to_odd) - tie_to_odd
         return max(form.low, min(form.high, y))
     if isinstance(form, ThresholdForm):
-        return form.base + sum(x >= t for t in form.thresholds[channel])
+        counts = ((x >= t) != falls for t, falls in zip(form.thresholds[channel], form.falling[channel], strict=True))
+        return form.bases[channel] + sum(counts)
+    if isinstance(form, SearchForm):
+        found = 0  # bit by bit, the most significant first
+        for stage in range(form.stages):
+            middle = ((2 * found + 1) << (form.stages - 1 - stage)) - 1
+            found = 2 * found + (x >= form.thresholds[channel][middle])
+        return form.row(channel)[found]
     return form.tables[channel][x - form.lo]
 
 
@@ -123,8 +144,10 @@ def test_proves_is_equality_on_the_interval(stairs: list[Staircase], shift: int,
 def test_every_form_and_its_evaluate(stairs: list[Staircase], data: st.DataObject) -> None:
     forms: list[Form] = [realise(stairs, 8, True), threshold_form(stairs), lookup_form(stairs)]
     found = find_multiply_add_shift(stairs)
-    forms += [found] if found else []
-    assert cost(forms[0], 8) == min(cost(f, 8) for f in forms if not (isinstance(f, ThresholdForm) and not f.levels))
+    searches = [requantizer.search_form(steps_of(stairs), with_values=values) for values in (False, True)]
+    forms += [found] if found else [form for form in searches if form is not None]
+    others = [f for f in forms if not (isinstance(f, ThresholdForm) and not f.levels)]
+    assert cost(forms[0], 8) <= min(cost(f, 8) for f in others)
     for form in forms:
         assert proves(form, stairs) and equal(form, stairs)
         for c, s in enumerate(stairs):
@@ -164,7 +187,7 @@ def test_jumps_of_several_levels() -> None:
 def test_none_and_the_maximum_shift() -> None:
     crooked = Staircase(0, 40, 0, (2, 4, 20))
     assert find_multiply_add_shift([crooked]) is None
-    assert isinstance(realise([crooked], 6, False), LookupForm | ThresholdForm)
+    assert isinstance(realise([crooked], 6, False), LookupForm)  # 64 words of 2 bits, 8 LUTs; thresholds 3 * 7
     fine = quantizer_staircase(-60000, 60000, F(1, 937), 0, [], F(1), 0, -128, 127)
     form = find_multiply_add_shift([fine])
     assert form is not None and find_multiply_add_shift([fine], max_shift=form.shift - 1) is None
@@ -173,7 +196,7 @@ def test_none_and_the_maximum_shift() -> None:
 
 def test_thresholds_of_channels_with_fewer_levels_are_padded() -> None:
     form = threshold_form([Staircase(-8, 7, 1, (0,)), Staircase(-8, 7, 0, (-3, 2, 5))])
-    assert form == ThresholdForm(0, ((-8, 0, 8), (-3, 2, 5)))
+    assert form == ThresholdForm((0, 0), ((-8, 0, 8), (-3, 2, 5)), ((False,) * 3,) * 2)
     assert form.threshold_type == (5, True)
 
 

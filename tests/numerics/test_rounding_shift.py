@@ -11,14 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hwflow.numerics import requantizer
 from hwflow.numerics.elementwise import Clip, Relu
-from hwflow.numerics.multiply_add_shift import (
-    MultiplyAddShift,
-    find_multiply_add_shift,
-    find_rounding_multiply_add_shift,
-)
-from hwflow.numerics.requantizer import Form, ThresholdForm, cost, proves, threshold_form
-from hwflow.numerics.requantizer import realise as realise_steps
+from hwflow.numerics.multiply_add_shift import MultiplyAddShift
+from hwflow.numerics.requantizer import Form, ThresholdForm, cost
 from hwflow.numerics.staircase import Staircase
 from hwflow.numerics.step_function import StepFunction
 from tests.numerics.staircases import quantizer_staircase
@@ -26,8 +22,24 @@ from tests.numerics.staircases import quantizer_staircase
 ROUNDINGS = ("half_even", "half_odd")
 
 
+def steps_of(stairs: list[Staircase]) -> list[StepFunction]:
+    return [StepFunction.of_staircase(s) for s in stairs]
+
+
+def find_multiply_add_shift(stairs: list[Staircase]) -> MultiplyAddShift | None:
+    return requantizer.find_multiply_add_shift(steps_of(stairs))
+
+
+def find_rounding_multiply_add_shift(stairs: list[Staircase], max_shift: int = 80) -> MultiplyAddShift | None:
+    return requantizer.find_rounding_multiply_add_shift(steps_of(stairs), max_shift)
+
+
 def realise(stairs: list[Staircase], bits: int, signed: bool) -> Form:
-    return realise_steps([StepFunction.of_staircase(s) for s in stairs], bits, signed)
+    return requantizer.realise(steps_of(stairs), bits, signed)
+
+
+def proves(form: Form, stairs: list[Staircase]) -> bool:
+    return requantizer.proves(form, steps_of(stairs))
 
 
 def rounded(v: int, shift: int, rounding: str) -> int:
@@ -223,9 +235,8 @@ def test_rounding_down_is_preferred_unless_it_costs_more() -> None:
     form = realise([layer], 17, True)
     assert form == MultiplyAddShift((1,), (0,), 9, -117, 117, "half_even")
     # a multiplier of 1 bit, a sum of 19 bits, rounded to 10, 9 bits taken off: 17 + 19 + 10 + 3
-    assert (cost(form, 17), type(threshold_form([layer])), cost(threshold_form([layer]), 17)) == (
-        49, ThresholdForm, 234 * 18,
-    )  # fmt: skip
+    thresholds = requantizer.threshold_form(steps_of([layer]))
+    assert isinstance(thresholds, ThresholdForm) and (cost(form, 17), cost(thresholds, 17)) == (49, 234 * 18)
 
 
 def test_wide_values_fall_back_on_python_ints() -> None:
@@ -244,7 +255,7 @@ def test_arguments() -> None:
     message = "shift must be at least 1 with rounding half_even, not 0; use floor"
     with pytest.raises(ValueError, match=message):
         MultiplyAddShift((1,), (0,), 0, 0, 1, "half_even")
-    with pytest.raises(ValueError, match="staircases must be one a channel, not none"):
+    with pytest.raises(ValueError, match="steps must be one a channel, not none"):
         find_rounding_multiply_add_shift([])
 
 

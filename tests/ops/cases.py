@@ -9,12 +9,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hwflow.ir.graph import IntArray, Node
 from hwflow.numerics.elementwise import Relu
-from hwflow.numerics.stages import QuantizerStage
+from hwflow.numerics.stages import QuantizerStage, StepStage
+from hwflow.numerics.step_function import StepFunction
 from hwflow.ops.operator import Folding
 from hwflow.ops.windows import WindowGeometry
 from hwflow.types import Interval, IntType, TensorType
@@ -45,6 +48,9 @@ U1, U4, U8, I4, I8, I12, I16 = (
     IntType(12, True),
     IntType(16, True),
 )
+
+
+I2, U2 = IntType(2, True), IntType(2, False)
 
 
 def constant_corners(node: Node) -> IntArray:
@@ -205,11 +211,16 @@ def _mvu(
     *,
     seed: int = 0,
     narrow: bool = False,
+    within: int = 1 << 40,
 ) -> Case:
+    """``within``: the greatest magnitude of weights and inputs."""
     rng = np.random.default_rng(seed)
-    weights = rng.integers(weight.min, weight.max + 1, (outputs, pixels_per_vector * channels))
-    weights[0, 0], weights[-1, -1] = weight.min, weight.max
+    least, greatest = max(weight.min, -within), min(weight.max, within)
+    weights = rng.integers(least, greatest + 1, (outputs, pixels_per_vector * channels))
+    weights[0, 0], weights[-1, -1] = least, greatest
     intervals = intervals_within(element, channels, rng) if narrow else ()
+    if within < max(-element.min, element.max):
+        intervals = (Interval(-within, within),) * channels
     source = stream(vectors * pixels_per_vector, channels, element, intervals)
     attributes = {"weights": weights, "pixels_per_vector": pixels_per_vector}
     return Case(name, "mvu", attributes, source, foldings, mvu_corners)
@@ -227,6 +238,9 @@ MVU = [
     _mvu("one_vector", 1, 1, 7, 5, I4, I4, (_fold(4, 2, "lut"), _fold(7, 1, "lut"), _fold(1, 5, "dsp"))),
     _mvu("scalar", 2, 1, 1, 1, U8, U4, (_fold(1, 1, "dsp"),)),
     _mvu("bits", 3, 2, 5, 3, U1, IntType(2, True), (_fold(5, 3, "lut"), _fold(2, 2, "lut"))),
+    _mvu("ternary", 3, 2, 5, 3, I2, I2, (_fold(5, 3, "lut"), _fold(2, 2, "lut")), within=1),
+    _mvu("two_bits", 2, 2, 3, 3, U2, I2, (_fold(2, 2, "lut"),)),
+    _mvu("two_bits_unsigned", 2, 2, 3, 3, I2, U2, (_fold(3, 1, "lut"),)),
     _mvu("wide", 2, 2, 2, 2, IntType(16, True), I12, (_fold(1, 2, "dsp"),)),
     _mvu("intervals", 2, 2, 4, 3, I8, I8, (_fold(3, 2, "dsp"),), narrow=True),
     _mvu("wide_weights", 2, 2, 3, 2, U8, IntType(40, True), (_fold(2, 1, "dsp"), _fold(3, 2, "lut"))),
@@ -369,7 +383,8 @@ REQUANTIZE = [
     _requantize(
         "multiply_wide", 2, 3, I20, I8, lambda c: Fraction(1234567 + 34567 * c, (1 << 33) - 1), (2,), relu=True
     ),
-    _requantize("multiply_alike", 3, 4, I16, I8, lambda c: Fraction(3, 1000), (1, 3), uniform=True),
+    _requantize("multiply_alike", 3, 4, I16, I8, lambda c: Fraction(3, 1001), (1, 3), uniform=True),
+    _requantize("search_ties_alike", 3, 4, I16, I8, lambda c: Fraction(3, 1000), (3,), uniform=True),
     _requantize("multiply_intervals", 2, 3, I18, I8, lambda c: Fraction(97 + 13 * c, 131071), (2,), narrow=True),
     _requantize("multiply_ties", 3, 5, I18, I8, lambda c: Fraction(1 + 2 * c, 512), (1, 2, 5)),
     _requantize("multiply_ties_odd", 3, 4, I16, I8, lambda c: Fraction(1, 128), (1, 3), zero_point=3, uniform=True),
@@ -379,6 +394,90 @@ REQUANTIZE = [
     _requantize("table", 4, 3, I4, I8, lambda c: Fraction(31 + 9 * c, 7), (1, 2, 3)),
     _requantize("table_alike", 4, 3, U4, I8, lambda c: Fraction(57, 7), (2,), uniform=True),
     _requantize("constant", 2, 3, I8, I8, lambda c: Fraction(1, 100000), (2,)),
+]
+
+
+def _function(
+    name: str,
+    pixels: int,
+    channels: int,
+    element: IntType,
+    function: Callable[[IntArray, int], npt.NDArray[Any]],
+    lanes: tuple[int, ...],
+    *,
+    uniform: bool = False,
+    intervals: tuple[Interval, ...] = (),
+) -> Case:
+    """Channel c: function(x, c) rounded down."""
+    source = stream(pixels, channels, element, intervals)
+    stages = []
+    for c, interval in enumerate(source.channel_intervals(1)[: 1 if uniform else channels]):
+        table = np.floor(function(np.arange(interval.lo, interval.hi + 1), c)).astype(np.int64)
+        stages.append((StepStage(StepFunction.of_table(interval.lo, table)),))
+    return Case(
+        name,
+        "requantize",
+        {"axis": 1, "stages": tuple(stages)},
+        source,
+        tuple(Folding(n, n) for n in lanes),
+        function_corners,
+    )
+
+
+def function_corners(node: Node) -> IntArray:
+    """For each channel an input of its least and of its greatest result."""
+    frames = []
+    for end in (min, max):
+        row = [
+            (s.lo, *s.breaks)[s.values.index(end(s.values))] for s in node.attributes["steps"]
+        ]
+        frames.append(np.broadcast_to(np.array(row, dtype=np.int64), node.inputs[0].typed.shape))
+    return np.stack(frames)
+
+
+def line(x: IntArray, multiplier: int, shift: int, low: int = -128, high: int = 127) -> IntArray:
+    return ((multiplier * x + 12345 % (1 << shift)) >> shift).clip(low, high)
+
+
+def smooth(x: IntArray, center: float, width: float) -> npt.NDArray[Any]:
+    """Falls a little below 0 on its way from 0 up to x: neither rising nor falling."""
+    return 40 * (x - center) / width / (1 + np.exp(-(x - center) / width))
+
+
+REQUANTIZE += [
+    _function("multiply_falling", 3, 5, I18, lambda x, c: line(x, -97 - 13 * c, 17), (1, 2, 5)),
+    _function("multiply_both", 3, 4, I18, lambda x, c: line(x, (97 + 13 * c, -201, 0, 45)[c], 17), (1, 3)),
+    _function(
+        "multiply_both_intervals",
+        2,
+        3,
+        I16,
+        lambda x, c: line(x, (-1 - c, 300, -77)[c], 16),
+        (2,),
+        intervals=(Interval(-32768, 32767), Interval(-5, 3000), Interval(-20000, -100)),
+    ),
+    _function("multiply_falling_alike", 3, 4, I16, lambda x, c: line(x, -77, 15), (1, 3), uniform=True),
+    _function("multiply_negated_alike", 3, 4, I16, lambda x, c: (-x).clip(-128, 127), (2,), uniform=True),
+    _function("multiply_shifted_alike", 3, 4, I16, lambda x, c: -x >> 5, (2,), uniform=True),
+    _function(
+        "multiply_falling_wide", 2, 3, I20, lambda x, c: line(x, (-1234567, 1034567, -734567)[c], 31), (2,)
+    ),
+    _function("multiply_falling_ties", 3, 2, I16, lambda x, c: np.rint(x * (-1 if c else 3) / 256), (1, 2)),
+    _function("thresholds_both", 4, 5, I12, lambda x, c: (x * (1, -1)[c % 2] // 900).clip(-1, 2), (1, 2, 5)),
+    _function("thresholds_falling_alike", 3, 3, I12, lambda x, c: (-x // 900).clip(-1, 1), (2,), uniform=True),
+    _function("thresholds_pulse", 3, 3, I12, lambda x, c: (abs(x - 50 * c) < 300) * 1, (1, 3)),
+    _function("thresholds_bases", 3, 4, I12, lambda x, c: 60 * c + (x * (1, -1)[c % 2] > 3 * c), (1, 3)),
+    _function("thresholds_bases_alike", 3, 2, I12, lambda x, c: 100 + (x > 7), (2,), uniform=True),
+    _function("sign_both", 3, 4, I12, lambda x, c: x * (1, -1, 1, -1)[c] >= c, (1, 3)),
+    _function("sign_falling_alike", 3, 4, I12, lambda x, c: x < 5, (3,), uniform=True),
+    _function("search", 3, 5, I16, lambda x, c: np.sqrt(x.clip(0) * (1 + c / 7)), (1, 2, 5)),
+    _function("search_alike", 3, 4, I16, lambda x, c: 127 * np.tanh(x / 9000), (1, 3), uniform=True),
+    _function("search_falling", 3, 3, I16, lambda x, c: 100 - np.cbrt(x.clip(0) * (1 + c)), (2,)),
+    _function("search_values", 3, 5, I16, lambda x, c: smooth(x, 300 * c, 4000 + 900 * c), (1, 2, 5)),
+    _function("search_values_alike", 3, 4, I16, lambda x, c: smooth(x, 0, 4000), (1, 3), uniform=True),
+    _function("search_values_both", 3, 3, I16, lambda x, c: (1, -1, 0)[c] * np.sqrt(x.clip(0)) - c, (1, 2)),
+    _function("search_one", 2, 3, I16, lambda x, c: np.where(x > 1000 * c, 3000 * c, -7), (2,)),
+    _function("table_wave", 4, 3, I8, lambda x, c: 100 * np.sin(x / 9 + c), (2,)),
 ]
 
 # --- two streams --------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hwflow.numerics.requantizer import LookupForm, MultiplyAddShift, ThresholdForm
+from hwflow.numerics.requantizer import LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
 from hwflow.ops.operator import Folding, HardwareOperator
 from hwflow.ops.registry import OPERATORS, hardware
 from hwflow.ops.requantize import form_of
@@ -36,13 +36,14 @@ def test_every_hardware_operator_has_cases() -> None:
 
 
 def test_the_requantizers_take_every_form() -> None:
-    forms = {case.name.split("_")[0]: type(form_of(case.node())) for case in CASES["requantize"]}
+    forms = {(case.name.split("_")[0], type(form_of(case.node()))) for case in CASES["requantize"]}
     assert forms == {
-        "multiply": MultiplyAddShift,
-        "thresholds": ThresholdForm,
-        "sign": ThresholdForm,
-        "table": LookupForm,
-        "constant": LookupForm,
+        ("multiply", MultiplyAddShift),
+        ("thresholds", ThresholdForm),
+        ("sign", ThresholdForm),
+        ("search", SearchForm),
+        ("table", LookupForm),
+        ("constant", LookupForm),
     }
 
 

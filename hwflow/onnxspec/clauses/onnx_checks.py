@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from onnx import checker
 
+from hwflow.onnxspec.dialects import DIALECT_DOMAINS
 from hwflow.onnxspec.graph import MODEL, NODES, Position, Scope
 from hwflow.onnxspec.inference import free_names, roots
 from hwflow.onnxspec.rules import Context, Hit, Rule
@@ -22,6 +23,9 @@ _REMEDY = "correct the model, or export it again"
 _TOO_MUCH = "look for absurd attributes, ranks or sizes, or export the model again"
 # What inference says of a node that reads a value of no type: an echo, where something else is wrong.
 _UNTYPED = "expected to have type but instead is null"
+# What inference says of a node that reads what an operator of a dialect makes, of whose type it knows nothing; the
+# resolver does.
+_UNKNOWN_TYPE = "Invalid tensor data type 0."
 # A limit of onnx's own, of 100 functions.
 _TOO_DEEP = "Function call chain depth exceeds limit"
 _NODE_NAMES = (
@@ -79,10 +83,16 @@ def _inference(context: Context) -> Iterator[Hit]:
         if trouble.gave_up:
             message = f"types and shapes must be inferable, but onnx.shape_inference comes to no end: {trouble.message}"
             yield Hit(root.position or (MODEL,), root.title, message, _TOO_MUCH)
+        elif _UNKNOWN_TYPE in trouble.message and _has_dialects(root):
+            continue
         elif not context.has_errors and _TOO_DEEP not in trouble.message:
             position, where = _place(root, trouble.message)
             message = f"types and shapes must fit together, but onnx.shape_inference says: {trouble.message}"
             yield Hit(position, where, message)
+
+
+def _has_dialects(scope: Scope) -> bool:
+    return any(node.domain in DIALECT_DOMAINS for node in scope.nodes)
 
 
 # In this order, after all other rules: each looks at what the ones before it have found.

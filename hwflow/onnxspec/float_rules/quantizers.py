@@ -61,10 +61,10 @@ def quantize(step: Step) -> Errors:
 
 
 def _moved(level: Callable[[Errors], Errors], quotient: Errors, error: Errors) -> Errors:
-    """How far a level, a function that does not decrease, can move when the quotient moves by ``error``."""
+    """How far a level, a function that does not turn back, can move when the quotient moves by ``error``."""
     reach = np.where(error > 0, error * INFLATION + 2.0**-52 * np.abs(quotient), 0.0)
     least, middle, most = (level(at) for at in (quotient - reach, quotient, quotient + reach))
-    result: Errors = np.maximum(most - middle, middle - least)
+    result: Errors = np.maximum(np.abs(most - middle), np.abs(middle - least))
     return result
 
 

@@ -75,8 +75,11 @@ class Step:
         return float(np.float32(self.attributes.get(name, default)))
 
     def again(self, inputs: Sequence[AnyArray | None]) -> Errors:
-        """The node's first output on other inputs, as float64."""
-        result: Errors = self.region.again(self.node, inputs).astype(np.float64)
+        """The node's first output on other inputs, as float64. Raises NoBound where the evaluator fails on them."""
+        try:
+            result: Errors = self.region.again(self.node, inputs).astype(np.float64)
+        except Exception as error:  # whatever numpy and the evaluator's operators raise
+            raise NoBound from error
         return result
 
 
