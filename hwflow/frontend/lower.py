@@ -175,9 +175,8 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
         _leave_to_host(state, node)
         return
     if handler is None:
-        refused = any(isinstance(v, Refused) for v in views)
-        at_end = node.name in tail.real or node.name in tail.light
-        if at_end and not refused and any(isinstance(v, Integers | Reals) for v in views):
+        behind = any(isinstance(v, Integers | Reals | Refused) for v in views)
+        if behind and (node.name in tail.real or node.name in tail.light):
             state.deferred.append(_unsupported_operator(node.where, _operator(node)))
             _leave_to_host(state, node)
             return
@@ -185,9 +184,7 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
         foreign = next(_foreign(state, (*node.inputs, *node.outputs)), None)
         if foreign is not None:
             operator += f" (with '{foreign[0]}' of element type {foreign[1]})"
-        if at_end and refused:  # the host's work, were it not for what was refused before
-            pass
-        elif not _before_hardware(state, node, views):
+        if not _before_hardware(state, node, views):
             state.findings.append(_unsupported_operator(node.where, operator))
             result = Refused(_stand_in(state, node, views))
         else:

@@ -108,10 +108,9 @@ def qlinear_concat(state: Lowering, node: OnnxNode) -> View:
     """QLinearConcat of streams: inputs are the result's scale and zero point, then tensor, scale, zero point each."""
     rank = len(state.model.values[node.outputs[0]].shape)
     axis = integer(node, "axis") % rank
-    if axis == 0:
-        raise refuse(node, "frame-axis", "axis must be one of the frame's, not the frame axis 0", "concatenate frames")
     views = [stream(state, node, index, index + 1, index + 2) for index in range(2, len(node.inputs), 3)]
-    return requantized(state, node, joined(state, node, views, axis - 1), 0, 1)
+    whole = joined(state, node, views, axis - 1) if len(views) > 1 else views[0]
+    return requantized(state, node, whole, 0, 1)
 
 
 def qgemm(state: Lowering, node: OnnxNode) -> View:

@@ -89,7 +89,7 @@ def _quantized(
                 "quantize the input per tensor",
             )
         real_view = made(integers.value, integers.shape, meaning.scale, meaning.zero_point, node)
-        return replace(real_view, low=element.min, high=element.max)  # what the port can carry
+        return replace(real_view, low=q.low, high=q.high)
     if isinstance(view, Integers):
         view = made(view.value, view.shape, fractions(1), fractions(0), node)
     view = view if isinstance(view, Reals) else reals(state, node, 0)

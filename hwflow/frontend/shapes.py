@@ -91,8 +91,8 @@ def concat(state: Lowering, node: OnnxNode) -> View:
     axis = integer(node, "axis") % rank
     if all(isinstance(v, Constant) for v in views):
         return Constant(np.concatenate([v.array for v in views if isinstance(v, Constant)], axis=axis))
-    if axis == 0:
-        raise refuse(node, "frame-axis", "axis must be one of the frame's, not the frame axis 0", "concatenate frames")
+    if len(views) == 1:
+        return views[0]
     if all(isinstance(v, Integers) for v in views):
         integers = [v for v in views if isinstance(v, Integers)]
         shape = state.frame_shape(node.outputs[0])
@@ -107,8 +107,6 @@ def joined(state: Lowering, node: OnnxNode, views: list[Reals], axis: int) -> Re
     shape = list(views[0].shape)
     shape[axis] = sum(view.shape[axis] for view in views)
     before = tuple(dict.fromkeys(name for view in views for name in view.nodes))
-    if len(views) == 1:
-        return views[0]
     value = state.add(
         "concat", node, [view.value for view in views], {"axis": axis}, before, origin=state.real_origin(node)
     )

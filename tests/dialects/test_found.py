@@ -15,7 +15,7 @@ QONNX = "qonnx.custom_op.general"
 
 
 def test_narrow_levels_of_an_input_in_a_padded_average(tmp_path: Path) -> None:
-    """The port carries -32 too, though no level is; a table of the levels left it out. Zero point 1/2: on a lattice."""
+    """A table of the levels left -32 out, which the input could have been. Zero point 1/2: on a lattice."""
     b = Builder()
     x = b.input("x", ["N", 1, 1, 3])
     q = b.node("Quant", x, b.constant(0.5), b.constant(0.5), b.constant(6.0), domain=QONNX, signed=1, narrow=1)

@@ -9,6 +9,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.models import Builder
+
 
 def dense_network(path: Path, widths: tuple[int, ...] = (12, 8, 4), seed: int = 1) -> Path:
     """A dense network ``widths[0]`` -> ... -> ``widths[-1]`` in QDQ: uint8 activations with zero point 128, int8
@@ -104,3 +106,20 @@ def conv_network(path: Path, side: int = 8, channels: int = 6, outputs: int = 5,
     onnx.checker.check_model(model, full_check=True)
     onnx.save(model, path)
     return path
+
+
+def requantizer_network(path: Path, channels: int = 6, seed: int = 1) -> Path:
+    """A dense layer whose sums go through functions of all shapes: a sigmoid (rises, no line), a negation (falls), and
+    a product with a hard sigmoid (falls, then rises); float outputs of their own."""
+    rng = np.random.default_rng(seed)
+    b = Builder()
+    x = b.dequantize(b.quantize(b.input("x", ["N", 20]), 0.05, 128, name="q"), 0.05, 128)
+    weights = b.weights(rng.integers(-120, 121, (20, channels)).tolist(), 0.01)
+    sums = b.node("MatMul", x, weights, name="dense")
+    bent = b.node("Mul", sums, b.node("HardSigmoid", sums, name="hard"), name="bent")
+    b.output(
+        b.quantize(b.node("Sigmoid", sums, name="sigmoid"), 1 / 255, 0, name="risen"),
+        b.quantize(b.node("Neg", sums, name="negative"), 0.5, 128, name="fallen"),
+        b.quantize(bent, 0.05, 20, name="both"),
+    )
+    return b.save(path.parent, path.name)

@@ -19,7 +19,7 @@ from hwflow.inputs import choose_inputs
 from hwflow.toolchain.icarus import ICARUS
 from hwflow.vectors import golden_vectors
 from tests.flow.netlists import FAMILIES, models, netlist_of, synthesize
-from tests.flow.networks import conv_network, dense_network
+from tests.flow.networks import conv_network, dense_network, requantizer_network
 
 # board, network, its options, frames a second, cells that must be there for the case to be worth its time
 CASES = {
@@ -32,6 +32,7 @@ CASES = {
         "ulx3s_85f", conv_network, {"side": 6, "channels": 4, "outputs": 16}, 150_000,
         {"MULT18X18D", "DP16KD", "TRELLIS_DPR16X4", "CCU2C", "PFUMX"},
     ),
+    "requantizers": ("ulx3s_85f", requantizer_network, {}, 400_000, {"MULT18X18D", "DP16KD", "PFUMX"}),
 }  # fmt: skip
 
 

@@ -63,7 +63,7 @@ class Cases:
 def _quantized(b: Builder, name: str) -> str:
     """An output behind a quantizer; integers behind a dequantizer first."""
     trial = Builder(b.opset, b.ir_version)
-    trial.nodes, trial.constants, trial.inputs = b.nodes, b.constants, b.inputs
+    trial.nodes, trial.constants, trial.inputs, trial.declared = b.nodes, b.constants, b.inputs, b.declared
     trial.output(name)
     (output,) = trial.build().graph.output
     kind = TensorProto.DataType.Name(output.type.tensor_type.elem_type).lower()

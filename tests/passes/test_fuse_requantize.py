@@ -61,3 +61,21 @@ def test_a_shift_of_the_levels_is_no_identity(tmp_path: Path) -> None:
     b = Builder()
     b.output(b.requantize(b.requantize(b.input("x", ["N", 2]), 0.5, 3), 0.5, 4))
     assert ops(fused(b, tmp_path)) == ["requantize"]
+
+
+def test_functions_that_fall_and_bend_are_fused(tmp_path: Path) -> None:
+    """A negation by channel, then a product of x and a hard sigmoid: one requantizer, the same values."""
+    b = Builder()
+    d = b.requantize(b.input("x", ["N", 3]), 0.5, 128)
+    signs = b.constant([1.0, -1.0, -0.25], name="signs")
+    turned = b.requantize(b.node("Mul", d, signs, name="turn"), 0.5, 100)
+    b.output(b.requantize(b.node("Mul", turned, b.node("HardSigmoid", turned), name="bend"), 0.125, 7))
+    graph = b.load(tmp_path).quantized
+    before = [n.attributes["steps"] for n in graph.nodes if n.op == "requantize"]
+    (node,) = fused(b, tmp_path).nodes
+    steps = node.attributes["steps"]
+    assert len(before) == 2 and [s.direction for s in before[0]] == [1, -1, -1]
+    assert [s.direction for s in steps] == [0, 0, 0]
+    first, second = (functions * (3 // len(functions)) for functions in before)
+    for one, other, both in zip(first, second, steps, strict=True):
+        assert [both(q) for q in range(256)] == [other(one(q)) for q in range(256)]

@@ -112,3 +112,23 @@ def test_sums_beyond_exact_arithmetic_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelRefused) as caught:
         pipeline.run(lower(b.load(tmp_path).resolved), pipeline.QUANTIZED)
     assert [f.rule for f in caught.value.findings] == ["accumulator-range"]
+
+
+def test_functions_without_steps_are_refused_all_at_once(tmp_path: Path) -> None:
+    """q - 3 of a uint8 q is at least -3: its root is not defined everywhere, nor is 1 / (q - 3). What reads their
+    results is not complained about."""
+    b = Builder()
+    d = b.requantize(b.input("x", ["N", 2]), 1.0, 3)
+    root = b.requantize(b.node("Sqrt", d, name="root"), 0.5)
+    b.output(b.requantize(b.node("Relu", root), 0.25), b.requantize(b.node("Reciprocal", d, name="inverse"), 0.5))
+    with pytest.raises(ModelRefused) as caught:
+        pipeline.run(lower(b.load(tmp_path).resolved), pipeline.QUANTIZED)
+    findings = caught.value.findings
+    assert [f.rule for f in findings] == ["decidable-function"] * 2
+    assert ["'root'" in f.where for f in findings] == [True, False]
+    assert ["'inverse'" in f.where for f in findings] == [False, True]
+    for finding, reason in zip(findings, ("negative", "divides by 0"), strict=True):
+        assert finding.message.startswith("for inputs in [0, 255] the function must ") and reason in finding.message
+        assert finding.remedy == (
+            "keep its input where it is defined, with a Clip or another zero point say, or change its constants"
+        )

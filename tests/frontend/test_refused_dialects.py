@@ -1,0 +1,174 @@
+"""Refusals of the QOperator, com.microsoft and QONNX dialects, and of float operators between quantizers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.frontend.refusals import Cases, image
+from tests.models import Builder
+
+cases = Cases()
+QONNX, MICROSOFT = "qonnx.custom_op.general", "com.microsoft"
+
+
+def quant(b: Builder, x: str, bits: float = 4, scale: float = 0.5, **attributes: object) -> str:
+    """A QONNX quantizer called 'quant'."""
+    parameters = b.constant(scale), b.constant(0.0), b.constant(bits)
+    b.node("Quant", x, *parameters, name="quant", domain=QONNX, **attributes)
+    return b.declare("quant", ["N", 4])
+
+
+@cases(
+    "error: node 'quant' (Quant): bitwidth must be one integer from 1 to 16, not [17.0] [bit-width]\n"
+    "  remedy: quantize to fewer bits",
+)
+def quantizer_of_too_many_bits(b: Builder) -> str:
+    return quant(b, image(b, 4), 17)
+
+
+@cases(
+    "error: node 'quant' (Quant): rounding_mode must be one of ROUND, CEIL, FLOOR, UP, DOWN, HALF_UP, HALF_DOWN, "
+    "ROUND_TO_ZERO, not 'STOCHASTIC' [rounding-mode]\n"
+    "  remedy: correct the attribute",
+)
+def unknown_rounding_mode(b: Builder) -> str:
+    return quant(b, image(b, 4), rounding_mode="stochastic")
+
+
+@cases(
+    "error: node 'quant' (Quant): scale must be greater than 0, not -0.5 [scale-range]\n"
+    "  remedy: calibrate the model again",
+)
+def negative_scale_of_a_quantizer(b: Builder) -> str:
+    return quant(b, image(b, 4), scale=-0.5)
+
+
+@cases(
+    "error: node 't' (MultiThreshold): thresholds must have shape [1 or 4, number], not [3, 2] [threshold-shape]\n"
+    "  remedy: give one row of thresholds, or one a channel",
+)
+def thresholds_of_other_channels(b: Builder) -> str:
+    b.node("MultiThreshold", image(b, 4), b.constant(np.zeros((3, 2))), name="t", domain=QONNX)
+    return b.declare("t", ["N", 4])
+
+
+@cases(
+    "error: node 't' (Trunc): the output scale must be a power of two times the scale, not 3 times [trunc-scale]\n"
+    "  remedy: correct the scales",
+)
+def truncation_to_another_grid(b: Builder) -> str:
+    parameters = [b.constant(v) for v in (0.5, 0.0, 8.0, 1.5, 4.0)]
+    b.node("Trunc", quant(b, image(b, 4), 8), *parameters, name="t", domain=QONNX)
+    return b.declare("t", ["N", 4])
+
+
+@cases(
+    "error: node 'y' (DynamicQuantizeLinear): the range must be known when the model is compiled, not follow each "
+    "input [static-range]\n"
+    "  remedy: quantize statically, with QuantizeLinear and calibration data",
+)
+def range_that_follows_the_input(b: Builder) -> str:
+    return b.node("DynamicQuantizeLinear", image(b, 4), name="y", outputs=["scale", "zero"])
+
+
+@cases(
+    "error: node 'sums' (MatMulInteger): sums must stay below 2**31 in magnitude, not reach 4278190080 [int32-sums]\n"
+    "  remedy: sum fewer products",
+)
+def sums_beyond_int32(b: Builder) -> str:
+    """255 * 128 * 131072."""
+    x = b.input("x", ["N", 131072], "uint8")
+    w = b.constant(np.full((131072, 1), -128), "int8")
+    return b.node("Cast", b.node("MatMulInteger", x, w, name="sums"), to=1)
+
+
+@cases(
+    "error: node 'y' (QLinearMatMul): weights 'w' must be constant, not computed at run time [constant-weights]\n"
+    "  remedy: make them an initializer",
+)
+def product_of_two_quantized_streams(b: Builder) -> str:
+    x, w = b.input("x", ["N", 3, 4], "uint8"), b.input("w", ["N", 4, 2], "uint8")
+    half, zero = b.constant(0.5), b.constant(0, "uint8")
+    return b.node("QLinearMatMul", x, half, zero, w, half, zero, half, zero, name="y")
+
+
+@cases(
+    "error: node 'p' (QLinearAveragePool): channels_last must be 0, not 1 [channels-first]\n"
+    "  remedy: put Transpose nodes around a channels-first pool",
+)
+def pool_with_channels_last(b: Builder) -> str:
+    half, zero = b.constant(0.5), b.constant(0, "uint8")
+    b.node(
+        "QLinearAveragePool", b.input("x", ["N", 4, 4, 2], "uint8"), half, zero, half, zero, name="p", domain=MICROSOFT,
+        kernel_shape=[2, 2], channels_last=1,
+    )
+    return b.declare("p", ["N", 3, 3, 2], "uint8")
+
+
+@cases(
+    "error: node 'g' (QGemm): transA must be 0, not 1 [gemm-trans-a]\n"
+    "  remedy: transpose the first operand in the model",
+)
+def gemm_with_a_transposed_stream(b: Builder) -> str:
+    half, zero, w = b.constant(0.5), b.constant(0, "uint8"), b.constant(np.ones((1, 3)), "uint8")
+    x = b.input("x", ["N", 1], "uint8")
+    b.node("QGemm", x, half, zero, w, half, zero, "", half, zero, name="g", domain=MICROSOFT, transA=1)
+    return b.declare("g", ["N", 3], "uint8")
+
+
+@cases(
+    "error: node 'bn' (BatchNormalization): var + epsilon must be greater than 0, not -1 [variance-range]\n"
+    "  remedy: export the model again",
+)
+def normalization_by_a_negative_variance(b: Builder) -> str:
+    one = b.constant([1.0, 1.0])
+    return b.node("BatchNormalization", image(b), one, one, one, b.constant([-1.0, 1.0]), name="bn", epsilon=0.0)
+
+
+@cases(
+    "error: node 'div' (Div): the divisor must not be 0 [divisor-zero]\n"
+    "  remedy: correct the constant",
+)
+def division_by_zero(b: Builder) -> str:
+    return b.node("Div", image(b, 2), b.constant([1.0, 0.0]), name="div")
+
+
+@cases(
+    "error: node 'pool' (AveragePool): every window must average the same number of elements, not fewer where it meets "
+    "the pads [1, 1, 1, 1] [pool-count]\n"
+    "  remedy: set count_include_pad to 1, or leave the padding out",
+)
+def average_without_the_pads(b: Builder) -> str:
+    return b.node("AveragePool", image(b), kernel_shape=[3, 3], pads=[1, 1, 1, 1], name="pool")
+
+
+@cases(
+    "error: node 'mean' (ReduceMean): the mean must be over height and width of an image (axes 2 and 3), not over axes "
+    "[1] of 4 [mean-axes]\n"
+    "  remedy: use GlobalAveragePool",
+)
+def mean_over_channels(b: Builder) -> str:
+    return b.node("ReduceMean", image(b), b.constant([1], "int64"), name="mean")
+
+
+@cases(
+    "error: node 'cast' (Cast): reals must become integers of at most 16 bits, not int32 [cast-types]\n"
+    "  remedy: use QuantizeLinear",
+)
+def reals_cast_to_wide_integers(b: Builder) -> str:
+    return b.node("Cast", image(b, 4), name="cast", to=6)
+
+
+@cases(
+    "error: node 'sqrt', 'last' (requantize): for inputs in [0, 255] the function must have a value everywhere, but it "
+    "takes the square root of a negative number [decidable-function]\n"
+    "  remedy: keep its input where it is defined, with a Clip or another zero point say, or change its constants",
+)
+def root_of_negative_numbers(b: Builder) -> str:
+    return b.node("Sqrt", image(b, 4), name="sqrt")
+
+
+@pytest.mark.parametrize("name", list(cases))
+def test_refusal(name: str) -> None:
+    cases.verify(name)
