@@ -23,8 +23,10 @@ from hwflow.types import Interval, TensorType
 class SumPool2d(LogicalOperator):
     name = "sum_pool2d"
     stages = frozenset({Stage.QUANTIZED})
-    onnx = ("AveragePool", "GlobalAveragePool")
-    limits = "2-D"
+    onnx = (
+        "AveragePool", "GlobalAveragePool", "QLinearAveragePool", "QLinearGlobalAveragePool", "ReduceMean",
+    )
+    limits = "2-D, windows of one size (pads count)"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         channels, height, width = inputs[0].shape
