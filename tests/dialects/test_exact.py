@@ -93,7 +93,11 @@ def test_compare_explains_everything(dialect: str, tmp_path: Path) -> None:
     assert judged >= 16
 
 
-@pytest.mark.parametrize(("dialect", "seed"), [("QDQ", 1), ("QOperator", 2), ("QONNX", 3), ("binary", 4)])
+# Sums and products of streams, a Concat and a convolution, a Softmax left to the host, a sum over windows, XNOR.
+@pytest.mark.parametrize(
+    ("dialect", "seed"),
+    [("QDQ", 2), ("QDQ", 3), ("QOperator", 7), ("QOperator", 38), ("QONNX", 14), ("QONNX", 45), ("binary", 4)],
+)
 def test_hardware_is_the_golden_model(dialect: str, seed: int, tmp_path: Path) -> None:
     simulation = simulate(saved(small(dialect, seed), tmp_path, 3))
     assert simulation.ok, [str(finding) for finding in simulation.findings]
