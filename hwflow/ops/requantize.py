@@ -46,9 +46,9 @@ class Requantize(LogicalOperator, HardwareOperator):
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
     onnx = (
         "QuantizeLinear", "BipolarQuant", "IntQuant", "MultiThreshold", "Quant", "Trunc", "QLinearLeakyRelu",
-        "QLinearSigmoid", "Abs", "BatchNormalization", "Ceil", "Celu", "Clip", "Div", "Elu", "Erf", "Exp", "Floor", "Gelu",
-        "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Mish", "Neg", "PRelu", "Pow", "Reciprocal", "Relu", "Round",
-        "Selu", "Sigmoid", "Sign", "Softplus", "Softsign", "Sqrt", "Tanh", "ThresholdedRelu",
+        "QLinearSigmoid", "Abs", "BatchNormalization", "Ceil", "Celu", "Clip", "Div", "Elu", "Erf", "Exp", "Floor",
+        "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Mish", "Neg", "PRelu", "Pow", "Reciprocal", "Relu",
+        "Round", "Selu", "Sigmoid", "Sign", "Softplus", "Softsign", "Sqrt", "Tanh", "ThresholdedRelu",
     )
     limits = "scales vary along one axis at most"
 
