@@ -107,7 +107,7 @@ def test_rational_values_are_exact(function: Elementwise, x: F, twice: F, mode: 
 def test_values_next_to_a_boundary(function: Elementwise, exactly: object, bits: int) -> None:
     """An output scale that puts the value at 2 within 2**-bits above or below a tie: more bits are used, and decide."""
     with mp.workprec(4000):
-        value = exactly(mp.mpf(2))  # type: ignore[operator]
+        value = exactly(mp.mpf(2))
         places = int(mp.floor(value * mp.mpf(2) ** bits))
     for places_above in (0, 1):  # the scale is at most, at least the value doubled
         out_scale = 2 * F(places + places_above, 1 << bits)

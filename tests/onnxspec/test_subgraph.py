@@ -48,7 +48,7 @@ def chain(**more: object) -> onnx.ModelProto:
 
 
 def names(items: object) -> list[str]:
-    return [item.name for item in items]  # type: ignore[attr-defined]
+    return [item.name for item in items]
 
 
 def sizes(info: onnx.ValueInfoProto) -> list[int | str]:
