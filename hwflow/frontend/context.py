@@ -191,7 +191,7 @@ def reals(state: Lowering, node: OnnxNode, index: int) -> Reals:
         Constant: "a constant",
         QuantizedConstant: "a constant",
         Integers: "an integer tensor without a scale",
-        HostInput: "a float graph input",
+        HostInput: "a float graph input" if node.inputs[index] in state.model.inputs else "a float tensor",
         HostOutput: "what the host makes behind the last quantizer",
     }[type(view)]
     raise refuse(

@@ -89,6 +89,15 @@ def test_quant_with_arbitrary_scales(tmp_path: Path, scale: float) -> None:
     assert [(r.name, r.elements) for r in comparison.rows] == [("q", 2400), ("y", 2400)]
 
 
+def test_biases_quantized_to_the_width_of_accumulators(tmp_path: Path) -> None:
+    """As Brevitas exports them: 32 bits, in units of the accumulator."""
+    bias = np.random.default_rng(4).uniform(-3, 3, 6).astype(np.float32)
+    middle = [
+        quant("b", "bq", "sb", "zero", "wide"), node("Add", ["m", "bq"], ["n"]), quant("n", "y", "sa", "zero", "four")
+    ]
+    check(tmp_path, qonnx_model(middle, {"b": bias, "sb": f(0.25 * 0.125), "wide": f(32)}))
+
+
 def test_one_bit(tmp_path: Path) -> None:
     """BipolarQuant, Quant of one signed and of one unsigned bit."""
     nodes = [
