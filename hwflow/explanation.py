@@ -115,11 +115,11 @@ def chain_of(node: Node, place: tuple[int, ...]) -> tuple[Stage, ...]:
 
 def unexplained(
     node: Node, place: tuple[int, ...], expected: IntArray, found: int, trace: Mapping[Value, IntArray],
-    bounds: RegionBounds, name: str, per_level: float | None,
+    bounds: RegionBounds, name: str, per_level: Fraction | None,
 ) -> str | None:
     """Why the mismatch at ``place`` of ONNX value ``name``, which ``node`` makes, is not the evaluator's rounding; None
-    if it is. ``found`` is the evaluator's integer; ``per_level`` what a level is worth in a real ONNX tensor, None in
-    one of integers."""
+    if it is. ``found`` is the evaluator's integer; ``per_level`` is None where the quotient that the ONNX quantizer
+    rounds is the one that the node's only stage rounds; else what a level is worth in the ONNX tensor."""
     numbers = f"golden {expected[place]}, reference {found}"
     if node.op != "requantize":
         return f"{numbers}; nothing is rounded there"
@@ -145,7 +145,7 @@ def unexplained(
     error = bounds.error(name, place, expected.shape)
     if isinstance(error, str):
         return f"{numbers}; {error}"
-    worth = Fraction(1 if per_level is None else per_level)
+    worth = Fraction(1) if per_level is None else per_level
     if abs(found - int(expected[place])) * worth > error:
         return f"{numbers}, float error at most {float(error / worth):.3g} levels"
     return None

@@ -9,8 +9,8 @@ mismatch is *explained* only if it proves to be that (:mod:`hwflow.explanation`)
   quantizer (``QuantizerStage.enclosure``: a rational number, or one that is enclosed as closely as its level needs to
   be certain), golden = saturate(round(t) + zero point); and
 * the evaluator's integer is what some real within its own error bound E of t rounds to: it lies between
-  saturate(round(t - E) + zero point) and saturate(round(t + E) + zero point). Of a real tensor, the evaluator's element
-  differs from the golden one by no more than its bound.
+  saturate(round(t - E) + zero point) and saturate(round(t + E) + zero point). Of a count of thresholds
+  and a truncation, the evaluator's element differs from the golden one by no more than its bound.
 
 E is derived for every element, see :mod:`hwflow.onnxspec.float_error`. All other mismatches are unexplained: hwflow, or
 the model as hwflow understands it, is wrong. Real values that hardware outputs are compared as reals: a difference from
@@ -44,6 +44,9 @@ from hwflow.onnxspec.reference import AnyArray, RegionEvaluator
 from hwflow.onnxspec.tensors import native
 
 _MOST_LSB = 1 << 31
+
+# Quantizers of which hwflow rounds something else than they do: a count, or integers once more.
+_REMADE = frozenset({"MultiThreshold", "Trunc"})
 
 
 @dataclass
@@ -149,7 +152,7 @@ class Comparer:
         row.max_lsb = max(row.max_lsb, int(np.abs(expected - found).max(initial=0, where=~wrong)))
         bounds = RegionBounds(region, batch.feeds, batch.errors)
         bounds.analyse(sorted({place[0] for place in places}))
-        sizes = known.level_size()
+        worth = known.level_size() if any(name in n.output and n.op_type in _REMADE for n in region.nodes) else None
         for place in places:
             if wrong[place]:
                 row.max_lsb = _MOST_LSB
@@ -157,7 +160,7 @@ class Comparer:
             else:
                 reason = unexplained(
                     node, place, expected, int(found[place]), batch.trace, bounds, name,
-                    float(sizes[place[1:]]) if known.real else None,
+                    None if worth is None else Fraction(float(worth[place[1:]])),
                 )
             if reason is not None:
                 row.unexplained += 1

@@ -25,7 +25,7 @@ from hwflow.frontend.views import (
     fractions,
 )
 from hwflow.ir.graph import Fractions, Meaning, Names, Node, Port, Value
-from hwflow.onnxspec.model import OnnxNode, ResolvedModel
+from hwflow.onnxspec.model import Array, OnnxNode, ResolvedModel
 from hwflow.types import IntType
 
 INTEGER_TYPES: Mapping[str, IntType] = {
@@ -133,14 +133,18 @@ def exact_constant(state: Lowering, node: OnnxNode, index: int, what: str) -> Fr
         return view.real()
     if not isinstance(view, Constant):
         raise _not_constant(node, index, what)
-    array = view.array
+    require_finite(node, index, what, view.array)
+    return fractions(view.array)
+
+
+def require_finite(node: OnnxNode, index: int, what: str, array: Array) -> None:
+    """Refuse a constant, input ``index``, with an infinity or a NaN."""
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         found = array[~np.isfinite(array)].reshape(-1)[0]
         raise refuse(
             node, "finite-constant", f"{what} '{node.inputs[index]}' must be finite, not {found}",
             "export the model again",
         )
-    return fractions(array)
 
 
 def frame_constant(state: Lowering, node: OnnxNode, index: int, what: str, shape: tuple[int, ...]) -> Fractions:

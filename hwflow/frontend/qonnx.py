@@ -15,8 +15,8 @@ import numpy as np
 from hwflow.frontend.context import Handler, Lowering, behind, constant, exact_constant, integer, made, reals, refuse
 from hwflow.frontend.quantizers import (
     Quantization,
+    constant_levels,
     graph_input,
-    quantized_constant,
     requantize,
     say_scale,
     without_frame_axis,
@@ -80,8 +80,7 @@ def _quantized(
     """Levels by ``q`` that mean scale * (level - zero_point)."""
     view = state.view(node.inputs[0])
     if isinstance(view, Constant | QuantizedConstant):
-        real = exact_constant(state, node, 0, "the constant")
-        return QuantizedConstant(quantized_constant(real, q).integers, scale, zero_point)
+        return QuantizedConstant(constant_levels(state, node, q), scale, zero_point)
     meaning = Meaning(without_frame_axis(scale), without_frame_axis(zero_point))
     if isinstance(view, HostInput):
         interval = Interval(q.low, q.high)

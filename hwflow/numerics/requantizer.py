@@ -52,6 +52,7 @@ Channel = int | npt.NDArray[np.integer[Any]]
 BITS_PER_LUT = 16  # table bits that cost as much as one LUT (16 x 1 memory, the least any supported family has)
 MAX_LOOKUP_BITS = 12  # of the input interval: beyond it a ROM is built only by ``lookup_form`` itself
 MAX_THRESHOLDS = 4096  # in parallel
+CHANNELS_A_LANE = 16  # of a typical folding: the choice is made before the folding is known
 
 
 @dataclass(frozen=True)
@@ -386,8 +387,8 @@ def _on_interval(form: ThresholdForm | SearchForm | LookupForm, channel: int, lo
     return StepFunction.of(lo, hi, [(lo, row[0]), *((max(lo, t), y) for t, y in zip(thresholds, row[1:], strict=True))])
 
 
-def cost(form: Form, input_bits: int) -> int:
-    """LUTs of one lane that serves all channels in turn, tables included at BITS_PER_LUT bits a LUT.
+def cost(form: Form, input_bits: int, lanes: int = 1) -> int:
+    """LUTs of ``lanes`` that serve all channels in turn, tables included at BITS_PER_LUT bits a LUT.
 
     - multiply-add-shift: the multiplier array ``input_bits * multiplier_bits``, an adder as wide as the widest sum, and
       one multiplier and one addend field a channel; to round, an adder of the bits that the shift leaves, and a
@@ -395,15 +396,15 @@ def cost(form: Form, input_bits: int) -> int:
     - thresholds: a comparator as wide as input and field for each, one more LUT each to count it, and the fields; one
       more LUT where the direction differs between channels, an adder where the base does;
     - search: a comparator a stage, the input kept for each of two cycles a stage (a register costs half a LUT), the
-      tables;
+      tables without what is padding in them, which yields to logic minimisation;
     - ROM: ``2**address_bits * output_bits`` a channel.
 
-    A table that is the same for all channels is stored once; for the first two it is constants and costs nothing.
+    A table that is the same for all channels is stored once a lane; for the first two it is constants, at no cost.
     A DSP that takes the multiplier over is the scheduler's business: here only the forms are compared.
     """
     if isinstance(form, LookupForm):
         words = 1 << (form.span - 1).bit_length()
-        bits = words * form.output_type[0] * (1 if form.uniform else form.channels)
+        bits = words * form.output_type[0] * (lanes if form.uniform else form.channels)
         return _ceil_div(bits, BITS_PER_LUT)
     if isinstance(form, ThresholdForm):
         width = max(form.threshold_type[0], input_bits)
@@ -412,19 +413,19 @@ def cost(form: Form, input_bits: int) -> int:
         directed = sum(d in form.direction_bits for d in form.directions)
         table = 0 if form.uniform else form.channels * fields
         adder = 0 if form.one_base else base_bits + form.levels.bit_length()
-        return form.levels * (width + 1) + directed + adder + _ceil_div(table, BITS_PER_LUT)
+        return lanes * (form.levels * (width + 1) + directed + adder) + _ceil_div(table, BITS_PER_LUT)
     if isinstance(form, SearchForm):
         bound_bits = form.bound_type[0]
-        tables = ((1 << form.stages) - 1) * bound_bits
-        if form.values is not None:
-            tables += (1 << form.stages) * form.value_type[0]
-        tables *= 1 if form.uniform else form.channels
-        return form.stages * (max(bound_bits, input_bits) + 1 + input_bits) + _ceil_div(tables, BITS_PER_LUT)
+        value_bits = 0 if form.values is None else form.value_type[0]
+        rows = form.thresholds[:1] * lanes if form.uniform else form.thresholds
+        tables = sum(len(set(row)) * (bound_bits + value_bits) + value_bits for row in rows)
+        each = form.stages * (max(bound_bits, input_bits) + 1 + input_bits)
+        return lanes * each + _ceil_div(tables, BITS_PER_LUT)
     addend_bits = form.addend_type[0]
     adder = max(input_bits + form.multiplier_bits, addend_bits) + 1
     rounding = 0 if form.rounding == "floor" else max(0, adder - form.shift) + _ceil_div(form.shift, 4)
     table = 0 if form.uniform else form.channels * (form.multiplier_bits + addend_bits)
-    return input_bits * form.multiplier_bits + adder + rounding + _ceil_div(table, BITS_PER_LUT)
+    return lanes * (input_bits * form.multiplier_bits + adder + rounding) + _ceil_div(table, BITS_PER_LUT)
 
 
 def _ceil_div(a: int, b: int) -> int:
@@ -437,7 +438,8 @@ def realise(steps: Sequence[StepFunction], input_bits: int, input_signed: bool) 
     ``input_bits, input_signed`` is the type of the requantizer's input; every interval must fit in it (ValueError).
     A multiply-add-shift that rounds is looked for where none that rounds down has as small a shift. A search, which
     exists for all functions that are not constant, is considered where there is no multiply-add-shift: that one's
-    multiplier is the cheaper in a DSP. A ROM is considered up to MAX_LOOKUP_BITS bits of interval.
+    multiplier is the cheaper in a DSP; the cost is then that of a lane for each CHANNELS_A_LANE channels, otherwise of
+    one. A ROM is considered up to MAX_LOOKUP_BITS bits of interval.
     On a tie the order is multiply-add-shift, thresholds, search, ROM.
     """
     if not steps:
@@ -464,7 +466,9 @@ def realise(steps: Sequence[StepFunction], input_bits: int, input_signed: bool) 
         forms += [form for form in searches if form is not None]
     if hi - lo < 1 << MAX_LOOKUP_BITS:
         forms.append(lookup_form(steps))
-    best = min(forms, key=lambda form: cost(form, input_bits))
+    # Between one comparator a level and one a stage it matters how often they are there: as in a typical folding.
+    lanes = _ceil_div(len(steps), CHANNELS_A_LANE) if least_cost is None else 1
+    best = min(forms, key=lambda form: cost(form, input_bits, lanes))
     if not proves(best, steps):
         raise InternalError(
             Finding(

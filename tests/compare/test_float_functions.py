@@ -321,3 +321,29 @@ def test_blocked_scales() -> None:
     bounds = bounds_of(nodes, {"s": np.array([[0.1, 0.3]], np.float32)}, {"x": q}, 21)
     scales = [Fraction(float(np.float32(s))) for s in (0.1, 0.1, 0.3)]
     check(bounds, [real(int(v) * s) for v, s in zip(q[0], scales, strict=True)], 20)
+
+
+def test_exact_ties_are_certain() -> None:
+    """5 / 2 = 2.5 and 2.5 + 0.5 = 3 without any rounding: the quotients have no error, and no level may differ; a third
+    has one."""
+    domain = "qonnx.custom_op.general"
+    constants = {
+        "w": np.array([[5.0, 1.0, -3.0]], np.float32), "s": np.float32(2), "z": np.float32(0.5), "b": np.float32(8),
+        "i": np.int8(1), "t": np.float32(3), "o": np.float32(1),
+    }
+    nodes = [
+        node("QuantizeLinear", ["w", "s", "i"], ["q"]), node("QuantizeLinear", ["w", "t", "i"], ["r"]),
+        node("Quant", ["w", "s", "z", "b"], ["a"], domain=domain, signed=1),
+        node("Quant", ["w", "t", "z", "b"], ["c"], domain=domain, signed=1),
+        node("DequantizeLinear", ["x", "o"], ["d"]),
+    ]
+    names = ["q", "r", "a", "c", "d"]
+    inputs, outputs = [value("x", [1, 1], onnx.TensorProto.INT8)], [value(n, None) for n in names]
+    proto = model(nodes, inputs, outputs, constants, {"": 19, domain: 1})
+    feeds = {"x": np.array([[1]], np.int8)}
+    bounds = analyse(RegionEvaluator(proto).region(names, frozenset(feeds)), feeds)
+    thirds = [False, False, True]
+    for name, certain in (("q", [True] * 3), ("r", thirds), ("a", [True] * 3), ("c", thirds)):
+        quotient = bounds.quotients[name]
+        assert quotient is not None and (quotient == 0).reshape(-1).tolist() == certain
+    assert bounds.values["q"].tolist() == [[3, 1, -1]]  # 2.5 -> 2, 0.5 -> 0, -1.5 -> -2, plus 1

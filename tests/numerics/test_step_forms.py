@@ -289,3 +289,22 @@ def test_channels_of_all_kinds() -> None:
     form = realise(steps, 10, True)
     assert isinstance(form, MultiplyAddShift) and equal(form, kinds)
     assert [np.sign(m) for m in form.multipliers] == [0, 1, -1, 0, -1]
+
+
+def test_many_channels_have_many_comparators() -> None:
+    """256 channels that rise 70 levels and fall them again. The search needs a table of values more, which is less than
+    140 comparators in a lane; in 16 lanes it is nothing against them."""
+    rng, hi = np.random.default_rng(8), (1 << 17) - 1
+    levels = [*range(71), *range(69, -1, -1)]
+    starts = [sorted(int(t) + 1 for t in rng.choice(hi, 140, replace=False)) for _ in range(256)]
+    channels = [StepFunction.of(0, hi, zip([0, *row], levels, strict=True)) for row in starts]
+    thresholds, search = threshold_form(channels), search_form(channels, with_values=True)
+    assert thresholds is not None and search is not None
+    # 140 fields of 17 bits; 140 bounds of 17 bits and 141 values of 7 bits, and one of both as padding; a comparator
+    # and its count, or 8 stages
+    assert cost(thresholds, 17) == 140 * 18 + 256 * 140 * 17 // 16
+    assert cost(search, 17) == 8 * 35 + 256 * (141 * 17 + 142 * 7) // 16
+    assert cost(thresholds, 17, 16) == cost(thresholds, 17) + 15 * 140 * 18
+    assert cost(search, 17, 16) == cost(search, 17) + 15 * 8 * 35
+    assert isinstance(realise(channels, 17, False), SearchForm)
+    assert isinstance(realise(channels[:16], 17, False), SearchForm)

@@ -44,8 +44,9 @@ def dequantize(step: Step) -> Errors:
 
 
 def quantize(step: Step) -> Errors:
-    """What is rounded is the quotient, E = E(x) / s + u|x / s| + tiny. The integer's own bound is 0 unless a rounding
-    boundary lies within E of the quotient."""
+    """What is rounded is the quotient, E = E(x) / s + u|x / s| + tiny; E(x) / s where it is exact: its product with s,
+    of 48 bits and so exact in float64, is x. The integer's own bound is 0 unless a rounding boundary lies within E of
+    the quotient."""
     if step.attributes.get("precision"):
         raise NoBound
     scale = along(step, 1)
@@ -54,9 +55,11 @@ def quantize(step: Step) -> Errors:
         quotient = (x.astype(scale.dtype) if is_integer(x) else x) / scale  # as the evaluator does
     u, least = unit(quotient.dtype), tiny(quotient.dtype)
     level = quotient.astype(np.float64)
-    step.quotient = step.error(0) / magnitude(scale) + u * np.abs(level) + least
+    own = u * np.abs(level) + least
     if is_integer(x):
-        step.quotient = step.quotient + u * np.abs(level)
+        own = own + u * np.abs(level)
+    exact = level * scale.astype(np.float64) == x.astype(np.float64)
+    step.quotient = step.error(0) / magnitude(scale) + np.where(exact, 0.0, own)
     return _moved(np.rint, level, step.quotient)
 
 
@@ -114,6 +117,20 @@ def exact_integers(step: Step) -> Errors:
     return np.zeros(step.output.shape)
 
 
+def _quotient_error(step: Step) -> Errors:
+    """The error of x / scale + zero point in float64: of the quotient, unless its product with the scale is x and exact
+    (both of 24 bits); and of the sum, which is known (D. E. Knuth's two-sum)."""
+    x, scale, zero_point = (step.value(index).astype(np.float64) for index in range(3))
+    quotient = x / scale
+    short = (quotient.astype(np.float32) == quotient) & (scale.astype(np.float32) == scale)
+    divided = np.where(short & (quotient * scale == x), 0.0, 2.0**-52 * np.abs(quotient))
+    total = quotient + zero_point
+    part = total - quotient
+    lost = (quotient - (total - part)) + (zero_point - part)
+    result: Errors = divided + np.abs(lost)
+    return result
+
+
 def _reals(levels: Callable[..., RealLevels]) -> Rule:
     """An operator of QONNX: its quotient is x / scale + zero point in float64 (x itself where a level is a count of
     thresholds or a sign), the result scale * (level - zero point), rounded to the type of x."""
@@ -124,7 +141,7 @@ def _reals(levels: Callable[..., RealLevels]) -> Rule:
         error = step.error(0)
         if step.node.op_type not in ("BipolarQuant", "MultiThreshold"):
             scale = magnitude(step.value(1))
-            error = error / scale + _DOUBLE * (magnitude(step.value(0)) / scale + np.abs(made.quotient))
+            error = error / scale + _quotient_error(step)
         step.quotient = np.broadcast_to(error, made.quotient.shape)
         return _moved(made.real, made.quotient, error) * (1 + _DOUBLE) + step.rounded(1.001)
 
