@@ -125,7 +125,7 @@ def test_thresholds_at_a_float_input(tmp_path: Path) -> None:
     steps = np.sort(np.random.default_rng(9).uniform(-4, 4, (5, 7)), axis=1).astype(np.float32)
     proto = model(
         [
-            node("MultiThreshold", ["x", "steps"], ["t"], domain=QONNX, out_scale=0.5, out_bias=-1.0, out_dtype="UINT3"),
+            node("MultiThreshold", ["x", "steps"], ["t"], domain=QONNX, out_scale=0.5, out_bias=-1.0),
             quant("w", "wq", "scale", "zero", "three"), node("MatMul", ["t", "wq"], ["m"]),
             quant("m", "y", "scale", "zero", "three"),
         ],
