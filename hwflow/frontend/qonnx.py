@@ -12,7 +12,18 @@ from fractions import Fraction
 
 import numpy as np
 
-from hwflow.frontend.context import Handler, Lowering, behind, constant, exact_constant, integer, made, reals, refuse
+from hwflow.frontend.context import (
+    Handler,
+    Lowering,
+    behind,
+    constant,
+    exact_constant,
+    finite,
+    integer,
+    made,
+    reals,
+    refuse,
+)
 from hwflow.frontend.quantizers import (
     Quantization,
     graph_input,
@@ -117,7 +128,10 @@ def trunc(state: Lowering, node: OnnxNode) -> View:
     rounding = _rounding(node, "FLOOR")
     in_bits = _bits(state, node, 3, "in_bitwidth")
     if len(node.inputs) > 5:
-        out_scale = _parameter(state, node, 4, "output scale", shape).reshape(-1)[0]
+        out = _parameter(state, node, 4, "output scale", shape)
+        if out.size != 1:
+            raise refuse(node, "trunc-scale", "the output scale must be one for the tensor, not several", "use Quant")
+        out_scale = out.reshape(-1)[0]
         ratio = _power_of_two(node, out_scale / x_scale)
         low, high = _range(node, _bits(state, node, len(node.inputs) - 1, "out_bitwidth"))
         out_zero = x_zero / ratio
@@ -136,12 +150,9 @@ def trunc(state: Lowering, node: OnnxNode) -> View:
 
 def _power_of_two(node: OnnxNode, ratio: Fraction) -> Fraction:
     """The power of two nearest to ``ratio`` (by its logarithm): the scales should be that far apart exactly."""
-    result = Fraction(1)
-    while result * 2 <= ratio:
-        result *= 2
-    while result > ratio:
-        result /= 2
-    if result != ratio:
+    exponent = ratio.numerator.bit_length() - ratio.denominator.bit_length()
+    result = Fraction(2) ** exponent
+    if result != ratio:  # both powers of two, or no power of two
         raise refuse(
             node, "trunc-scale",
             f"the output scale must be a power of two times the scale, not {float(ratio):.6g} times",
@@ -171,7 +182,7 @@ def multi_threshold(state: Lowering, node: OnnxNode) -> View:
         shape[axis] = len(rows)
     counted = behind(view, node, rows.reshape(shape) if len(rows) > 1 else as_array(rows[0]))
     count = thresholds.shape[1]
-    value_scale, bias = (_float(node, name, default) for name, default in (("out_scale", 1.0), ("out_bias", 0.0)))
+    value_scale, bias = finite(node, "out_scale", 1.0), finite(node, "out_bias", 0.0)
     if value_scale == 0:
         raise refuse(node, "scale-range", "out_scale must not be 0", "correct the attribute")
     q = Quantization(fractions(1), fractions(0), 0, count, Rounding.FLOOR)
@@ -179,12 +190,6 @@ def multi_threshold(state: Lowering, node: OnnxNode) -> View:
     value = requantize(state, node, counted, q, meaning)
     result = made(value, view.shape, meaning.scale, meaning.zero_point, node)
     return replace(result, low=0, high=count)
-
-
-def _float(node: OnnxNode, name: str, default: float) -> Fraction:
-    value = node.attributes.get(name, default)
-    assert isinstance(value, int | float)
-    return Fraction(value)
 
 
 def _parameter(state: Lowering, node: OnnxNode, index: int, name: str, shape: tuple[int, ...]) -> Fractions:
@@ -195,23 +200,18 @@ def _parameter(state: Lowering, node: OnnxNode, index: int, name: str, shape: tu
     values = fractions(array)
     if values.size == 1:
         return values.reshape(())
-    if values.ndim > len(shape) or np.broadcast_shapes(values.shape, shape) != shape:
-        raise refuse(
-            node, "scale-shape", f"{name} must broadcast over shape {list(shape)}, not have shape {list(array.shape)}",
-            "correct the parameter",
-        )
     return values.reshape((1,) * (len(shape) - values.ndim) + values.shape)
 
 
 def _bits(state: Lowering, node: OnnxNode, index: int, name: str) -> int:
     array = constant(state, node, index, name).array.reshape(-1)
-    bits = float(array[0])
-    if array.size != 1 or bits != int(bits) or not 1 <= bits <= (32 if name == "in_bitwidth" else MAX_BITS):
+    most = 32 if name == "in_bitwidth" else MAX_BITS
+    if array.size != 1 or array[0] not in range(1, most + 1):
         raise refuse(
-            node, "bit-width", f"{name} must be one integer from 1 to {MAX_BITS}, not {array.tolist()[:4]}",
+            node, "bit-width", f"{name} must be one integer from 1 to {most}, not {array.tolist()[:4]}",
             "quantize to fewer bits",
         )
-    return int(bits)
+    return int(array[0])
 
 
 def _range(node: OnnxNode, bits: int) -> tuple[int, int]:
