@@ -44,6 +44,7 @@ from hwflow.frontend.views import (
 )
 from hwflow.ir.graph import Fractions, Meaning
 from hwflow.numerics.elementwise import Affine, Round, Steps
+from hwflow.numerics.nearest_float import nearest_float
 from hwflow.numerics.rounding import Rounding
 from hwflow.onnxspec.model import OnnxNode
 from hwflow.types import Interval, IntType
@@ -155,7 +156,7 @@ def _power_of_two(node: OnnxNode, ratio: Fraction) -> Fraction:
     if result != ratio:  # both powers of two, or no power of two
         raise refuse(
             node, "trunc-scale",
-            f"the output scale must be a power of two times the scale, not {float(ratio):.6g} times",
+            f"the output scale must be a power of two times the scale, not {nearest_float(ratio):.6g} times",
             "correct the scales",
         )
     return result
