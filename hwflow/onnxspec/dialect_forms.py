@@ -1,7 +1,7 @@
 """What nodes of the quantized dialects must look like: operands and attributes, operator by operator.
 
-No ONNX schema says it for them. What passes here has the operands it needs, of types and shapes that fit, and attributes
-of the right kind: whatever works on such nodes may rely on it.
+No ONNX schema says it for them. What passes here has the operands it needs, of types and shapes that fit, and its
+attributes are of the right kind: whatever works on such nodes may rely on it.
 Sources: the QONNX operator definitions; the contrib operator documentation of onnxruntime.
 """
 

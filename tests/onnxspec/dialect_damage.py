@@ -22,7 +22,7 @@ _CODES = (
     TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.UINT8, TensorProto.INT8, TensorProto.UINT16,
     TensorProto.INT16, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING, TensorProto.UINT4,
 )  # fmt: skip
-_SIZES = (0, 1, 2, 3, 4, 5, 8, 1 << 20, 1 << 40)
+_SIZES = (0, 1, 2, 3, 4, 5, 8, 1 << 10, 1 << 40)
 _INTEGERS = (0, 1, -1, 2, 3, -2, 4, 5, 16, 100, 1 << 20, 1 << 31, 1 << 40, (1 << 63) - 1, -(1 << 63))
 _TEXTS = ("", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", "ROUND", "floor", "UP", "NHWC", "NCHW", "tanh", "UINT2")
 _NAMES = (
@@ -38,9 +38,10 @@ _MICROSOFT = (
 )  # fmt: skip
 _QONNX = ("Quant", "IntQuant", "FloatQuant", "BipolarQuant", "Trunc", "MultiThreshold", "Unknown")
 _STANDARD = (
-    "QuantizeLinear", "DequantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "Conv", "MatMul", "Gemm", "Add", "Sub", "Mul",
-    "Div", "PRelu", "Pow", "BatchNormalization", "Clip", "Relu", "Concat", "AveragePool", "MaxPool",
-    "GlobalAveragePool", "ReduceMean", "Softmax", "Cast", "Identity", "Flatten", "Transpose", "Min", "Where",
+    "QuantizeLinear", "DequantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "Conv",
+    "MatMul", "Gemm", "Add", "Sub", "Mul", "Div", "PRelu", "Pow", "BatchNormalization", "Clip", "Relu", "Concat",
+    "AveragePool", "MaxPool", "GlobalAveragePool", "ReduceMean", "Softmax", "Cast", "Identity", "Flatten", "Transpose",
+    "Min", "Where",
 )  # fmt: skip
 _OPERATORS = {
     "": _STANDARD, "com.microsoft": _MICROSOFT, "qonnx.custom_op.general": _QONNX, "onnx.brevitas": _QONNX,
@@ -143,7 +144,7 @@ def _operator(rng: random.Random, graph: onnx.GraphProto) -> None:
 
 
 def _interface(rng: random.Random, graph: onnx.GraphProto) -> None:
-    """Another type or shape of an input, with the outputs' sizes left open; or an initializer that is an input instead."""
+    """Another type or shape of an input, with the outputs' sizes left open; or an initializer turned into an input."""
     if rng.random() < 0.4 and graph.initializer:
         index = rng.randrange(len(graph.initializer))
         old = graph.initializer[index]
