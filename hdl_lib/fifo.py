@@ -1,5 +1,7 @@
 """A first-in first-out queue between two streams."""
 
+from typing import Any
+
 from amaranth.hdl import Module, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -26,7 +28,7 @@ class Fifo(wiring.Component):
     Ordering: first in, first out.
     """
 
-    def __init__(self, shape, depth, *, style="auto"):
+    def __init__(self, shape: Any, depth: int, *, style: str = "auto") -> None:
         check_depth(depth)
         self.shape = shape
         self.depth = depth
@@ -42,7 +44,7 @@ class Fifo(wiring.Component):
         return latency_of(self.style)
 
     @staticmethod
-    def latency_of(shape, depth, style="auto"):
+    def latency_of(shape: Any, depth: int, style: str = "auto") -> int:
         """:attr:`latency` of ``Fifo(shape, depth, style=style)``."""
         return latency_of(style_of(shape, depth, style))
 

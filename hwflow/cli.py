@@ -248,12 +248,12 @@ def _boards(arguments: argparse.Namespace) -> int:
 
 
 def _ops(arguments: argparse.Namespace) -> int:
-    from hwflow.frontend.lower import HANDLERS
+    from hwflow.frontend.handlers import HANDLERS, NEVER
     from hwflow.ops.registry import OPERATORS
 
     by_onnx = {spelling: operator for operator in OPERATORS.values() for spelling in operator.onnx}
     grid = _table("domain", "ONNX operator", "becomes", "limits")
-    for domain, name in sorted(HANDLERS):
+    for domain, name in sorted(HANDLERS.keys() - NEVER):
         operator = by_onnx.get(name)
         grid.add_row(domain, name, operator.name if operator else "no hardware", operator.limits if operator else "")
     _print_table(grid)

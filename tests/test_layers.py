@@ -75,7 +75,7 @@ LAYERS = (
     Layer(("hdl_lib",), ("amaranth",), "the cores are usable without hwflow"),
     Layer(
         ("hwflow.static_quantizer", "hwflow.quantizer_pairs"), ("hwflow.errors", "numpy", "onnx", "onnxruntime"),
-        "onnxruntime is an optional extra of the package, imported in one place, and quantizes before hwflow reads a model",
+        "onnxruntime is an optional extra, imported in one place, and quantizes before hwflow reads a model",
     ),
     Layer(  # the API: everything else of hwflow, but no ONNX and no hardware of its own
         ("hwflow",), ("numpy", "rich"), "the API and the command line use the parts below, not their libraries"

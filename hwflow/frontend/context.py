@@ -25,7 +25,7 @@ from hwflow.frontend.views import (
     fractions,
 )
 from hwflow.ir.graph import Fractions, Meaning, Names, Node, Port, Value
-from hwflow.onnxspec.model import OnnxNode, ResolvedModel
+from hwflow.onnxspec.model import Array, OnnxNode, ResolvedModel
 from hwflow.types import IntType
 
 INTEGER_TYPES: Mapping[str, IntType] = {
@@ -133,14 +133,18 @@ def exact_constant(state: Lowering, node: OnnxNode, index: int, what: str) -> Fr
         return view.real()
     if not isinstance(view, Constant):
         raise _not_constant(node, index, what)
-    array = view.array
+    require_finite(node, index, what, view.array)
+    return fractions(view.array)
+
+
+def require_finite(node: OnnxNode, index: int, what: str, array: Array) -> None:
+    """Refuse a constant, input ``index``, with an infinity or a NaN."""
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         found = array[~np.isfinite(array)].reshape(-1)[0]
         raise refuse(
             node, "finite-constant", f"{what} '{node.inputs[index]}' must be finite, not {found}",
             "export the model again",
         )
-    return fractions(array)
 
 
 def frame_constant(state: Lowering, node: OnnxNode, index: int, what: str, shape: tuple[int, ...]) -> Fractions:
@@ -187,11 +191,14 @@ def reals(state: Lowering, node: OnnxNode, index: int) -> Reals:
     view = state.view(node.inputs[index])
     if isinstance(view, Reals):
         return view
+    if isinstance(view, Constant | QuantizedConstant):
+        raise refuse(
+            node, "stream-operand", f"input '{node.inputs[index]}' must be computed at run time, not be a constant",
+            "fold the node, or swap its operands if it has several (those of a matrix product transposed)",
+        )
     found = {
-        Constant: "a constant",
-        QuantizedConstant: "a constant",
         Integers: "an integer tensor without a scale",
-        HostInput: "a float graph input",
+        HostInput: "a float graph input" if node.inputs[index] in state.model.inputs else "a float tensor",
         HostOutput: "what the host makes behind the last quantizer",
     }[type(view)]
     raise refuse(

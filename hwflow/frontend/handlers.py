@@ -54,6 +54,9 @@ HANDLERS: Mapping[Operator, Handler] = {
     **{(domain, name): handler for domain in sorted(QONNX_DOMAINS) for name, handler in qonnx.HANDLERS.items()},
 }
 
+NEVER = frozenset({("", "DynamicQuantizeLinear")})
+"""Those whose handler says why hardware cannot be made of them."""
+
 KEPT = frozenset(HANDLERS)
 """The operators to keep when a model is resolved: others may be replaced by their definition."""
 

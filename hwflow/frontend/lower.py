@@ -257,7 +257,10 @@ def _stand_in(state: Lowering, node: OnnxNode, views: list[View]) -> HostInput |
     if info is None or info.shape[:1] != (1,) or min(info.shape) < 1:
         return None
     shape = state.frame_shape(node.outputs[0])
-    if any(isinstance(v, Integers | Reals) for v in known):
+    if not (info.dtype in INTEGER_TYPES or info.dtype in REAL_TYPES):
+        return None
+    in_hardware = any(isinstance(v, Integers | Reals) for v in known)
+    if in_hardware or (boundary.quantizes(node) and any(isinstance(v, HostInput) for v in known)):
         element = INTEGER_TYPES.get(info.dtype)
         value = Value(state.value_names.fresh(node.outputs[0]))
         if element is not None:

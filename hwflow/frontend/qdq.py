@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from hwflow.frontend.context import INTEGER_TYPES, Lowering, constant, exact_constant, given, integer, made, refuse
+from hwflow.frontend.context import INTEGER_TYPES, Lowering, constant, given, integer, made, refuse
 from hwflow.frontend.quantizers import (
     Quantization,
+    constant_levels,
     graph_input,
-    quantized_integers,
     requantize,
     require_positive,
     say_scale,
@@ -159,7 +159,7 @@ def quantize_linear(state: Lowering, node: OnnxNode) -> View:
     q = Quantization(scale, zero_point, type_.min, type_.max)
     view = state.view(node.inputs[0])
     if isinstance(view, Constant | QuantizedConstant):
-        return Constant(quantized_integers(exact_constant(state, node, 0, "the constant"), q))
+        return Constant(constant_levels(state, node, q))
     q = q.of_frame()
     if isinstance(view, HostInput):
         integers = graph_input(state, view.name, node.outputs[0], type_)

@@ -26,8 +26,8 @@ from hwflow.frontend.context import (
 )
 from hwflow.frontend.quantizers import (
     Quantization,
+    constant_levels,
     graph_input,
-    quantized_constant,
     requantize,
     say_scale,
     without_frame_axis,
@@ -51,13 +51,17 @@ from hwflow.types import Interval, IntType
 
 MAX_BITS = 16
 
+MAX_CONSTANT_BITS = 32
+"""Of constants (biases are quantized to the width of accumulators) and of what Trunc reads."""
+
 
 def quant(state: Lowering, node: OnnxNode) -> View:
     """Quant, IntQuant: scale * (clamp(round(x / scale + zero point)) - zero point)."""
     shape = state.model.values[node.outputs[0]].shape
     scale, zero_point = (_parameter(state, node, index, name, shape) for index, name in ((1, "scale"), (2, "zeropt")))
     _require_positive(node, scale)
-    bits = _bits(state, node, 3, "bitwidth")
+    fixed = isinstance(state.view(node.inputs[0]), Constant | QuantizedConstant)
+    bits = _bits(state, node, 3, "bitwidth", MAX_CONSTANT_BITS if fixed else MAX_BITS)
     if bits == 1 and integer(node, "signed", 1):
         return _signs(state, node, scale, zero_point)
     low, high = _range(node, bits)
@@ -88,8 +92,7 @@ def _quantized(
     """Levels by ``q`` that mean scale * (level - zero_point)."""
     view = state.view(node.inputs[0])
     if isinstance(view, Constant | QuantizedConstant):
-        real = exact_constant(state, node, 0, "the constant")
-        return QuantizedConstant(quantized_constant(real, q).integers, scale, zero_point)
+        return QuantizedConstant(constant_levels(state, node, q), scale, zero_point)
     meaning = Meaning(without_frame_axis(scale), without_frame_axis(zero_point))
     if isinstance(view, HostInput):
         interval = Interval(q.low, q.high)
@@ -127,7 +130,7 @@ def trunc(state: Lowering, node: OnnxNode) -> View:
     levels = behind(view, node, as_array(Affine(1 / x_scale, x_zero)))
     levels = replace(levels, functions=(*levels.functions, as_array(Round(Rounding.ROUND))))
     rounding = _rounding(node, "FLOOR")
-    in_bits = _bits(state, node, 3, "in_bitwidth")
+    in_bits = _bits(state, node, 3, "in_bitwidth", MAX_CONSTANT_BITS)
     if len(node.inputs) > 5:
         out = _parameter(state, node, 4, "output scale", shape)
         if out.size != 1:
@@ -204,10 +207,9 @@ def _parameter(state: Lowering, node: OnnxNode, index: int, name: str, shape: tu
     return values.reshape((1,) * (len(shape) - values.ndim) + values.shape)
 
 
-def _bits(state: Lowering, node: OnnxNode, index: int, name: str) -> int:
+def _bits(state: Lowering, node: OnnxNode, index: int, name: str, most: int = MAX_BITS) -> int:
     array = constant(state, node, index, name).array.reshape(-1)
-    most = 32 if name == "in_bitwidth" else MAX_BITS
-    if array.size != 1 or array[0] not in range(1, most + 1):
+    if array.size != 1 or not 1 <= array[0] <= most or array[0] != int(array[0]):
         raise refuse(
             node, "bit-width", f"{name} must be one integer from 1 to {most}, not {array.tolist()[:4]}",
             "quantize to fewer bits",

@@ -7,11 +7,13 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from hwflow.frontend.context import Lowering, refuse
-from hwflow.frontend.views import Integers, QuantizedConstant, Reals, varying_axes
+from hwflow.frontend.context import Lowering, exact_constant, refuse, require_finite
+from hwflow.frontend.views import Constant, Integers, Reals, varying_axes
 from hwflow.ir.graph import Fractions, IntArray, Meaning, Port, Value, identity_order
 from hwflow.numerics.elementwise import Elementwise
+from hwflow.numerics.float_interval import FloatIntervals
 from hwflow.numerics.rounding import Quantizer, Rounding
 from hwflow.numerics.stages import QuantizerStage
 from hwflow.numerics.staircase import MAX_LEVELS
@@ -69,21 +71,35 @@ def say_scale(port: Port, scale: Fractions, zero_point: Fractions) -> bool:
     return True
 
 
-def quantized_integers(real: Fractions, q: Quantization) -> IntArray:
-    """The levels of constant reals; large constants repeat few values."""
-    flat = np.broadcast_arrays(real, q.scale, q.zero_point)
-    known: dict[tuple[Any, ...], int] = {}
-    quantizers: dict[tuple[Fraction, Fraction], Quantizer] = {}
-    levels = np.empty(flat[0].size, dtype=np.int64)
-    for index, (x, scale, zero) in enumerate(zip(*(a.reshape(-1) for a in flat), strict=True)):
-        key = (x.numerator, x.denominator, id(scale), id(zero))
-        level = known.get(key)
-        if level is None:
-            if (scale, zero) not in quantizers:
-                quantizers[scale, zero] = Quantizer(scale, zero, q.low, q.high, q.rounding, q.zero_point_inside)
-            level = known[key] = quantizers[scale, zero](x)
-        levels[index] = level
-    return levels.reshape(flat[0].shape)
+def constant_levels(state: Lowering, node: OnnxNode, q: Quantization) -> IntArray:
+    """The levels that a quantizer makes of its constant input 0."""
+    view = state.view(node.inputs[0])
+    if isinstance(view, Constant) and view.array.dtype.kind == "f":
+        require_finite(node, 0, "the constant", view.array)
+        return _levels_of_floats(view.array.astype(np.float64), q)
+    real = exact_constant(state, node, 0, "the constant")
+    levels = np.frompyfunc(lambda x, scale, zero: _quantizer(q, scale, zero)(x), 3, 1)(real, q.scale, q.zero_point)
+    return np.asarray(levels, dtype=np.int64)
+
+
+def _quantizer(q: Quantization, scale: Fraction, zero_point: Fraction) -> Quantizer:
+    return Quantizer(scale, zero_point, q.low, q.high, q.rounding, q.zero_point_inside)
+
+
+def _levels_of_floats(array: npt.NDArray[np.float64], q: Quantization) -> IntArray:
+    """Decided in float64 where that is certain, else exactly: weights are many, and few of them lie near a boundary."""
+    kinds: dict[tuple[Fraction, Fraction], int] = {}
+    number = np.frompyfunc(lambda scale, zero: kinds.setdefault((scale, zero), len(kinds)), 2, 1)
+    kind = np.broadcast_to(np.asarray(number(q.scale, q.zero_point), dtype=np.int64), array.shape)
+    levels = np.empty(array.shape, dtype=np.int64)
+    for parameters, index in kinds.items():
+        quantizer, here = _quantizer(q, *parameters), kind == index
+        values, places = np.unique(array[here], return_inverse=True)
+        low, high = quantizer.floats(FloatIntervals.of(values, values))
+        for place in np.flatnonzero(low != high):
+            low[place] = quantizer(Fraction(values[place]))
+        levels[here] = low[places.reshape(-1)]
+    return levels
 
 
 def requantize(
@@ -124,11 +140,6 @@ def requantize(
     )
     attributes = {"axis": axis or 0, "stages": stages}
     return state.add("requantize", node, [view.value], attributes, view.nodes, origin=origin, meaning=meaning)
-
-
-def quantized_constant(real: Fractions, q: Quantization) -> QuantizedConstant:
-    """A constant behind a quantizer and its dequantizer."""
-    return QuantizedConstant(quantized_integers(real, q), q.scale, q.zero_point)
 
 
 def require_positive(node: OnnxNode, scale: Fractions) -> None:

@@ -35,7 +35,7 @@ from hwflow.types import Interval, TensorType
 class Concat(LogicalOperator):
     name = "concat"
     stages = frozenset({Stage.QUANTIZED})
-    onnx = ("Concat",)
+    onnx = ("Concat", "QLinearConcat")
     limits = "streams of as many pixels, or of as many channels"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:

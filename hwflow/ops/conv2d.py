@@ -31,8 +31,8 @@ def geometry(attributes: Mapping[str, Any], height: int, width: int) -> WindowGe
 class Conv2d(LogicalOperator):
     name = "conv2d"
     stages = frozenset({Stage.QUANTIZED})
-    onnx = ("Conv",)
-    limits = "2-D, one group, constant integer weights"
+    onnx = ("Conv", "ConvInteger", "QLinearConv")
+    limits = "2-D, one group, constant quantized weights"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         weights = attributes["weights"]

@@ -22,8 +22,8 @@ from hwflow.types import TensorType
 class Dense(LogicalOperator):
     name = "dense"
     stages = frozenset({Stage.QUANTIZED})
-    onnx = ("Gemm", "MatMul")
-    limits = "constant integer second operand, transA = 0"
+    onnx = ("Gemm", "MatMul", "MatMulInteger", "QGemm", "QLinearMatMul")
+    limits = "constant quantized matrix on the right, transA = 0"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         weights = attributes["weights"]

@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hdl_lib.pool import MaxPool as Core
-from hwflow.ir.graph import IntArray, Node, Stage, Value
+from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ops import costs
+from hwflow.ops.images import image_order, image_stream
 from hwflow.ops.operator import Device, Folding, HardwareOperator, LoweringContext, beats
 from hwflow.ops.timing import Process, Timing, every
 from hwflow.ops.windows import WindowGeometry
@@ -48,8 +49,16 @@ class GroupPool(HardwareOperator):
         return Timing((process,), (Core.latency_of(channels, folding.input_lanes),))
 
 
-def add_windows(context: LoweringContext, stream: Value, window: WindowGeometry, pad_value: int) -> Value:
-    """The pixels of each window in turn: the stream itself where a single window is the whole image."""
-    if window.kernel == (window.height, window.width) and not any(window.pads):
-        return stream
-    return context.add("sliding_window", "window", [stream], {"geometry": window, "pad_value": pad_value})
+def lower_pool(
+    node: Node, context: LoweringContext, window: WindowGeometry, pad_value: int, op: str, suffix: str
+) -> None:
+    """Lower a pool over images to the pixels of each window in turn, and ``op`` over these: the stream itself where a
+    single window is the whole image."""
+    stream = image_stream(node, context, "pool")
+    if stream is None:
+        return
+    if window.kernel != (window.height, window.width) or any(window.pads):
+        stream = context.add("sliding_window", "window", [stream], {"geometry": window, "pad_value": pad_value})
+    result = context.add(op, suffix, [stream], {"window": window.taps})
+    channels = node.inputs[0].typed.shape[0]
+    context.bind(node.outputs[0], result, image_order(channels, window.output[0] * window.output[1]))

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from hwflow.ir.graph import IntArray, Node, Stage
-from hwflow.ops.group_pool import add_windows
-from hwflow.ops.images import image_order, image_stream
+from hwflow.ops.group_pool import lower_pool
 from hwflow.ops.operator import LogicalOperator, LoweringContext
 from hwflow.ops.windows import WindowGeometry
 from hwflow.types import TensorType
@@ -45,12 +44,6 @@ class MaxPool2d(LogicalOperator):
         return (np.moveaxis(taps.max(axis=3), 3, 1),)
 
     def lower(self, node: Node, context: LoweringContext) -> None:
-        stream = image_stream(node, context, "pool")
-        if stream is None:
-            return
-        channels, height, width = node.inputs[0].typed.shape
+        _, height, width = node.inputs[0].typed.shape
         window = geometry(node.attributes, height, width)
-        pad_value = node.inputs[0].typed.interval.lo
-        taps = add_windows(context, stream, window, pad_value)
-        result = context.add("max_pool", "max", [taps], {"window": window.taps})
-        context.bind(node.outputs[0], result, image_order(channels, window.output[0] * window.output[1]))
+        lower_pool(node, context, window, node.inputs[0].typed.interval.lo, "max_pool", "max")

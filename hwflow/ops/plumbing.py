@@ -1,4 +1,4 @@
-"""Operators that move beats without changing values: fork, width converter, frame synchroniser."""
+"""Operators that move beats without changing values: fork, width converter, queue, frame synchroniser."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from amaranth.lib.data import ArrayLayout
 
+from hdl_lib.fifo import Fifo as FifoCore
 from hdl_lib.fork import Fork as ForkCore
 from hdl_lib.frame_sync import FrameSync as FrameSyncCore
 from hdl_lib.width_converter import WidthConverter as WidthConverterCore
@@ -107,6 +108,24 @@ class WidthConverter(_PassThrough):
             shape_of(node.inputs[0].typed.element), node.inputs[0].typed.shape[1],
             folding.input_lanes, folding.output_lanes, depth=depths[0],
         )
+        return Built(core, [core.i], [core.o])
+
+
+class Fifo(_PassThrough):
+    """A queue in block RAM behind a core whose own queue would be too large for look-up tables."""
+
+    name = "fifo"
+
+    def timing(self, node: Node, folding: Folding) -> Timing:
+        count = beats(node.inputs[0].typed.shape, folding.input_lanes)
+        return beat_by_beat(count, FifoCore.latency_of(1, 1, "block"))
+
+    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+        return costs.block_queue(device.family, folding.input_lanes * node.inputs[0].typed.element.bits, depths[0])
+
+    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+        layout = ArrayLayout(shape_of(node.inputs[0].typed.element), folding.input_lanes)
+        core = FifoCore(layout, depths[0], style="block")
         return Built(core, [core.i], [core.o])
 
 

@@ -22,8 +22,8 @@ from hwflow.types import Interval, IntType, TensorType
 class Product(LogicalOperator, Joined):
     name = "product"
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
-    onnx = ("Mul",)
-    limits = "two tensors of one shape"
+    onnx = ("Mul", "QLinearMul")
+    limits = "two streams of one shape, or a constant (no product)"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         a, b = inputs

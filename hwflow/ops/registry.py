@@ -10,7 +10,7 @@ from hwflow.ops.max_pool import MaxPool
 from hwflow.ops.max_pool2d import MaxPool2d
 from hwflow.ops.mvu import Mvu
 from hwflow.ops.operator import HardwareOperator, LogicalOperator, Operator
-from hwflow.ops.plumbing import Fork, FrameSync, WidthConverter
+from hwflow.ops.plumbing import Fifo, Fork, FrameSync, WidthConverter
 from hwflow.ops.product import Product
 from hwflow.ops.requantize import Requantize
 from hwflow.ops.reshape import Reshape, Transpose
@@ -25,6 +25,7 @@ OPERATORS: dict[str, Operator] = {
         Concat(),
         Conv2d(),
         Dense(),
+        Fifo(),
         Fork(),
         FrameSync(),
         MaxPool(),

@@ -28,8 +28,8 @@ from hwflow.types import Interval, IntType, TensorType
 class ScaledAdd(LogicalOperator, Joined):
     name = "scaled_add"
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
-    onnx = ("Add", "Sub")
-    limits = "two tensors of one shape"
+    onnx = ("Add", "QLinearAdd", "Sub")
+    limits = "two streams of one shape, or a constant (no adder)"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         shape, axis = inputs[0].shape, attributes["axis"]

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from hwflow.ir.graph import IntArray, Node, Stage
-from hwflow.ops.group_pool import add_windows
-from hwflow.ops.images import image_order, image_stream
+from hwflow.ops.group_pool import lower_pool
 from hwflow.ops.max_pool2d import geometry
 from hwflow.ops.operator import LogicalOperator, LoweringContext
 from hwflow.types import Interval, TensorType
@@ -23,8 +22,10 @@ from hwflow.types import Interval, TensorType
 class SumPool2d(LogicalOperator):
     name = "sum_pool2d"
     stages = frozenset({Stage.QUANTIZED})
-    onnx = ("AveragePool", "GlobalAveragePool")
-    limits = "2-D"
+    onnx = (
+        "AveragePool", "GlobalAveragePool", "QLinearAveragePool", "QLinearGlobalAveragePool", "ReduceMean",
+    )
+    limits = "2-D, windows of one size (pads count)"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         channels, height, width = inputs[0].shape
@@ -45,11 +46,6 @@ class SumPool2d(LogicalOperator):
         return (np.moveaxis(taps.sum(axis=3), 3, 1),)
 
     def lower(self, node: Node, context: LoweringContext) -> None:
-        stream = image_stream(node, context, "pool")
-        if stream is None:
-            return
-        channels, height, width = node.inputs[0].typed.shape
+        _, height, width = node.inputs[0].typed.shape
         window = geometry(node.attributes, height, width)
-        taps = add_windows(context, stream, window, node.attributes["pad_value"])
-        result = context.add("sum_pool", "sum", [taps], {"window": window.taps})
-        context.bind(node.outputs[0], result, image_order(channels, window.output[0] * window.output[1]))
+        lower_pool(node, context, window, node.attributes["pad_value"], "sum_pool", "sum")

@@ -5,7 +5,7 @@ Requires: single-consumer, stream-shape. Ensures: scheduled-nodes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import lcm
@@ -94,8 +94,8 @@ def _convert(graph: Graph, value: Value, here: int, there: int, names: _Fresh, n
 
 
 def _insert(graph: Graph, value: Value, op: str, folding: Folding, names: _Fresh, nodes: list[Node]) -> Value:
-    suffix = "sync" if op == "frame_sync" else f"x{folding.input_lanes}_to_x{folding.output_lanes}"
-    wish = f"{value.name}_{suffix}"
+    suffixes = {"frame_sync": "sync", "fifo": "queue"}
+    wish = f"{value.name}_{suffixes.get(op, f'x{folding.input_lanes}_to_x{folding.output_lanes}')}"
     result = Value(names.values.fresh(wish), value.type, value.origin)
     nodes.append(Node(names.nodes.fresh(wish), op, [value], [result], {"folding": folding}))
     return result
@@ -112,8 +112,9 @@ class _Fresh:
 def _size_queues(graph: Graph, device: Device) -> Run:
     """Queue depths (and line buffer rows) with which the slowest core never waits.
 
-    First the depths that the average rates ask for; where bursts make those cost interval, full-rate depths; then those
-    of a run in which queues have all the room they want, with line buffers a stride longer each time.
+    First the depths that the average rates ask for (where streams meet, with as deep queues there as it takes); where
+    bursts make those cost interval, full-rate depths; then those of a run in which queues have all the room they want,
+    with line buffers a stride longer each time.
     """
     ideal = max(hardware(n.op).cycles(n, n.attributes["folding"]) for n in graph.nodes)
     timings = {n: hardware(n.op).timing(n, n.attributes["folding"]) for n in graph.nodes}
@@ -128,27 +129,52 @@ def _size_queues(graph: Graph, device: Device) -> Run:
             max(2, -(-(latency + 1) * n // ideal) + 1) for latency, n in zip(timing.latency, counts, strict=True)
         ]
         full[node] = [latency + 2 for latency in timing.latency]
-    if any(len(node.inputs) > 1 for node in graph.nodes):
-        # Where streams part and meet again, the queue behind the fork on the shorter way holds what is under way on the
-        # longer one: more than any rate tells.
+    joins = [node for node in graph.nodes if len(node.inputs) > 1]
+    if joins:
+        # Where streams part and meet again, a queue on the shorter way, behind the fork or before the meeting, holds
+        # what is under way on the longer one: more than any rate tells.
+        producers = graph.producers()
+        meeting = {producers[v] for node in joins for v in node.inputs if v in producers}
         _set_depths(graph, average)
-        interval = _measure(graph, device, [node for node in graph.nodes if node.op == "fork"], ideal)
-        if interval <= ideal:
-            return evaluate(graph, FRAMES)
+        deep = [n for n in graph.nodes if n.op == "fork" or (n in meeting and n.op != "frame_sync")]
+        run = _with_measured(graph, device, deep, ideal, full)
+        if run is not None:
+            return run
     else:
         for depths in (average, full):
             _set_depths(graph, depths)
             run = evaluate(graph, FRAMES)
             if run.initiation_interval <= ideal:
                 return run
+    # Windows are made as fast as there is room for them: what waits should wait before they are made, which takes less.
+    _set_depths(graph, full)
     others = [node for node in graph.nodes if node.op != "frame_sync"]
+    deep = [node for node in others if node.op != "sliding_window"]
     for _ in range(4):
-        if _measure(graph, device, others, ideal) <= ideal:
-            break
-        for node in graph.nodes:
-            if node.op == "sliding_window":
-                node.attributes["rows"] = line_buffer_rows(node) + node.attributes["geometry"].strides[0]
+        run = _with_measured(graph, device, deep, ideal, full)
+        if run is not None:
+            return run
+        if deep is others:
+            for node in graph.nodes:
+                if node.op == "sliding_window":
+                    node.attributes["rows"] = line_buffer_rows(node) + node.attributes["geometry"].strides[0]
+        deep = others
+    _measure(graph, device, others, ideal)
+    _queues_in_block_ram(graph, device, full)
     return evaluate(graph, FRAMES)
+
+
+def _with_measured(
+    graph: Graph, device: Device, nodes: Sequence[Node], pace: int, own: Mapping[Node, Sequence[int]]
+) -> Run | None:
+    """The run with the queues of ``nodes`` as :func:`_measure` sizes them; None if it does not keep pace."""
+    if _measure(graph, device, nodes, pace) > pace:
+        return None
+    run = evaluate(graph, FRAMES)
+    if run.initiation_interval > pace:
+        return None  # the backlogs were still growing
+    _queues_in_block_ram(graph, device, own)
+    return run if all(node.op != "fifo" for node in graph.nodes) else evaluate(graph, FRAMES)
 
 
 def _measure(graph: Graph, device: Device, nodes: Sequence[Node], pace: int) -> int:
@@ -160,7 +186,8 @@ def _measure(graph: Graph, device: Device, nodes: Sequence[Node], pace: int) -> 
             node.attributes["styles"] = ("block",) * len(node.outputs)  # with any other, beats come earlier
     frames = PACED_FRAMES
     run, least = evaluate_paced(graph, frames, pace)
-    while run.first_output[0] > (frames - 2) * pace and frames < MOST_FRAMES:  # so many are under way at once
+    # As many frames as are under way at once, unless it cannot keep pace anyway.
+    while run.initiation_interval <= pace and run.latency > (frames - 2) * pace and frames < MOST_FRAMES:
         frames *= 2
         run, least = evaluate_paced(graph, frames, pace)
     for node in nodes:
@@ -170,6 +197,26 @@ def _measure(graph: Graph, device: Device, nodes: Sequence[Node], pace: int) -> 
             width = node.attributes["folding"].output_lanes * node.inputs[0].typed.element.bits
             node.attributes["styles"] = tuple(costs.cheapest_style(device.family, width, depth) for depth in depths)
     return run.initiation_interval
+
+
+def _queues_in_block_ram(graph: Graph, device: Device, own: Mapping[Node, Sequence[int]]) -> None:
+    """A queue in block RAM behind each core (but a fork, which has such queues itself) whose queue is too large for
+    look-up tables; the core keeps one of the depth that it would have by itself."""
+    names = _Fresh(graph)
+    consumers = graph.consumers()
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        nodes.append(node)
+        if node.op == "fork":
+            continue
+        lanes, depths = node.attributes["folding"].output_lanes, node.attributes["depths"]
+        for index, value in enumerate(node.outputs):
+            style = costs.cheapest_style(device.family, lanes * value.typed.element.bits, depths[index])
+            for reader, place in consumers[value] if style == "block" else ():
+                reader.inputs[place] = _insert(graph, value, "fifo", Folding(lanes, lanes), names, nodes)
+                nodes[-1].attributes["depths"] = [depths[index]]
+                depths[index] = own[node][index]
+    graph.nodes = nodes
 
 
 def _settled(graph: Graph, run: Run) -> Run:

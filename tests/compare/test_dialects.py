@@ -89,6 +89,36 @@ def test_quant_with_arbitrary_scales(tmp_path: Path, scale: float) -> None:
     assert [(r.name, r.elements) for r in comparison.rows] == [("q", 2400), ("y", 2400)]
 
 
+def test_biases_quantized_to_the_width_of_accumulators(tmp_path: Path) -> None:
+    """As Brevitas exports them: 32 bits, in units of the accumulator."""
+    bias = np.random.default_rng(4).uniform(-3, 3, 6).astype(np.float32)
+    middle = [
+        quant("b", "bq", "sb", "zero", "wide"), node("Add", ["m", "bq"], ["n"]), quant("n", "y", "sa", "zero", "four")
+    ]
+    check(tmp_path, qonnx_model(middle, {"b": bias, "sb": f(0.25 * 0.125), "wide": f(32)}))
+
+
+@pytest.mark.parametrize(
+    ("operation", "constant_first"), [("Mul", True), ("Div", False), ("Add", False), ("Sub", False), ("Sub", True)]
+)
+@pytest.mark.parametrize("shape", [(), (6,), (6, 1)])
+def test_arithmetic_on_quantized_weights(
+    tmp_path: Path, operation: str, constant_first: bool, shape: tuple[int, ...]
+) -> None:
+    """A constant of a row is one an input of Gemm's transposed weights, not one an output, though there are as many."""
+    rng = np.random.default_rng(8)
+    constants = {
+        "v": rng.uniform(-0.5, 0.5, (6, 6)).astype(np.float32),
+        "k": rng.choice(np.array([0.5, -0.25, 1.0, 2.0], np.float32), shape),
+    }
+    middle = [
+        quant("m", "n", "sa", "zero", "four"), quant("v", "vq", "sw", "zero", "three"),
+        node(operation, ["k", "vq"] if constant_first else ["vq", "k"], ["vk"]),
+        node("Gemm", ["n", "vk"], ["g"], transB=1), quant("g", "y", "sa", "zero", "four"),
+    ]
+    check(tmp_path, qonnx_model(middle, constants))
+
+
 def test_one_bit(tmp_path: Path) -> None:
     """BipolarQuant, Quant of one signed and of one unsigned bit."""
     nodes = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from hwflow import golden
 from hwflow.compiler import Model, load
 from hwflow.errors import Finding, ModelRefused
+from hwflow.host import model_outputs
 from hwflow.ir.graph import Graph, Value
 from hwflow.passes import pipeline
 from tests.dialects.exact_call import Array, objects
@@ -35,9 +36,10 @@ def frames_of(net: Net, count: int = 3) -> list[dict[str, Array]]:
     return [net.frame(seed) for seed in range(count)] + [net.frame(edge, edge) for edge in range(3)]
 
 
-def assert_exact(model: Model, frames: Iterable[Mapping[str, Array]]) -> None:
-    """Every integer of the quantized graph that an ONNX value stands for, and every output, must be what it is in exact
-    arithmetic; the dataflow graph must give the same outputs."""
+def assert_exact(model: Model, frames: Sequence[Mapping[str, Array]]) -> None:
+    """Every integer of the quantized graph that stands for an ONNX value, and every output of it, must be what it is in
+    exact arithmetic; the dataflow graph must give the same outputs. The model's own outputs, which the host computes in
+    floats, must be what they are but for rounding."""
     expected = [evaluate(model.proto, frame) for frame in frames]
     graph = model.quantized
     feeds = {p.name: np.concatenate([integers_of(p.value, e[p.value.origin]) for e in expected]) for p in graph.inputs}
@@ -57,6 +59,7 @@ def assert_exact(model: Model, frames: Iterable[Mapping[str, Array]]) -> None:
             real = scale * (objects(integers) - zero)
             assert _list(real) == _list(wanted), f"output {port.name}, frame {frame}"
     _same_outputs(graph, pipeline.run(graph, pipeline.DATAFLOW), feeds)
+    _same_results(model, results, expected, frames)
 
 
 def integers_of(value: Value, exact: Array) -> Array:
@@ -73,6 +76,19 @@ def _same_value(value: Value, integers: Array, exact: Array) -> None:
         assert _list(real) == _list(exact), f"value {value.origin}"
     elif all(isinstance(v, int) for v in exact.reshape(-1)):
         assert _list(integers) == _list(exact), f"value {value.origin}"
+
+
+def _same_results(
+    model: Model, results: Mapping[str, Array], expected: Sequence[Mapping[str, Array]],
+    frames: Sequence[Mapping[str, Array]],
+) -> None:
+    arrays = {name: np.concatenate([frame[name] for frame in frames]) for name in frames[0]}
+    for name, found in model_outputs(model, results, arrays).items():
+        for frame, values in enumerate(expected):
+            wanted = np.array([float(v) for v in values[name].reshape(-1)])
+            np.testing.assert_allclose(
+                found[frame].astype(np.float64).reshape(-1), wanted, rtol=1e-5, atol=1e-6, err_msg=f"output {name}"
+            )
 
 
 def _list(array: Array) -> list[object]:

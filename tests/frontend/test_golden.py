@@ -291,6 +291,16 @@ def test_one_input_quantized_twice() -> None:
     assert [p.name for p in model.quantized.inputs] == ["x", "quantizelinear2"]
 
 
+def test_a_dynamic_quantizer_of_a_constant_is_folded(tmp_path: Path) -> None:
+    """Its range is known: weights [-1.0, 0.5, 1.55] have the scale 2.55 / 255 = 0.01 and the zero point 100."""
+    b = Builder()
+    x = b.requantize(b.input("x", ["N", 3]), 0.25, 5)
+    q = b.node("DynamicQuantizeLinear", b.constant([[-1.0], [0.5], [1.55]]), outputs=["scale", "zero"])
+    b.output(b.requantize(b.node("MatMul", x, b.node("DequantizeLinear", q, "scale", "zero")), 0.5, 3))
+    (dense,) = [n for n in b.load(tmp_path).quantized.nodes if n.op == "dense"]
+    assert dense.attributes["weights"].tolist() == [[-100, 50, 155]]
+
+
 def test_float_operators_before_the_quantizer_stay_on_the_host() -> None:
     b = Builder()
     x, y = b.input("x", ["N", 3]), b.input("y", ["N", 3])
@@ -392,7 +402,7 @@ def test_any_chain(builder: Builder, seed: int) -> None:
     except ModelRefused as refused:
         assert {f.rule for f in refused.findings} <= {
             "quantized-operand", "one-channel-axis", "stream-order", "operand-width", "weight-scales",
-            "accumulator-range",
+            "accumulator-range", "exact-levels", "row-scale",
         }
 
 

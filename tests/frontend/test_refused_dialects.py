@@ -28,6 +28,14 @@ def quantizer_of_too_many_bits(b: Builder) -> str:
 
 
 @cases(
+    "error: node 'quant' (Quant): bitwidth must be one integer from 1 to 16, not [nan] [bit-width]\n"
+    "  remedy: quantize to fewer bits",
+)
+def quantizer_of_bits_that_are_no_number(b: Builder) -> str:
+    return quant(b, image(b, 4), np.nan)
+
+
+@cases(
     "error: node 'quant' (Quant): rounding_mode must be one of ROUND, CEIL, FLOOR, UP, DOWN, HALF_UP, HALF_DOWN, "
     "ROUND_TO_ZERO, not 'STOCHASTIC' [rounding-mode]\n"
     "  remedy: correct the attribute",

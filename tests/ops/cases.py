@@ -123,6 +123,11 @@ FRAME_SYNC = [
     Case("single_beat", "frame_sync", {}, stream(1, 1, U4), (Folding(1, 1),), constant_corners),
 ]
 
+FIFO = [
+    Case("image", "fifo", {}, stream(6, 3, I8), (Folding(1, 1), Folding(2, 2)), constant_corners),
+    Case("single_beat", "fifo", {}, stream(1, 1, U4), (Folding(1, 1),), constant_corners),
+]
+
 # --- sliding windows ----------------------------------------------------------------------------------------------
 
 
@@ -573,6 +578,7 @@ STREAM_CONCAT = [
 ]
 
 CASES: dict[str, list[Case]] = {
+    "fifo": FIFO,
     "fork": FORK,
     "frame_sync": FRAME_SYNC,
     "max_pool": MAX_POOL,

@@ -174,6 +174,23 @@ def meeting_graph(seed: int) -> Graph:
     return build.done()
 
 
+def skewed_graph() -> Graph:
+    """A residual block whose long way is two convolutions with large windows, the short one a convolution of its own:
+    as its results wait for the sum, they fill a queue larger than look-up tables should hold."""
+    build = Builder(np.random.default_rng(0))
+    element = IntType(8, True)
+
+    def convolution(source: Value, kernel: int, stride: int) -> Value:
+        result = build.conv2d(source, 12, kernel, stride, kernel // 2, element)
+        return build.requantize(result, element, per_channel=False)
+
+    start = build.input((12, 12, 12), element)
+    way = convolution(convolution(start, 5, 2), 5, 1)
+    total = build.node("scaled_add", way, convolution(start, 1, 2), axis=0, multipliers=((3,), (5,)))
+    build.output(build.requantize(total, element, per_channel=False))
+    return build.done()
+
+
 def dataflow(graph: Graph) -> Graph:
     """Through the compiler's own passes."""
     return pipeline.run(graph, pipeline.DATAFLOW)

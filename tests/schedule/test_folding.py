@@ -15,7 +15,7 @@ from hwflow.ops.registry import hardware
 from hwflow.schedule.folding import Budget, FoldingSearch
 from hwflow.schedule.schedule import schedule
 from hwflow.types import IntType
-from tests.schedule.graphs import Builder, dataflow, random_graph
+from tests.schedule.graphs import Builder, dataflow, meeting_graph, random_graph
 
 PART = find_board("ulx3s_85f").part
 U4, I4, U8, I8 = IntType(4, False), IntType(4, True), IntType(8, False), IntType(8, True)
@@ -181,5 +181,14 @@ def test_no_queue_costs_the_slowest_core_a_cycle(seed: int) -> None:
             target = slower * scheduled.initiation_interval
             scheduled = schedule(dataflow(quantized), PART, budget, target)
             assert scheduled.initiation_interval <= target
+        slowest = max(hardware(n.op).cycles(n, n.attributes["folding"]) for n in scheduled.graph.nodes)
+        assert scheduled.initiation_interval == slowest
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_no_queue_costs_interval_where_streams_meet(seed: int) -> None:
+    for share in (2, 1):
+        budget = Budget(PART.lut // share, PART.ff // share, PART.dsp // share, PART.bram // share)
+        scheduled = schedule(dataflow(meeting_graph(seed)), PART, budget)
         slowest = max(hardware(n.op).cycles(n, n.attributes["folding"]) for n in scheduled.graph.nodes)
         assert scheduled.initiation_interval == slowest

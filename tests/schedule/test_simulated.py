@@ -18,7 +18,7 @@ from hwflow.ops.registry import hardware
 from hwflow.schedule.folding import Budget
 from hwflow.schedule.schedule import Schedule, schedule
 from hwflow.toolchain.icarus import ICARUS
-from tests.schedule.graphs import dataflow, emit, meeting_graph, random_graph
+from tests.schedule.graphs import dataflow, emit, meeting_graph, random_graph, skewed_graph
 
 PART = find_board("ulx3s_85f").part
 FRAMES = 4
@@ -42,6 +42,11 @@ def test_where_streams_part_and_meet_again(seed: int, slower: int, tmp_path: Pat
     scheduled = check(meeting_graph(seed), seed, slower, 3, tmp_path)
     slowest = max(hardware(n.op).cycles(n, n.attributes["folding"]) for n in scheduled.graph.nodes)
     assert scheduled.initiation_interval == slowest
+
+
+def test_a_queue_in_block_ram_between_two_cores(tmp_path: Path) -> None:
+    scheduled = check(skewed_graph(), 0, 1, 2, tmp_path)
+    assert [n.op for n in scheduled.graph.nodes].count("fifo") == 1
 
 
 def check(quantized: Graph, seed: int, slower: int, share: int, folder: Path) -> Schedule:

@@ -7,11 +7,11 @@ QuantizeLinear, which rounds before it adds the zero point; onnxruntime itself d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from hwflow.onnxspec.dialect_operators.arguments import Attributes, Inputs, maybe, need
 from hwflow.onnxspec.dialect_operators.levels import (
     AnyArray,
     Floats,
@@ -23,31 +23,17 @@ from hwflow.onnxspec.dialect_operators.levels import (
 )
 from hwflow.onnxspec.dialect_operators.windows import Windows, window_sums
 
-Inputs = Sequence[AnyArray | None]
-Attributes = Mapping[str, Any]
-
-
-def _need(inputs: Inputs, index: int) -> AnyArray:
-    array = inputs[index] if index < len(inputs) else None
-    if array is None:
-        raise ValueError(f"input {index} must be there, but it is absent")
-    return array
-
-
-def _maybe(inputs: Inputs, index: int) -> AnyArray | None:
-    return inputs[index] if index < len(inputs) else None
-
 
 def _real(inputs: Inputs, index: int) -> Floats:
     """scale * (q - zero point) of inputs ``index`` to ``index`` + 2: exact in float64 (9 bits times 24)."""
-    scale = scalar(_need(inputs, index + 1)).astype(np.float64)
-    result: Floats = scale * centred(_need(inputs, index), _maybe(inputs, index + 2))
+    scale = scalar(need(inputs, index + 1)).astype(np.float64)
+    result: Floats = scale * centred(need(inputs, index), maybe(inputs, index + 2))
     return result
 
 
 def _out(inputs: Inputs, real: Floats, index: int, like: int = 0) -> Levels:
     """``real`` quantized with scale and zero point of inputs ``index`` and ``index`` + 1."""
-    return requantized(real, _need(inputs, index), _maybe(inputs, index + 1), _need(inputs, like).dtype)
+    return requantized(real, need(inputs, index), maybe(inputs, index + 1), need(inputs, like).dtype)
 
 
 def _add(inputs: Inputs, attributes: Attributes) -> Levels:
@@ -71,7 +57,7 @@ def _sigmoid(inputs: Inputs, attributes: Attributes) -> Levels:
 
 
 def _softmax(inputs: Inputs, attributes: Attributes) -> Levels:
-    q = _need(inputs, 0)
+    q = need(inputs, 0)
     later = int(attributes.get("opset", 13)) >= 13
     axis = int(attributes.get("axis", -1 if later else 1)) % max(1, q.ndim)
     x = _real(inputs, 0)
@@ -83,56 +69,56 @@ def _softmax(inputs: Inputs, attributes: Attributes) -> Levels:
 
 def _average_pool(inputs: Inputs, attributes: Attributes) -> Levels:
     last = bool(attributes.get("channels_last", 0))
-    x = centred(_need(inputs, 0), _maybe(inputs, 2))
+    x = centred(need(inputs, 0), maybe(inputs, 2))
     if last:
         x = np.moveaxis(x, -1, 1)
     windows = Windows.of(x.shape[2:], attributes["kernel_shape"], attributes)
     counts = windows.counts(bool(attributes.get("count_include_pad", 0)))
-    mean = window_sums(x, windows) * scalar(_need(inputs, 1)).astype(np.float64) / counts
+    mean = window_sums(x, windows) * scalar(need(inputs, 1)).astype(np.float64) / counts
     return _out(inputs, np.moveaxis(mean, 1, -1) if last else mean, 3)
 
 
 def _global_average_pool(inputs: Inputs, attributes: Attributes) -> Levels:
-    rank = _need(inputs, 0).ndim
+    rank = need(inputs, 0).ndim
     axes = tuple(range(1, rank - 1)) if attributes.get("channels_last", 0) else tuple(range(2, rank))
     return _out(inputs, _mean(inputs, axes, keep=True), 3)
 
 
 def _reduce_mean(inputs: Inputs, attributes: Attributes) -> Levels:
-    rank = _need(inputs, 0).ndim
+    rank = need(inputs, 0).ndim
     axes = tuple(int(axis) % rank for axis in attributes.get("axes") or range(rank))
     return _out(inputs, _mean(inputs, axes, keep=bool(attributes.get("keepdims", 1))), 3)
 
 
 def _mean(inputs: Inputs, axes: tuple[int, ...], keep: bool) -> Floats:
-    sums = centred(_need(inputs, 0), _maybe(inputs, 2)).sum(axis=axes, keepdims=keep)
-    count = int(np.prod([_need(inputs, 0).shape[axis] for axis in axes], dtype=np.int64))
-    result: Floats = np.asarray(sums * scalar(_need(inputs, 1)).astype(np.float64) / count)
+    sums = centred(need(inputs, 0), maybe(inputs, 2)).sum(axis=axes, keepdims=keep)
+    count = int(np.prod([need(inputs, 0).shape[axis] for axis in axes], dtype=np.int64))
+    result: Floats = np.asarray(sums * scalar(need(inputs, 1)).astype(np.float64) / count)
     return result
 
 
 def _concat(inputs: Inputs, attributes: Attributes) -> Levels:
     parts = [_real(inputs, index) for index in range(2, len(inputs), 3)]
     real = np.concatenate(parts, axis=int(attributes["axis"]))
-    return requantized(real, _need(inputs, 0), _maybe(inputs, 1), _need(inputs, 2).dtype)
+    return requantized(real, need(inputs, 0), maybe(inputs, 1), need(inputs, 2).dtype)
 
 
 def _where(inputs: Inputs, attributes: Attributes) -> Levels:
-    return _out(inputs, np.where(_need(inputs, 0), _real(inputs, 1), _real(inputs, 4)), 7, like=1)
+    return _out(inputs, np.where(need(inputs, 0), _real(inputs, 1), _real(inputs, 4)), 7, like=1)
 
 
 def _gemm_real(inputs: Inputs, attributes: Attributes) -> Floats:
     """alpha * A scale * B scale * (sums of integer products + C); C is in units of the product's scale."""
-    a, b = centred(_need(inputs, 0), _maybe(inputs, 2)), _need(inputs, 3)
+    a, b = centred(need(inputs, 0), maybe(inputs, 2)), need(inputs, 3)
     a = a.T if attributes.get("transA", 0) else a
-    scale, zero = _need(inputs, 4), _maybe(inputs, 5)
+    scale, zero = need(inputs, 4), maybe(inputs, 5)
     outputs = 0 if attributes.get("transB", 0) else 1  # the axis of B that columns of the result go along
     weights = b.astype(np.float64) - (0.0 if zero is None else along(zero, outputs, 2).astype(np.float64))
     sums = a @ (weights.T if attributes.get("transB", 0) else weights)
-    bias = _maybe(inputs, 6)
+    bias = maybe(inputs, 6)
     if bias is not None:
         sums = sums + bias.astype(np.float64)
-    factor = scalar(_need(inputs, 1)).astype(np.float64) * along(scale, 1, 2).astype(np.float64)
+    factor = scalar(need(inputs, 1)).astype(np.float64) * along(scale, 1, 2).astype(np.float64)
     result: Floats = float(np.float32(attributes.get("alpha", 1.0))) * factor * sums
     return result
 
@@ -143,23 +129,23 @@ def _gemm(inputs: Inputs, attributes: Attributes) -> Levels:
 
 def _gemm_run(inputs: Inputs, attributes: Attributes) -> AnyArray:
     """Without an output scale the result is float32."""
-    if _maybe(inputs, 7) is None:
+    if maybe(inputs, 7) is None:
         return _gemm_real(inputs, attributes).astype(np.float32)
     return _gemm(inputs, attributes).array()
 
 
 def _quantize(inputs: Inputs, attributes: Attributes) -> Levels:
-    x, zero = _need(inputs, 0), _maybe(inputs, 2)
+    x, zero = need(inputs, 0), maybe(inputs, 2)
     axis = int(attributes.get("axis", 1))
-    scale = along(_need(inputs, 1), axis, x.ndim)
+    scale = along(need(inputs, 1), axis, x.ndim)
     zero = np.zeros((), np.uint8) if zero is None else along(zero, axis, x.ndim)
     return Levels(x.astype(np.float64) / scale.astype(np.float64), zero, zero.dtype)
 
 
 def _dequantize(inputs: Inputs, attributes: Attributes) -> AnyArray:
-    q, scale = _need(inputs, 0), _need(inputs, 1)
+    q, scale = need(inputs, 0), need(inputs, 1)
     axis = int(attributes.get("axis", 1))
-    zero = _maybe(inputs, 2)
+    zero = maybe(inputs, 2)
     difference = q.astype(np.float64) - (0.0 if zero is None else along(zero, axis, q.ndim).astype(np.float64))
     return np.asarray(along(scale, axis, q.ndim).astype(np.float64) * difference).astype(scale.dtype)
 

@@ -6,16 +6,13 @@ are computed in float64; results are rounded once more, to the input's type. All
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from hwflow.onnxspec.dialect_operators.arguments import Attributes, Inputs
 from hwflow.onnxspec.dialect_operators.levels import AnyArray, Floats
-
-Inputs = Sequence[AnyArray | None]
-Attributes = Mapping[str, Any]
 
 
 def _towards_zero(x: Floats) -> Floats:

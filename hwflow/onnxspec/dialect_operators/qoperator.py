@@ -7,27 +7,13 @@ ConvInteger 10, MatMulInteger 10).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from hwflow.onnxspec.dialect_operators.arguments import Attributes, Inputs, maybe, need
 from hwflow.onnxspec.dialect_operators.levels import AnyArray, Floats, Levels, along, centred, requantized, scalar
 from hwflow.onnxspec.dialect_operators.windows import convolve
-
-Inputs = Sequence[AnyArray | None]
-Attributes = Mapping[str, Any]
-
-
-def _need(inputs: Inputs, index: int) -> AnyArray:
-    array = inputs[index] if index < len(inputs) else None
-    if array is None:
-        raise ValueError(f"input {index} must be there, but it is absent")
-    return array
-
-
-def _maybe(inputs: Inputs, index: int) -> AnyArray | None:
-    return inputs[index] if index < len(inputs) else None
 
 
 def _less(q: AnyArray, zero_point: AnyArray | None, axis: int) -> Floats:
@@ -38,13 +24,13 @@ def _less(q: AnyArray, zero_point: AnyArray | None, axis: int) -> Floats:
 def qlinear_conv(inputs: Inputs, attributes: Attributes) -> Levels:
     """x, scale, zero point; w, scale, zero point (each also one for each output channel); y scale, zero point; bias,
     int32 with scale x scale * w scale. Padding is real 0, so it pads with x's zero point."""
-    x, w = _need(inputs, 0), _need(inputs, 3)
-    sums = convolve(centred(x, _maybe(inputs, 2)), _less(w, _maybe(inputs, 5), 0), attributes)
-    bias = _maybe(inputs, 8)
+    x, w = need(inputs, 0), need(inputs, 3)
+    sums = convolve(centred(x, maybe(inputs, 2)), _less(w, maybe(inputs, 5), 0), attributes)
+    bias = maybe(inputs, 8)
     if bias is not None:
         sums = sums + along(bias, 1, x.ndim).astype(np.float64)
-    scale = scalar(_need(inputs, 1)).astype(np.float64) * along(_need(inputs, 4), 1, x.ndim).astype(np.float64)
-    return requantized(scale * sums, _need(inputs, 6), _maybe(inputs, 7), x.dtype)
+    scale = scalar(need(inputs, 1)).astype(np.float64) * along(need(inputs, 4), 1, x.ndim).astype(np.float64)
+    return requantized(scale * sums, need(inputs, 6), maybe(inputs, 7), x.dtype)
 
 
 def _rows(parameter: AnyArray | None, rank: int) -> AnyArray | None:
@@ -55,27 +41,27 @@ def _rows(parameter: AnyArray | None, rank: int) -> AnyArray | None:
 def qlinear_matmul(inputs: Inputs, attributes: Attributes) -> Levels:
     """a, scale, zero point (each also one for each row); b, scale, zero point (one for each column); y scale and zero
     point (one for each row)."""
-    a, b = _need(inputs, 0), _need(inputs, 3)
-    sums = np.matmul(centred(a, _rows(_maybe(inputs, 2), a.ndim)), centred(b, _maybe(inputs, 5)))
-    rows, columns = _rows(_need(inputs, 1), a.ndim), _need(inputs, 4)
+    a, b = need(inputs, 0), need(inputs, 3)
+    sums = np.matmul(centred(a, _rows(maybe(inputs, 2), a.ndim)), centred(b, maybe(inputs, 5)))
+    rows, columns = _rows(need(inputs, 1), a.ndim), need(inputs, 4)
     assert rows is not None
     real = sums * (rows.astype(np.float64) * columns.astype(np.float64))
-    scale, zero_point = _rows(_need(inputs, 6), a.ndim), _rows(_maybe(inputs, 7), a.ndim)
+    scale, zero_point = _rows(need(inputs, 6), a.ndim), _rows(maybe(inputs, 7), a.ndim)
     assert scale is not None
     return requantized(np.asarray(real), scale, zero_point, a.dtype)
 
 
 def conv_integer(inputs: Inputs, attributes: Attributes) -> AnyArray:
     """x, w, x zero point, w zero point (also one for each output channel): the sums of products, int32."""
-    x, w = _need(inputs, 0), _need(inputs, 1)
-    sums = convolve(centred(x, _maybe(inputs, 2)), _less(w, _maybe(inputs, 3), 0), attributes)
+    x, w = need(inputs, 0), need(inputs, 1)
+    sums = convolve(centred(x, maybe(inputs, 2)), _less(w, maybe(inputs, 3), 0), attributes)
     return _int32(sums)
 
 
 def matmul_integer(inputs: Inputs, attributes: Attributes) -> AnyArray:
     """a, b, a zero point (also one for each row), b zero point (also one for each column): sums of products, int32."""
-    a, b = _need(inputs, 0), _need(inputs, 1)
-    sums = np.matmul(centred(a, _rows(_maybe(inputs, 2), a.ndim)), centred(b, _maybe(inputs, 3)))
+    a, b = need(inputs, 0), need(inputs, 1)
+    sums = np.matmul(centred(a, _rows(maybe(inputs, 2), a.ndim)), centred(b, maybe(inputs, 3)))
     return _int32(np.asarray(sums))
 
 
