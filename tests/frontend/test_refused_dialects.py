@@ -110,6 +110,18 @@ def zero_point_of_weights_with_many_digits(b: Builder) -> str:
 
 
 @cases(
+    "error: node 'c' (QLinearConv): bias 'b' must have one element an output (2), not shape [1, 2] [bias-shape]\n"
+    "  remedy: give one bias for each output",
+    quantized=False,
+)
+def bias_of_two_axes(b: Builder) -> str:
+    scale, zero = b.constant(0.5), b.constant(0, "uint8")
+    bias = b.constant(np.ones((1, 2)), "int32", "b")
+    w = b.constant(np.ones((2, 1, 1, 1)), "int8"), scale, b.constant(0, "int8")
+    return b.node("QLinearConv", b.input("x", ["N", 1, 2, 2], "uint8"), scale, zero, *w, scale, zero, bias, name="c")
+
+
+@cases(
     "error: node 'y' (Celu): alpha must not be 0 [divisor-zero]\n"
     "  remedy: correct the attribute",
 )
