@@ -68,8 +68,8 @@ def _draw(
         least, most = integer_bounds(info.dtype)
         return rng.integers(max(int(low), least), min(int(high), most), shape, endpoint=True)
     dtype = float_dtype(info.dtype)
-    most = float(np.finfo(dtype).max)  # a quantizer of a huge scale takes more than its input's type has
-    return rng.uniform(max(low, -most), min(high, most), shape).astype(dtype)
+    end = float(np.finfo(dtype).max)  # a quantizer of a huge scale takes more than its input's type has
+    return rng.uniform(max(low, -end), min(high, end), shape).astype(dtype)
 
 
 def _whole(model: Model, name: str) -> tuple[int, int] | None:
