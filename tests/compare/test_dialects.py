@@ -15,6 +15,7 @@ from hwflow.comparison import Comparison, compare
 from hwflow.compiler import load
 from hwflow.numerics.stages import QuantizerStage
 from hwflow.passes.infer_types import infer_types
+from hwflow.types import Interval
 from tests.compare.test_comparison import row, saved
 from tests.onnxspec.build import FLOAT, model, node, value
 
@@ -117,6 +118,24 @@ def test_arithmetic_on_quantized_weights(
         node("Gemm", ["n", "vk"], ["g"], transB=1), quant("g", "y", "sa", "zero", "four"),
     ]
     check(tmp_path, qonnx_model(middle, constants))
+
+
+def test_thresholds_at_a_float_input(tmp_path: Path) -> None:
+    """The host counts the thresholds, the hardware reads their number."""
+    steps = np.sort(np.random.default_rng(9).uniform(-4, 4, (5, 7)), axis=1).astype(np.float32)
+    proto = model(
+        [
+            node("MultiThreshold", ["x", "steps"], ["t"], domain=QONNX, out_scale=0.5, out_bias=-1.0),
+            quant("w", "wq", "scale", "zero", "three"), node("MatMul", ["t", "wq"], ["m"]),
+            quant("m", "y", "scale", "zero", "three"),
+        ],
+        [value("x", ["N", 5])], [value("y", ["N", 6])],
+        {"steps": steps, "scale": f(0.25), "zero": f(0), "three": f(3), "w": np.eye(5, 6, dtype=np.float32)},
+        {"": 19, QONNX: 1},
+    )
+    check(tmp_path, proto)
+    (port,) = load(saved(tmp_path, proto)).quantized.inputs
+    assert port.value.origin == "t" and port.value.typed.interval == Interval(0, 7)
 
 
 def test_one_bit(tmp_path: Path) -> None:

@@ -62,6 +62,19 @@ def thresholds_of_other_channels(b: Builder) -> str:
 
 
 @cases(
+    "error: node 'dynamic' (DynamicQuantizeMatMul): operator must be one that hardware can be made of, not "
+    "com.microsoft.DynamicQuantizeMatMul [supported-operator]\n"
+    "  remedy: see 'hwflow ops' for those there are; replace the node or leave it out",
+    quantized=False,
+)
+def operator_that_not_even_the_host_runs(b: Builder) -> str:
+    """It reads a float input, as what the host makes does, and nothing is left for hardware."""
+    w, scale = b.constant(np.ones((4, 2), int), "int8"), b.constant(0.5)
+    b.node("DynamicQuantizeMatMul", b.input("x", ["N", 4]), w, scale, name="dynamic", domain=MICROSOFT)
+    return b.declare("dynamic", ["N", 2])
+
+
+@cases(
     "error: node 't' (Trunc): the output scale must be a power of two times the scale, not 3 times [trunc-scale]\n"
     "  remedy: correct the scales",
 )
