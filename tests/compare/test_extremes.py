@@ -15,10 +15,11 @@ from onnx import TensorProto
 from hwflow.comparison import compare, require
 from hwflow.compiler import compile
 from hwflow.errors import Mismatch
+from hwflow.onnxspec import reference
 from tests.onnxspec.build import model, node, value
 from tests.onnxspec.dialect_seeds import island
 
-UINT8, QONNX = TensorProto.UINT8, "qonnx.custom_op.general"
+UINT8 = TensorProto.UINT8
 TINY, HUGE = np.float32(1e-45), np.float32(1e38)
 
 
@@ -68,18 +69,24 @@ def test_a_float_model_that_overflows_is_told_so(tmp_path: Path) -> None:
     assert finding.remedy == "choose scales and constants with which the model's own floats do not overflow"
 
 
-def test_a_node_of_the_host_that_nothing_computes_is_a_finding(tmp_path: Path) -> None:
-    proto = chain([node("Relu", ["d"], ["v"])])
-    proto.graph.node.append(node("DequantizeLinear", ["y", "t", "z"], ["r"]))
-    proto.graph.node.append(node("FloatQuant", ["r", "t"], ["w"], domain=QONNX))
-    proto.graph.output.append(value("w", ["N", 4]))
-    proto.opset_import.add(domain=QONNX, version=1)
+def test_a_value_that_the_evaluator_cannot_compute_is_no_defect_of_hwflow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(tmp_path, chain([node("Relu", ["d"], ["v"])]))
+
+    original = reference.Region.run
+
+    def fails(self: reference.Region, feeds: Any) -> Any:
+        if "y" in self.outputs:
+            raise self._refusal(ZeroDivisionError("by nothing"))
+        return original(self, feeds)
+
+    monkeypatch.setattr(reference.Region, "run", fails)
     with pytest.raises(Mismatch) as caught:
-        require(compare(saved(tmp_path, proto), frames=2, seed=1))
+        require(compare(path, frames=2, seed=1))
     assert [str(finding) for finding in caught.value.findings] == [
-        "error: value 'w': must be what ONNX's reference evaluator can compute, but it failed: Node type 'FloatQuant' "
-        "from domain 'qonnx.custom_op.general' is unknown, known functions: []. [reference-evaluator]\n"
-        "  remedy: correct the node that makes it, or leave it out"
+        "error: value 'y': must be what ONNX's reference evaluator can compute, but it failed: by nothing "
+        "[reference-evaluator]\n  remedy: correct the node that makes it, or leave it out"
     ]
 
 
