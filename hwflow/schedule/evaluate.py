@@ -31,7 +31,9 @@ from hwflow.ops.registry import hardware
 from hwflow.ops.timing import Steps, Timing, Wait, every
 
 _BEFORE = -(1 << 60)  # the cycle of what was before the first frame: nothing waits for it
-_SWEPT = 20  # a frame's steps are computed so many times, on average, before the frame is done step by step
+# Of a frame so many times its events are computed by sweeps before it is done step by step. Once that has happened, only
+# frames in the steady state are worth a try.
+_PATIENCE, _LITTLE_PATIENCE = 20, 3
 
 
 @dataclass(eq=False)
@@ -160,6 +162,7 @@ class Network:
         self._runners: list[_Runner] = []
         self._queues: dict[Value, _Queue] = {}
         self._frame = 0
+        self._patience = _PATIENCE
         self._connect(graph)
         for runner in self._runners:
             for need in runner.needs:
@@ -231,6 +234,7 @@ class Network:
             runner.present[:] = np.maximum(runner.present + later, self._begin(runner) + runner.steps)
         if not self._by_sweeps():
             self._by_steps()
+            self._patience = _LITTLE_PATIENCE
         for queue, cycles in zip(self._outputs, self._left, strict=True):
             cycles.append(queue.taker.present[queue.takes])
         if self._pace is not None:
@@ -255,7 +259,7 @@ class Network:
 
     def _by_sweeps(self) -> bool:
         """The present frame by sweeps; whether that came to an end soon enough."""
-        left = _SWEPT * sum(runner.events for runner in self._runners)
+        left = self._patience * sum(runner.events for runner in self._runners)
         stale = dict.fromkeys(self._runners, 0)  # from which event on a process must be looked at
         order = self._runners
         while stale and left > 0:
@@ -300,9 +304,10 @@ class Network:
                 del moving[runner]
             else:
                 waiting[wanted[0]].append((runner, wanted[1]))
-            there = len(known[runner])
-            ready += [r for r, place in waiting[runner] if place < there]
-            waiting[runner] = [(r, place) for r, place in waiting[runner] if place >= there]
+            if waiting[runner]:
+                there = len(known[runner])
+                ready += [r for r, place in waiting[runner] if place < there]
+                waiting[runner] = [(r, place) for r, place in waiting[runner] if place >= there]
         if moving:
             stuck = dict.fromkeys(repr(r.owner) for r in moving if r.owner)
             raise InternalError(
@@ -327,6 +332,17 @@ class Network:
         sources = [(need.source, known[need.source], need.lag) for need in runner.needs]
         gaps = np.diff(runner.steps, prepend=-1)
         columns = [array("q", column.tobytes()) for column in (gaps, earliest, *map(_column, runner.needs))]
+        if len(sources) == 2:  # as most have it: beats that arrive, credits that come back
+            (source_a, cycles_a, lag_a), (source_b, cycles_b, lag_b) = sources
+            for gap, least, a, b in zip(*columns, strict=True):
+                cycle += gap
+                while a >= len(cycles_a):
+                    yield source_a, a
+                while b >= len(cycles_b):
+                    yield source_b, b
+                cycle = max(cycle, least, cycles_a[a] + lag_a, cycles_b[b] + lag_b)
+                own.append(cycle)
+            return
         for gap, least, *places in zip(*columns, strict=True):
             cycle = max(cycle + gap, least)
             for (source, cycles_of, lag), place in zip(sources, places, strict=True):
