@@ -326,24 +326,27 @@ class Network:
         """Append the cycle of each event to ``known[runner]``. Yields whose cycle at which place is missing."""
         own = known[runner]
         cycle = self._begin(runner) - 1
-        earliest = np.full(runner.events, _BEFORE, dtype=np.int64)
-        for events, cycles in self._offers(runner):
-            earliest[events] = np.maximum(earliest[events], cycles)
         sources = [(need.source, known[need.source], need.lag) for need in runner.needs]
         gaps = np.diff(runner.steps, prepend=-1)
-        columns = [array("q", column.tobytes()) for column in (gaps, earliest, *map(_column, runner.needs))]
-        if len(sources) == 2:  # as most have it: beats that arrive, credits that come back
+        columns = [array("q", column.tobytes()) for column in (gaps, *map(_column, runner.needs))]
+        if len(sources) == 2 and not runner.offered:  # most have these: beats that arrive, credits that come back
             (source_a, cycles_a, lag_a), (source_b, cycles_b, lag_b) = sources
-            for gap, least, a, b in zip(*columns, strict=True):
+            for gap, a, b in zip(*columns, strict=True):
                 cycle += gap
                 while a >= len(cycles_a):
                     yield source_a, a
                 while b >= len(cycles_b):
                     yield source_b, b
-                cycle = max(cycle, least, cycles_a[a] + lag_a, cycles_b[b] + lag_b)
+                if (least := cycles_a[a] + lag_a) > cycle:
+                    cycle = least
+                if (least := cycles_b[b] + lag_b) > cycle:
+                    cycle = least
                 own.append(cycle)
             return
-        for gap, least, *places in zip(*columns, strict=True):
+        earliest = np.full(runner.events, _BEFORE, dtype=np.int64)
+        for events, cycles in self._offers(runner):
+            earliest[events] = np.maximum(earliest[events], cycles)
+        for least, gap, *places in zip(earliest.tolist(), *columns, strict=True):
             cycle = max(cycle + gap, least)
             for (source, cycles_of, lag), place in zip(sources, places, strict=True):
                 while place >= len(cycles_of):
