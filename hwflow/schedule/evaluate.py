@@ -7,10 +7,9 @@ in two ways:
 
 - *By sweeps*: all steps of a process in a frame at once. With ``s`` the place of a step, ``t[n] - s[n]`` is the
   cumulative maximum of ``dependency - s``. Processes are gone through again and again, forwards and backwards, until
-  nothing changes. No step depends on itself, so there is but one assignment of cycles in which every step is as early
-  as what it depends on allows: whatever the sweeps begin with, where nothing changes any more it is that one. They begin
-  with the frame before, later by the least that anything was later from frame to frame: nothing is ever too late then,
-  and in the steady state nothing is to be changed.
+  nothing changes. No step depends on itself, so the recurrences have one solution: whatever the sweeps begin with, what
+  no longer changes is that one. They begin with the frame before, later by the least that anything was later from frame
+  to frame: nothing is ever too late then, and in the steady state nothing changes.
 - *By steps*: one after the other as they get known. Where queues are so short that beats wait for credits all the time,
   each sweep would only bring a few beats forward.
 
@@ -31,8 +30,8 @@ from hwflow.ops.registry import hardware
 from hwflow.ops.timing import Steps, Timing, Wait, every
 
 _BEFORE = -(1 << 60)  # the cycle of what was before the first frame: nothing waits for it
-# Of a frame so many times its events are computed by sweeps before it is done step by step. Once that has happened, only
-# frames in the steady state are worth a try.
+# Sweeps compute each event of a frame so many times on average before the frame is done step by step; after such a
+# frame only those in the steady state are worth a try.
 _PATIENCE, _LITTLE_PATIENCE = 20, 3
 
 
@@ -85,12 +84,11 @@ class _Need:
 class _Queue:
     """The events of a frame that make and take the beats of a value.
 
-    ``least``: credits with which every beat so far could have been made when it was: a credit comes back the cycle after
-    its beat was taken. ``taken``: of earlier frames' beats, when those were that had not given back their credits by
-    the end.
+    ``least``: credits with which every beat so far could have been made when it was: a credit comes back the cycle
+    after its beat was taken. ``taken``: when the beats of earlier frames were taken whose credits were not back when
+    the last one was made.
     """
 
-    latency: int
     maker: _Runner
     makes: Steps
     taker: _Runner
@@ -225,7 +223,7 @@ class Network:
             frame, beat = np.divmod(np.arange(len(makes)) - depth, len(makes))
             _need(taker, frame * taker.of + takes[beat], maker, makes, 1)
         events = np.searchsorted(maker.steps, makes), np.searchsorted(taker.steps, takes)
-        return _Queue(latency, maker, events[0], taker, events[1])
+        return _Queue(maker, events[0], taker, events[1])
 
     def _next_frame(self) -> None:
         later = self._least_delay()

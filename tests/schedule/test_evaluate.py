@@ -185,6 +185,21 @@ def test_random_networks(seed: int) -> None:
     assert [[c - first for c in o] for o in found] == expected
 
 
+@pytest.mark.parametrize("patience", [0, 1 << 40], ids=["by steps", "by sweeps"])
+@pytest.mark.parametrize("seed", range(60))
+def test_each_way_by_itself(seed: int, patience: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the frames are evaluated by, every cycle is the same."""
+    graph, frames = random_network(seed), 7
+    expected = simulate(graph, frames)
+    if expected is None:
+        return  # sweeps would go on for ever
+    monkeypatch.setattr(subject, "_PATIENCE", patience)
+    monkeypatch.setattr(subject, "_LITTLE_PATIENCE", patience)
+    found = [o.reshape(-1).tolist() for o in subject.evaluate(graph, frames).outputs]
+    first = min(min(o) for o in found) - min(min(o) for o in expected)
+    assert [[c - first for c in o] for o in found] == expected
+
+
 def test_the_networks_are_worth_something() -> None:
     """Among the seeds: networks that stand still, with several outputs, with joins."""
     graphs = [random_network(seed) for seed in range(150)]
