@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hwflow.frontend.context import Lowering, behind, frame_constant, made, reals, refuse
+from hwflow.frontend.context import Lowering, behind, exact_constant, frame_constant, made, reals, refuse
 from hwflow.frontend.lattice import plain, whole_zero_point
 from hwflow.frontend.views import (
     Constant,
@@ -111,19 +111,39 @@ def _with_constant(state: Lowering, node: OnnxNode, place: int, operation: str) 
 
 
 def _of_constants(state: Lowering, node: OnnxNode, views: list[View], operation: str) -> View:
-    """A dequantized constant times or divided by a constant: its scale changes."""
-    left, right = views
-    if isinstance(left, Constant) and operation == "mul":
-        left, right = right, left
-    if isinstance(left, QuantizedConstant) and isinstance(right, Constant) and operation in ("mul", "div"):
-        factor = fractions(right.array)
-        scale = as_array(left.scale * factor) if operation == "mul" else as_array(left.scale / factor)
-        if np.broadcast_shapes(scale.shape, left.integers.shape) == left.integers.shape:
-            return QuantizedConstant(left.integers, scale, left.zero_point)
+    """A dequantized constant and a constant: its scale or its zero point changes."""
+    place = 0 if isinstance(views[0], QuantizedConstant) else 1
+    quantized, other = views[place], views[1 - place]
+    if isinstance(quantized, QuantizedConstant) and isinstance(other, Constant) and (operation, place) != ("div", 1):
+        real = exact_constant(state, node, 1 - place, "the constant")
+        if operation == "div" and any(v == 0 for v in real.reshape(-1)):
+            raise refuse(node, "divisor-zero", "the divisor must not be 0", "correct the constant")
+        result = _rescaled(quantized, real, operation, place)
+        if result is not None:
+            return result
     raise refuse(
-        node, "constant-arithmetic", "quantized constants must only be multiplied or divided by constants",
+        node, "constant-arithmetic",
+        "a quantized constant must be combined with a constant that broadcasts over it, and not be a divisor",
         "compute the weights before quantizing them",
     )
+
+
+def _rescaled(quantized: QuantizedConstant, real: Fractions, operation: str, place: int) -> QuantizedConstant | None:
+    """What a dequantized constant as operand ``place`` and ``real`` make; None where the result is no tensor of as many
+    integers with one scale that is not 0 each."""
+    integers, scale, zero_point = quantized.integers, quantized.scale, quantized.zero_point
+    if operation in ("mul", "div"):
+        scale = as_array(scale * real) if operation == "mul" else as_array(scale / real)
+    else:
+        if any(s == 0 for s in scale.reshape(-1)):
+            return None
+        if operation == "sub":
+            real, scale = (as_array(-real), scale) if place == 0 else (real, as_array(-scale))
+        zero_point = as_array(zero_point - real / scale)
+    if np.broadcast_shapes(scale.shape, zero_point.shape, integers.shape) != integers.shape:
+        return None
+    scale, zero_point = (v.reshape((1,) * (integers.ndim - v.ndim) + v.shape) for v in (scale, zero_point))
+    return QuantizedConstant(integers, compact(scale), compact(zero_point))
 
 
 def combined(node: OnnxNode, operation: str, left: Reals, right: Reals) -> Reals:

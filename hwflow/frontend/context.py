@@ -191,11 +191,14 @@ def reals(state: Lowering, node: OnnxNode, index: int) -> Reals:
     view = state.view(node.inputs[index])
     if isinstance(view, Reals):
         return view
+    if isinstance(view, Constant | QuantizedConstant):
+        raise refuse(
+            node, "stream-operand", f"input '{node.inputs[index]}' must be computed at run time, not be a constant",
+            "fold the node, or swap its operands if it has several (those of a matrix product transposed)",
+        )
     found = {
-        Constant: "a constant",
-        QuantizedConstant: "a constant",
         Integers: "an integer tensor without a scale",
-        HostInput: "a float graph input",
+        HostInput: "a float graph input" if node.inputs[index] in state.model.inputs else "a float tensor",
         HostOutput: "what the host makes behind the last quantizer",
     }[type(view)]
     raise refuse(

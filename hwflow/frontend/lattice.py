@@ -49,19 +49,26 @@ def plain(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
         )
     axis = axes.pop() if axes else None
     count = 1 if axis is None else view.shape[axis]
-    tables = [_table(node, view, index, kinds, remedy) for index in range(count)]
-    step = reduce(fraction_gcd, (v for table in tables for v in table), Fraction(0)) or Fraction(1)
-    stages = []
-    for table in tables:
-        levels = [int(v / step) for v in table]
-        if max(max(levels), -min(levels) - 1).bit_length() + 1 > MAX_BITS:
-            raise refuse(
-                node, "exact-levels",
-                f"{where} must be multiples of one number, at most {1 << (MAX_BITS - 1)} times it, not what {kinds} "
-                f"makes of them (the greatest common divisor is {float(step):.3g})",
-                remedy,
-            )
-        stages.append((StepStage(StepFunction.of_table(view.low, levels)),))
+    known: dict[tuple[Any, ...], list[Fraction]] = {}  # channels repeat where an image has become a row
+    tables = []
+    step = least = most = Fraction(0)
+    for index in range(count):
+        key = _column(view, index)
+        if key not in known:
+            known[key] = table = _table(node, view, index, kinds, remedy)
+            step = reduce(fraction_gcd, table, step)
+            least, most = min(least, *table), max(most, *table)
+            if step and int(max(most / step, -least / step - 1)).bit_length() + 1 > MAX_BITS:
+                raise refuse(
+                    node, "exact-levels",
+                    f"{where} must be multiples of one number, at most {1 << (MAX_BITS - 1)} times it, not what "
+                    f"{kinds} makes of them (the greatest common divisor is {float(step):.3g})",
+                    remedy,
+                )
+        tables.append(known[key])
+    step = step or Fraction(1)
+    made = {id(table): StepStage(StepFunction.of_table(view.low, [int(v / step) for v in table])) for table in tables}
+    stages = [(made[id(table)],) for table in tables]
     attributes = {"axis": axis or 0, "stages": tuple(stages)}
     value = state.add("requantize", node, [view.value], attributes, view.nodes, origin="")
     low = min(stage.function.low for (stage,) in stages)
@@ -71,13 +78,18 @@ def plain(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     )
 
 
-def _table(node: OnnxNode, view: Reals, index: int, kinds: str, remedy: str) -> list[Fraction]:
-    def column(values: Any) -> Any:
-        return values.reshape(-1)[0 if values.size == 1 else index]
+def _column(view: Reals, index: int) -> tuple[Any, ...]:
+    """Scale, zero point and functions of channel ``index``."""
+    return tuple(
+        values.reshape(-1)[0 if values.size == 1 else index]
+        for values in (view.scale, view.zero_point, *view.functions)
+    )
 
+
+def _table(node: OnnxNode, view: Reals, index: int, kinds: str, remedy: str) -> list[Fraction]:
     assert view.low is not None and view.high is not None
-    chain: list[Elementwise] = [f for step in view.functions if (f := column(step)) is not None]
-    scale, zero_point = column(view.scale), column(view.zero_point)
+    scale, zero_point, *functions = _column(view, index)
+    chain: list[Elementwise] = [f for f in functions if f is not None]
     result = []
     for q in range(view.low, view.high + 1):
         x = scale * (q - zero_point)

@@ -13,6 +13,7 @@ from hwflow.frontend.quantizers import graph_input
 from hwflow.frontend.views import Constant, HostInput, HostOutput, Integers, Reals, Refused, View, fractions
 from hwflow.ir.graph import Graph, Node, Stage, Value
 from hwflow.onnxspec import ModelProto
+from hwflow.onnxspec.dialect_operators import can_run
 from hwflow.onnxspec.graph import Scope
 from hwflow.onnxspec.model import OnnxNode, ResolvedModel
 from hwflow.onnxspec.tensors import DTYPE_NAMES, ELEMENT_TYPES
@@ -55,6 +56,8 @@ def lower(model: ResolvedModel) -> Graph:
     _drop_dead_nodes(graph)
     if not graph.nodes and state.deferred:  # nothing is left for hardware: that is why
         raise ModelRefused(state.deferred)
+    if not graph.outputs:
+        raise ModelRefused([_unquantized(model.name)])
     graph.prefix = boundary.prefix(model, graph)
     return graph
 
@@ -169,6 +172,12 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
     result: View = Refused()
     handler = HANDLERS.get((node.domain, node.op_type))
     views = [state.view(name) for name in node.inputs if name]
+    if handler is None and not can_run(node.domain, node.op_type):
+        state.findings.append(_unsupported_operator(node.where, _operator(node)))
+        in_hardware = any(isinstance(v, Integers | Reals) for v in views)  # elsewhere, it may be a quantizer
+        refused = Refused(_stand_in(state, node, views) if in_hardware else None)
+        state.views.update({name: refused for name in node.outputs if name})
+        return
     if any(isinstance(v, HostOutput) for v in views):
         if handler is None and node.name not in tail.real:
             state.deferred.append(_unsupported_operator(node.where, _operator(node)))
@@ -256,7 +265,10 @@ def _stand_in(state: Lowering, node: OnnxNode, views: list[View]) -> HostInput |
     if info is None or info.shape[:1] != (1,) or min(info.shape) < 1:
         return None
     shape = state.frame_shape(node.outputs[0])
-    if any(isinstance(v, Integers | Reals) for v in known):
+    if not (info.dtype in INTEGER_TYPES or info.dtype in REAL_TYPES):
+        return None
+    in_hardware = any(isinstance(v, Integers | Reals) for v in known)
+    if in_hardware or (boundary.quantizes(node) and any(isinstance(v, HostInput) for v in known)):
         element = INTEGER_TYPES.get(info.dtype)
         value = Value(state.value_names.fresh(node.outputs[0]))
         if element is not None:

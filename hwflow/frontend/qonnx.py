@@ -39,13 +39,17 @@ from hwflow.types import Interval, IntType
 
 MAX_BITS = 16
 
+MAX_CONSTANT_BITS = 32
+"""Of constants (biases are quantized to the width of accumulators) and of what Trunc reads."""
+
 
 def quant(state: Lowering, node: OnnxNode) -> View:
     """Quant, IntQuant: scale * (clamp(round(x / scale + zero point)) - zero point)."""
     shape = state.model.values[node.outputs[0]].shape
     scale, zero_point = (_parameter(state, node, index, name, shape) for index, name in ((1, "scale"), (2, "zeropt")))
     _require_positive(node, scale)
-    bits = _bits(state, node, 3, "bitwidth")
+    fixed = isinstance(state.view(node.inputs[0]), Constant | QuantizedConstant)
+    bits = _bits(state, node, 3, "bitwidth", MAX_CONSTANT_BITS if fixed else MAX_BITS)
     if bits == 1 and integer(node, "signed", 1):
         return _signs(state, node, scale, zero_point)
     low, high = _range(node, bits)
@@ -79,22 +83,25 @@ def _quantized(
         return QuantizedConstant(constant_levels(state, node, q), scale, zero_point)
     meaning = Meaning(without_frame_axis(scale), without_frame_axis(zero_point))
     if isinstance(view, HostInput):
-        interval = Interval(q.low, q.high)
-        integers = graph_input(state, view.name, node.outputs[0], IntType.holding(interval), meaning, interval)
-        port = state.inputs[-1]
-        if not say_scale(port, meaning.scale, meaning.zero_point):
-            raise refuse(
-                node, "input-scale", "the scale of an input must vary along one axis at most, not along several",
-                "quantize the input per tensor",
-            )
-        real_view = made(integers.value, integers.shape, meaning.scale, meaning.zero_point, node)
-        return replace(real_view, low=q.low, high=q.high)
+        return _from_host(state, node, view, Interval(q.low, q.high), meaning)
     if isinstance(view, Integers):
         view = made(view.value, view.shape, fractions(1), fractions(0), node)
     view = view if isinstance(view, Reals) else reals(state, node, 0)
     value = requantize(state, node, view, q.of_frame(), meaning)
     result = made(value, view.shape, meaning.scale, meaning.zero_point, node)
     return replace(result, low=q.low, high=q.high)
+
+
+def _from_host(state: Lowering, node: OnnxNode, view: HostInput, levels: Interval, meaning: Meaning) -> Reals:
+    """What the host makes of ``view``, which enters the hardware as integers in ``levels`` of ``meaning``."""
+    integers = graph_input(state, view.name, node.outputs[0], IntType.holding(levels), meaning, levels)
+    if not say_scale(state.inputs[-1], meaning.scale, meaning.zero_point):
+        raise refuse(
+            node, "input-scale", "the scale of an input must vary along one axis at most, not along several",
+            "quantize the input per tensor",
+        )
+    real = made(integers.value, integers.shape, meaning.scale, meaning.zero_point, node)
+    return replace(real, low=levels.lo, high=levels.hi)
 
 
 def trunc(state: Lowering, node: OnnxNode) -> View:
@@ -114,7 +121,7 @@ def trunc(state: Lowering, node: OnnxNode) -> View:
     levels = behind(view, node, as_array(Affine(1 / x_scale, x_zero)))
     levels = replace(levels, functions=(*levels.functions, as_array(Round(Rounding.ROUND))))
     rounding = _rounding(node, "FLOOR")
-    in_bits = _bits(state, node, 3, "in_bitwidth")
+    in_bits = _bits(state, node, 3, "in_bitwidth", MAX_CONSTANT_BITS)
     if len(node.inputs) > 5:
         out_scale = _parameter(state, node, 4, "output scale", shape).reshape(-1)[0]
         ratio = _power_of_two(node, out_scale / x_scale)
@@ -151,7 +158,8 @@ def _power_of_two(node: OnnxNode, ratio: Fraction) -> Fraction:
 
 def multi_threshold(state: Lowering, node: OnnxNode) -> View:
     """MultiThreshold: out_scale * (how many thresholds are at most x) + out_bias."""
-    view = reals(state, node, 0)
+    view = state.view(node.inputs[0])
+    view = view if isinstance(view, HostInput) else reals(state, node, 0)
     thresholds = exact_constant(state, node, 1, "thresholds")
     rank = len(view.shape) + 1
     last = rank not in (2, 4) or node.attributes.get("data_layout", "NCHW") == "NHWC"
@@ -162,6 +170,13 @@ def multi_threshold(state: Lowering, node: OnnxNode) -> View:
             f"thresholds must have shape [1 or {view.shape[axis]}, number], not {list(thresholds.shape)}",
             "give one row of thresholds, or one a channel",
         )
+    count = thresholds.shape[1]
+    value_scale, bias = (_float(node, name, default) for name, default in (("out_scale", 1.0), ("out_bias", 0.0)))
+    if value_scale == 0:
+        raise refuse(node, "scale-range", "out_scale must not be 0", "correct the attribute")
+    meaning = Meaning(as_array(value_scale), as_array(-bias / value_scale))
+    if isinstance(view, HostInput):
+        return _from_host(state, node, view, Interval(0, count), meaning)
     rows = np.empty(len(thresholds), dtype=object)
     for index, row in enumerate(thresholds):
         rows[index] = Steps(tuple(sorted(row)))
@@ -169,12 +184,7 @@ def multi_threshold(state: Lowering, node: OnnxNode) -> View:
     if len(rows) > 1:
         shape[axis] = len(rows)
     counted = behind(view, node, rows.reshape(shape) if len(rows) > 1 else as_array(rows[0]))
-    count = thresholds.shape[1]
-    value_scale, bias = (_float(node, name, default) for name, default in (("out_scale", 1.0), ("out_bias", 0.0)))
-    if value_scale == 0:
-        raise refuse(node, "scale-range", "out_scale must not be 0", "correct the attribute")
     q = Quantization(fractions(1), fractions(0), 0, count, Rounding.FLOOR)
-    meaning = Meaning(as_array(value_scale), as_array(-bias / value_scale))
     value = requantize(state, node, counted, q, meaning)
     result = made(value, view.shape, meaning.scale, meaning.zero_point, node)
     return replace(result, low=0, high=count)
@@ -202,15 +212,14 @@ def _parameter(state: Lowering, node: OnnxNode, index: int, name: str, shape: tu
     return values.reshape((1,) * (len(shape) - values.ndim) + values.shape)
 
 
-def _bits(state: Lowering, node: OnnxNode, index: int, name: str) -> int:
+def _bits(state: Lowering, node: OnnxNode, index: int, name: str, most: int = MAX_BITS) -> int:
     array = constant(state, node, index, name).array.reshape(-1)
-    bits = float(array[0])
-    if array.size != 1 or bits != int(bits) or not 1 <= bits <= (32 if name == "in_bitwidth" else MAX_BITS):
+    if array.size != 1 or not 1 <= array[0] <= most or array[0] != int(array[0]):
         raise refuse(
-            node, "bit-width", f"{name} must be one integer from 1 to {MAX_BITS}, not {array.tolist()[:4]}",
+            node, "bit-width", f"{name} must be one integer from 1 to {most}, not {array.tolist()[:4]}",
             "quantize to fewer bits",
         )
-    return int(bits)
+    return int(array[0])
 
 
 def _range(node: OnnxNode, bits: int) -> tuple[int, int]:

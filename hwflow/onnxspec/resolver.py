@@ -39,6 +39,7 @@ from hwflow.onnxspec.validate import structural_findings
 _SCAN_WITHOUT_BATCH = 9  # version; Loop has not changed in meaning since 1
 _TOO_MUCH = "what the graph computes of constants must be computable before the first frame, but"
 _UNKNOWN_SHAPE_REMEDY = "give the value a shape in the graph's value_info"
+_FOREIGN_OPERATOR_REMEDY = "replace the node by operators that hwflow knows (hwflow ops)"
 Operator = tuple[str, str]  # domain, op_type
 
 
@@ -395,7 +396,7 @@ class _Resolver:
             if not name:
                 continue
             info = inferred.get(name)
-            remedy = _UNKNOWN_SHAPE_REMEDY
+            remedy = _FOREIGN_OPERATOR_REMEDY if item.proto.domain else _UNKNOWN_SHAPE_REMEDY
             if info is None and name in self.declared:
                 _, declared = self.declared[name]
                 info = self.binding.value_info(declared)

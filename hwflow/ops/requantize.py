@@ -304,8 +304,8 @@ class _Hardware:
 
     def _padded(self, values: Any) -> IntArray:
         """One row a channel to [words, lanes, ...]; surplus lanes get zeros."""
-        array = np.asarray(values, dtype=np.int64)[: self.channels]
-        padded = np.zeros((self.words * self.lanes, *array.shape[1:]), dtype=np.int64)
+        array = np.array(values, dtype=object)[: self.channels]  # addends of 16-bit levels pass 64 bits
+        padded = np.zeros((self.words * self.lanes, *array.shape[1:]), dtype=object)
         padded[: len(array)] = array
         return padded.reshape(self.words, self.lanes, *array.shape[1:])
 

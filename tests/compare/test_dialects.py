@@ -15,6 +15,7 @@ from hwflow.comparison import Comparison, compare
 from hwflow.compiler import load
 from hwflow.numerics.stages import QuantizerStage
 from hwflow.passes.infer_types import infer_types
+from hwflow.types import Interval
 from tests.compare.test_comparison import row, saved
 from tests.onnxspec.build import FLOAT, model, node, value
 
@@ -87,6 +88,54 @@ def test_quant_with_arbitrary_scales(tmp_path: Path, scale: float) -> None:
     }
     comparison = check(tmp_path, qonnx_model(nodes, constants, scale), 400)
     assert [(r.name, r.elements) for r in comparison.rows] == [("q", 2400), ("y", 2400)]
+
+
+def test_biases_quantized_to_the_width_of_accumulators(tmp_path: Path) -> None:
+    """As Brevitas exports them: 32 bits, in units of the accumulator."""
+    bias = np.random.default_rng(4).uniform(-3, 3, 6).astype(np.float32)
+    middle = [
+        quant("b", "bq", "sb", "zero", "wide"), node("Add", ["m", "bq"], ["n"]), quant("n", "y", "sa", "zero", "four")
+    ]
+    check(tmp_path, qonnx_model(middle, {"b": bias, "sb": f(0.25 * 0.125), "wide": f(32)}))
+
+
+@pytest.mark.parametrize(
+    ("operation", "constant_first"), [("Mul", True), ("Div", False), ("Add", False), ("Sub", False), ("Sub", True)]
+)
+@pytest.mark.parametrize("shape", [(), (6,), (6, 1)])
+def test_arithmetic_on_quantized_weights(
+    tmp_path: Path, operation: str, constant_first: bool, shape: tuple[int, ...]
+) -> None:
+    """A constant of a row is one an input of Gemm's transposed weights, not one an output, though there are as many."""
+    rng = np.random.default_rng(8)
+    constants = {
+        "v": rng.uniform(-0.5, 0.5, (6, 6)).astype(np.float32),
+        "k": rng.choice(np.array([0.5, -0.25, 1.0, 2.0], np.float32), shape),
+    }
+    middle = [
+        quant("m", "n", "sa", "zero", "four"), quant("v", "vq", "sw", "zero", "three"),
+        node(operation, ["k", "vq"] if constant_first else ["vq", "k"], ["vk"]),
+        node("Gemm", ["n", "vk"], ["g"], transB=1), quant("g", "y", "sa", "zero", "four"),
+    ]
+    check(tmp_path, qonnx_model(middle, constants))
+
+
+def test_thresholds_at_a_float_input(tmp_path: Path) -> None:
+    """The host counts the thresholds, the hardware reads their number."""
+    steps = np.sort(np.random.default_rng(9).uniform(-4, 4, (5, 7)), axis=1).astype(np.float32)
+    proto = model(
+        [
+            node("MultiThreshold", ["x", "steps"], ["t"], domain=QONNX, out_scale=0.5, out_bias=-1.0),
+            quant("w", "wq", "scale", "zero", "three"), node("MatMul", ["t", "wq"], ["m"]),
+            quant("m", "y", "scale", "zero", "three"),
+        ],
+        [value("x", ["N", 5])], [value("y", ["N", 6])],
+        {"steps": steps, "scale": f(0.25), "zero": f(0), "three": f(3), "w": np.eye(5, 6, dtype=np.float32)},
+        {"": 19, QONNX: 1},
+    )
+    check(tmp_path, proto)
+    (port,) = load(saved(tmp_path, proto)).quantized.inputs
+    assert port.value.origin == "t" and port.value.typed.interval == Interval(0, 7)
 
 
 def test_one_bit(tmp_path: Path) -> None:

@@ -28,6 +28,14 @@ def quantizer_of_too_many_bits(b: Builder) -> str:
 
 
 @cases(
+    "error: node 'quant' (Quant): bitwidth must be one integer from 1 to 16, not [nan] [bit-width]\n"
+    "  remedy: quantize to fewer bits",
+)
+def quantizer_of_bits_that_are_no_number(b: Builder) -> str:
+    return quant(b, image(b, 4), np.nan)
+
+
+@cases(
     "error: node 'quant' (Quant): rounding_mode must be one of ROUND, CEIL, FLOOR, UP, DOWN, HALF_UP, HALF_DOWN, "
     "ROUND_TO_ZERO, not 'STOCHASTIC' [rounding-mode]\n"
     "  remedy: correct the attribute",
@@ -51,6 +59,19 @@ def negative_scale_of_a_quantizer(b: Builder) -> str:
 def thresholds_of_other_channels(b: Builder) -> str:
     b.node("MultiThreshold", image(b, 4), b.constant(np.zeros((3, 2))), name="t", domain=QONNX)
     return b.declare("t", ["N", 4])
+
+
+@cases(
+    "error: node 'dynamic' (DynamicQuantizeMatMul): operator must be one that hardware can be made of, not "
+    "com.microsoft.DynamicQuantizeMatMul [supported-operator]\n"
+    "  remedy: see 'hwflow ops' for those there are; replace the node or leave it out",
+    quantized=False,
+)
+def operator_that_not_even_the_host_runs(b: Builder) -> str:
+    """It reads a float input, as what the host makes does, and nothing is left for hardware."""
+    w, scale = b.constant(np.ones((4, 2), int), "int8"), b.constant(0.5)
+    b.node("DynamicQuantizeMatMul", b.input("x", ["N", 4]), w, scale, name="dynamic", domain=MICROSOFT)
+    return b.declare("dynamic", ["N", 2])
 
 
 @cases(

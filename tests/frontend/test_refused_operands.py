@@ -72,6 +72,22 @@ def weights_not_quantized(b: Builder) -> str:
 
 
 @cases(
+    "error: node 'half' (Div): the divisor must not be 0 [divisor-zero]\n"
+    "  remedy: correct the constant",
+    "error: node 'more' (Mul): the constant 'c' must be finite, not inf [finite-constant]\n"
+    "  remedy: export the model again",
+    "error: node 'inverse' (Div): a quantized constant must be combined with a constant that broadcasts over it, and "
+    "not be a divisor [constant-arithmetic]\n"
+    "  remedy: compute the weights before quantizing them",
+)
+def arithmetic_on_weights(b: Builder) -> str:
+    x, w = image(b, 4), b.weights(np.ones((4, 4), int))
+    x = b.node("MatMul", x, b.node("Div", w, b.constant(np.zeros(4)), name="half"))
+    x = b.node("MatMul", x, b.node("Mul", w, b.constant(np.inf, name="c"), name="more"))
+    return b.node("MatMul", x, b.node("Div", b.constant(np.ones((4, 4))), w, name="inverse"))
+
+
+@cases(
     "error: node 'abs' (Abs): input 'q' must be the result of DequantizeLinear (or of operators behind it), "
     "not an integer tensor without a scale [quantized-operand]\n"
     "  remedy: quantize the model so that QuantizeLinear and DequantizeLinear stand before this node",
@@ -81,12 +97,29 @@ def function_of_integers(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'relu' (Relu): input 'w' must be the result of DequantizeLinear (or of operators behind it), "
-    "not a constant [quantized-operand]\n"
-    "  remedy: quantize the model so that QuantizeLinear and DequantizeLinear stand before this node",
+    "error: node 'relu' (Relu): input 'w' must be computed at run time, not be a constant [stream-operand]\n"
+    "  remedy: fold the node, or swap its operands if it has several (those of a matrix product transposed)",
 )
 def relu_of_a_constant(b: Builder) -> str:
     return b.node("Relu", b.weights([[1, 2]], name="w"), name="relu")
+
+
+@cases(
+    "error: node 'fc' (MatMul): input 'w' must be computed at run time, not be a constant [stream-operand]\n"
+    "  remedy: fold the node, or swap its operands if it has several (those of a matrix product transposed)",
+)
+def constant_on_the_left_of_a_product(b: Builder) -> str:
+    return b.node("MatMul", b.weights(np.ones((2, 4), int), name="w"), image(b, 4, 3), name="fc")
+
+
+@cases(
+    "error: node 'fc' (MatMul): input 'square' must be the result of DequantizeLinear (or of operators behind it), "
+    "not a float tensor [quantized-operand]\n"
+    "  remedy: quantize the model so that QuantizeLinear and DequantizeLinear stand before this node",
+)
+def product_of_what_the_host_makes(b: Builder) -> str:
+    x = b.input("x", ["N", 4])
+    return b.node("MatMul", b.node("Mul", x, x, name="square"), b.weights(np.ones((4, 2), int)), name="fc")
 
 
 @cases(

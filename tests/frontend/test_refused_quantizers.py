@@ -115,6 +115,18 @@ def quantizer_to_float8(b: Builder) -> str:
 
 
 @cases(
+    "error: node 'q' (QuantizeLinear): 'q' must be of an integer type (int2, uint2, int4, uint4, int8, uint8, "
+    "int16, uint16, int32, uint32), not float8e4m3fn [integer-type]\n"
+    "  remedy: use another quantized type",
+)
+def network_of_float8(b: Builder) -> str:
+    """One reason is enough: nothing is wrong with the product."""
+    q = b.quantize(b.input("x", ["N", 2]), 0.5, 0.0, "float8e4m3fn", name="q")
+    x = b.dequantize(q, 0.5, 0.0, "float8e4m3fn")
+    return b.node("MatMul", x, b.weights(np.ones((2, 3), int)))
+
+
+@cases(
     "error: node 'q' (QuantizeLinear): scales, zero points and constants must vary along one axis of a frame at most, "
     "not along axes [0, 1] [one-channel-axis]\n"
     "  remedy: quantize per tensor or along one axis",

@@ -423,7 +423,7 @@ def test_unknown_dialect_operators_need_a_declared_shape() -> None:
 
     assert refused(lambda: run(proto())) == [
         "error: node 'odd' (Odd): the shape of output 'a' must be known, but inference leaves it open [shapes]\n"
-        "  remedy: give the value a shape in the graph's value_info"
+        "  remedy: replace the node by operators that hwflow knows (hwflow ops)"
     ]
     assert run(proto(value("a", ["N", 7]))).values["y"].shape == (1, 7)
 

@@ -388,6 +388,10 @@ REQUANTIZE = [
     _requantize(
         "multiply_wide", 2, 3, I20, I8, lambda c: Fraction(1234567 + 34567 * c, (1 << 33) - 1), (2,), relu=True
     ),
+    _requantize(  # whose addends do not fit 64 bits
+        "multiply_wide", 2, 2, IntType(36, True), I16, lambda c: Fraction(1234567 + 13 * c, 3 << 42), (1, 2),
+        zero_point=3,
+    ),
     _requantize("multiply_alike", 3, 4, I16, I8, lambda c: Fraction(3, 1001), (1, 3), uniform=True),
     _requantize("search_ties_alike", 3, 4, I16, I8, lambda c: Fraction(3, 1000), (3,), uniform=True),
     _requantize("multiply_intervals", 2, 3, I18, I8, lambda c: Fraction(97 + 13 * c, 131071), (2,), narrow=True),

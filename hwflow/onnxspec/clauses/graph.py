@@ -24,6 +24,8 @@ _RENAME = "rename one of them"
 _TRAINING = (Kind.INITIALIZATION, Kind.ALGORITHM)
 _TENSORS = ("tensor_type", "sparse_tensor_type")
 _ANNOTATION_KEYS = frozenset({"SCALE_TENSOR", "ZERO_POINT_TENSOR"})
+# QONNX's library keeps what it knows of a tensor (as text) in annotations of every model that it writes.
+_QONNX_KEYS = frozenset({"finn_datatype", "tensor_layout", "tensor_sparsity"})
 
 
 def needs_initializer_inputs(context: Context) -> bool:
@@ -337,13 +339,20 @@ def _value_info_names(context: Context) -> Iterator[Hit]:
 def _annotations(context: Context) -> Iterator[Hit]:
     for scope, graph in context.graphs:
         seen: set[tuple[str, str]] = set()
+        foreign: list[int] = []
         for index, annotation in enumerate(graph.quantization_annotation):
+            keys = {entry.key for entry in annotation.quant_parameter_tensor_names}
+            if keys and keys <= _QONNX_KEYS:  # what they say is not the name of a tensor
+                foreign.append(index)
+                continue
             position, name = scope.at(ANNOTATIONS, index), annotation.tensor_name
             where = f"quantization annotation of {show(name)}{scope.label}"
             if name not in scope.visible:
                 message = f"tensor_name must name a value of the graph, but {show(name)} is none"
                 yield Hit(position, where, message, "remove the annotation")
             for entry in annotation.quant_parameter_tensor_names:
+                if entry.key in _QONNX_KEYS:
+                    continue
                 if entry.key not in _ANNOTATION_KEYS:
                     message = f"the key must be 'SCALE_TENSOR' or 'ZERO_POINT_TENSOR', not {show(entry.key)}"
                     yield Hit(position, where, message, "remove the entry, or correct its key")
@@ -354,6 +363,15 @@ def _annotations(context: Context) -> Iterator[Hit]:
                 if entry.value not in scope.visible:
                     message = f"{show(entry.key)} must name a value of the graph, but {show(entry.value)} is none"
                     yield Hit(position, where, message, f"add the tensor {show(entry.value)}, or remove the annotation")
+        if foreign:
+            count, name = len(foreign), graph.quantization_annotation[foreign[0]].tensor_name
+            yield Hit(
+                scope.at(ANNOTATIONS, foreign[0]), f"quantization annotation of {show(name)}{scope.label}",
+                "the key must be 'SCALE_TENSOR' or 'ZERO_POINT_TENSOR', not one of QONNX's"
+                + (f" (as in {count - 1} more annotations)" if count > 1 else ""),
+                "remove the annotation; hwflow does not read it",
+                "warning",
+            )
 
 
 RULES = (

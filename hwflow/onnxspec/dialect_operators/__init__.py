@@ -24,6 +24,11 @@ def operators() -> list[type[OpRun]]:
     return [*_MADE]
 
 
+def can_run(domain: str, name: str) -> bool:
+    """Whether the reference evaluator can run an operator: it has all of ONNX's own, and those of :func:`operators`."""
+    return domain in ("", "ai.onnx.ml") or (domain, name) in _NAMES
+
+
 def _operator(domain: str, name: str, run: _Run) -> type[OpRun]:
     """An operator class; the evaluator finds it by its domain and name."""
 
@@ -37,3 +42,4 @@ _MADE = [
     *(_operator(domain, name, run) for domain in sorted(QONNX_DOMAINS) for name, run in qonnx.RUN.items()),
     *(_operator(MICROSOFT_DOMAIN, name, run) for name, run in microsoft.RUN.items()),
 ]
+_NAMES = frozenset((made.op_domain, made.__name__) for made in _MADE)

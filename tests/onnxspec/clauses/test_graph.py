@@ -537,6 +537,17 @@ def test_twins(twin: Twin, tmp_path: Path) -> None:
     check(twin, tmp_path)
 
 
+def test_annotations_of_qonnx_do_no_harm() -> None:
+    proto = annotated(("finn_datatype", "INT4"))
+    (finding,) = (f for f in validate(proto) if f.rule == "PRO-23")
+    assert str(finding) == (
+        "warning: quantization annotation of 'x': the key must be 'SCALE_TENSOR' or 'ZERO_POINT_TENSOR', not one of "
+        "QONNX's [PRO-23]\n  remedy: remove the annotation; hwflow does not read it"
+    )
+    mixed = annotated(("finn_datatype", "INT4"), ("SCALE_TENSOR", "s"))
+    assert [f.rule for f in validate(mixed) if f.rule == "PRO-23"] == []
+
+
 def test_annotations_came_with_ir_version_5() -> None:
     proto = annotated(("SCALE", "gone"), tensor="gone", ir_version=4)
     assert [f.rule for f in validate(proto) if f.rule == "PRO-23"] == []
