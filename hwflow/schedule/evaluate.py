@@ -140,22 +140,12 @@ def evaluate(graph: Graph, frames: int) -> Run:
     return Network(graph, frames).run(frames)
 
 
-def evaluate_paced(graph: Graph, frames: int, pace: int) -> tuple[Run, dict[Value, int]]:
-    """Run it with sources that offer a frame every ``pace`` cycles, its beats spread evenly; with it, for each value
-    the least depth of its queue with which this run would be the same.
-
-    With these depths and sources always willing no beat comes later than here (a timed event graph is monotone): where
-    the interval is kept here, it is kept there.
-    """
-    network = Network(graph, frames, pace)
-    return network.run(frames), network.least_depths()
-
-
 class Network:
     """The processes of a scheduled graph, a sink for each output and the queues between them, frame after frame."""
 
     def __init__(self, graph: Graph, most: int, pace: int | None = None) -> None:
-        """``most``: frames that will be asked for; ``pace``: cycles a frame of sources that are not always willing."""
+        """``most``: no more frames will be asked for. ``pace``: sources offer a frame every so many cycles, its beats
+        spread evenly; None: they are always willing."""
         self._most, self._pace = most, pace
         self._runners: list[_Runner] = []
         self._queues: dict[Value, _Queue] = {}
@@ -178,7 +168,11 @@ class Network:
         return Run(tuple(np.array(frames) for frames in self._left))
 
     def least_depths(self) -> dict[Value, int]:
-        """Of a paced run, for each value the least depth of its queue with which the run so far would be the same."""
+        """Of a paced run, for each value the least depth of its queue with which the run so far would be the same.
+
+        With these depths and sources always willing no beat comes later (a timed event graph is monotone): where the
+        interval is kept here, it is kept there.
+        """
         return {value: queue.least for value, queue in self._queues.items()}
 
     def _connect(self, graph: Graph) -> None:
