@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Signal
+from amaranth import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -71,7 +71,7 @@ class BytesToBeats(wiring.Component):
                 m.d.sync += beat.eq(0)
         with m.Elif(self.i.valid):
             # shifting in from the top leaves the first byte lowest once all are there
-            m.d.sync += [word.eq((word >> 8) | (self.i.payload << (8 * (self.bytes_per_beat - 1)))), held.eq(held + 1)]
+            m.d.sync += [word.eq(Cat(word[8:], self.i.payload)), held.eq(held + 1)]
             with m.If(held == self.bytes_per_beat - 1):
                 m.d.sync += [full.eq(1), held.eq(0)]
         return m
@@ -111,5 +111,5 @@ class BeatsToBytes(wiring.Component):
         with m.If(left == 0), m.If(self.i.valid):
             m.d.sync += [word.eq(self.i.payload.data), left.eq(self.bytes_per_beat)]
         with m.Elif(self.o.ready):
-            m.d.sync += [word.eq(word >> 8), left.eq(left - 1)]
+            m.d.sync += [word.eq(word[8:]), left.eq(left - 1)]
         return m

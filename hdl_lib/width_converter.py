@@ -220,6 +220,6 @@ class Down(_Converter):
             with m.If(consume):
                 m.d.sync += [held.eq(payload[width:]), left.eq(Mux(last, ratio_last - 1, ratio - 1))]
             with m.Elif(step):
-                m.d.sync += [held.eq(held >> width), left.eq(left - 1)]
+                m.d.sync += [held.eq(held[width:]), left.eq(left - 1)]
         wiring.connect(m, queue.o, wiring.flipped(self.o))
         return m

@@ -14,6 +14,7 @@ import numpy as np
 
 from hwflow.compiler import Model, Progress, load
 from hwflow.errors import Finding, Mismatch
+from hwflow.explanation import NOT_FINITE
 from hwflow.inputs import Inputs, choose_inputs
 from hwflow.onnxspec import TrainingModel
 from hwflow.onnxspec.external_data import Folders
@@ -111,15 +112,20 @@ def compare(
 
 def require(comparison: Comparison) -> None:
     """Raise :class:`Mismatch` with a finding for each value that has unexplained mismatches."""
-    findings = [
-        Finding(
-            "golden-equals-reference", f"value '{row.name}'",
-            f"the golden model must equal the reference evaluator but for its float rounding, not differ in "
-            f"{row.unexplained} of {row.elements} elements; the first: {row.first}",
-            "report this model as a defect of hwflow",
-        )
-        for row in comparison.rows
-        if row.unexplained
-    ]
+    findings = [_unexplained(row) for row in comparison.rows if row.unexplained]
     if findings:
         raise Mismatch(findings)
+
+
+def _unexplained(row: Row) -> Finding:
+    where = f"value '{row.name}'"
+    if row.failed:
+        return Finding("reference-evaluator", where, row.failed, "correct the node that makes it, or leave it out")
+    overflow = row.first.endswith(NOT_FINITE)
+    return Finding(
+        "golden-equals-reference", where,
+        f"the golden model must equal the reference evaluator but for its float rounding, not differ in "
+        f"{row.unexplained} of {row.elements} elements; the first: {row.first}",
+        "choose scales and constants with which the model's own floats do not overflow"
+        if overflow else "report this model as a defect of hwflow",
+    )

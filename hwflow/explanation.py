@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hwflow.ir.graph import IntArray, Node, Value
+from hwflow.numerics.nearest_float import nearest_float
 from hwflow.numerics.stages import NoSteps, QuantizerStage, Stage, StepStage
 from hwflow.onnxspec.float_error import Bounds, analyse
 from hwflow.onnxspec.reference import AnyArray, Region
@@ -18,6 +19,9 @@ Floats = npt.NDArray[np.float64]
 
 PRECISIONS = (80, 320, 1280, 5120)
 """Bits to which an irrational quotient is computed, one after the other until its level is certain."""
+
+NOT_FINITE = "its float value is not finite"
+"""Said of an element where the reference evaluator's own arithmetic overflows: its bound is unknown."""
 
 
 class RegionBounds:
@@ -71,7 +75,7 @@ class RegionBounds:
         if errors is None:
             return "nothing is rounded there" if bounds.errors.get(name) is not None else no_bound(bounds)
         error = float(errors.reshape(-1, *shape[1:])[place])
-        return Fraction(error) if np.isfinite(error) else "its float value is not finite"
+        return Fraction(error) if np.isfinite(error) else NOT_FINITE
 
 
 def no_bound(bounds: Bounds) -> str:
@@ -132,7 +136,7 @@ def unexplained(
         return f"{numbers}; the function must {reason}"
     if quotient is not None:
         offset = first.out_zero_point if isinstance(first, QuantizerStage) else 0
-        numbers += f", exact {float(quotient[0] + offset):.9g}"
+        numbers += f", exact {nearest_float(quotient[0] + offset):.9g}"
     if not low <= expected[place] <= high:
         return f"{numbers}: the golden model does not round the exact value"
     if len(stages) == 1 and isinstance(first, QuantizerStage) and quotient is not None and per_level is None:
@@ -140,14 +144,14 @@ def unexplained(
         if isinstance(error, str):
             return f"{numbers}; {error}"
         if not level(first, quotient[0] - error) <= found <= level(first, quotient[1] + error):
-            return f"{numbers}, float error at most {float(error):.3g}"
+            return f"{numbers}, float error at most {nearest_float(error):.3g}"
         return None
     error = bounds.error(name, place, expected.shape)
     if isinstance(error, str):
         return f"{numbers}; {error}"
     worth = Fraction(1) if per_level is None else per_level
     if abs(found - int(expected[place])) * worth > error:
-        return f"{numbers}, float error at most {float(error / worth):.3g} levels"
+        return f"{numbers}, float error at most {nearest_float(error / worth):.3g} levels"
     return None
 
 

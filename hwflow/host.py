@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import IntArray, Port
+from hwflow.numerics.nearest_float import nearest_floats
 from hwflow.onnxspec.reference import RegionEvaluator
 from hwflow.onnxspec.subgraph import SubModel, cut
 from hwflow.onnxspec.tensors import native
@@ -85,7 +87,7 @@ def to_integers(port: Port, reals: npt.NDArray[Any]) -> IntArray:
     assert meaning is not None
     rank = reals.ndim - 1
     scale, zero_point = (
-        v.astype(np.float64).reshape((1,) * (rank - v.ndim) + v.shape) for v in (meaning.scale, meaning.zero_point)
+        nearest_floats(v).reshape((1,) * (rank - v.ndim) + v.shape) for v in (meaning.scale, meaning.zero_point)
     )
     quotient = reals.astype(np.float64) / scale + zero_point
     levels = np.rint(quotient)
@@ -93,7 +95,8 @@ def to_integers(port: Port, reals: npt.NDArray[Any]) -> IntArray:
     bits = {"float64": 52, "float32": 23, "float16": 10}.get(reals.dtype.name, 7)
     allowed = np.minimum(0.25, 2.0 ** (3 - bits) * (np.abs(quotient) + np.abs(zero_point)))
     element = port.value.typed.element
-    wrong = ~(np.abs(quotient - levels) <= allowed) | (levels < element.min) | (levels > element.max)
+    with np.errstate(invalid="ignore"):  # infinite reals are no levels
+        wrong = ~(np.abs(quotient - levels) <= allowed) | (levels < element.min) | (levels > element.max)
     if wrong.any():
         place = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise ModelRefused(
@@ -111,11 +114,13 @@ def boundary_value(model: Model, port: Port, integers: IntArray) -> npt.NDArray[
     """The ONNX tensor that ``integers``, [frames, *shape], of an output port stand for, in its own element type:
     scale * (integer - zero point).
 
-    A real one is rounded from the exact value to float64, and from there to its type; one of integers is exact.
+    A real one is rounded from the exact value to float64, and from there to its type, where what is too large becomes
+    infinite; one of integers is exact.
     """
     info = model.resolved.values[port.name]
     array = integers.reshape(len(integers), *info.shape[1:])
-    return native(array if is_plain(port) else _reals(port, array), info.dtype)
+    with np.errstate(over="ignore"):
+        return native(array if is_plain(port) else _reals(port, array), info.dtype)
 
 
 def is_plain(port: Port) -> bool:
@@ -124,7 +129,7 @@ def is_plain(port: Port) -> bool:
 
 
 def _reals(port: Port, integers: IntArray) -> npt.NDArray[np.float64]:
-    """scale * (integer - zero point), correctly rounded: Python divides integers so."""
+    """scale * (integer - zero point), correctly rounded."""
     result = np.empty(integers.shape, dtype=np.float64)
     count = max(len(port.scale), len(port.zero_point))
     for index in range(count):
@@ -133,7 +138,7 @@ def _reals(port: Port, integers: IntArray) -> npt.NDArray[np.float64]:
         distinct, which = np.unique(integers[place], return_inverse=True)
         factor, offset = scale.numerator * zero_point.denominator, scale.numerator * zero_point.numerator
         divisor = scale.denominator * zero_point.denominator
-        table = np.array([(factor * int(q) - offset) / divisor for q in distinct], dtype=np.float64)
+        table = nearest_floats([Fraction(factor * int(q) - offset, divisor) for q in distinct])
         result[place] = table[which.reshape(integers[place].shape)]
     return result
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hwflow.frontend.context import INTEGER_TYPES
 from hwflow.ir.graph import Fractions, Graph, IntArray, Value
+from hwflow.numerics.nearest_float import nearest_floats
 from hwflow.onnxspec.model import ResolvedModel
 from hwflow.onnxspec.reference import AnyArray
 from hwflow.onnxspec.tensors import native
@@ -43,11 +44,12 @@ class Known:
         if meaning is None:
             return native(array, self.dtype), None
         scale, zero_point = (self._spread(part) for part in (meaning.scale, meaning.zero_point))
-        exact = scale * (array.astype(np.float64) - zero_point)
-        rounded = native(exact, self.dtype)
-        error = np.abs(rounded.astype(np.float64) - exact)
-        if not (_short(meaning.scale) and _short(meaning.zero_point)):
-            error = error + _DOUBLE * (np.abs(exact) + np.abs(scale * zero_point))
+        with np.errstate(over="ignore", invalid="ignore"):  # what its type cannot hold has no bound
+            exact = scale * (array.astype(np.float64) - zero_point)
+            rounded = native(exact, self.dtype)
+            error = np.abs(rounded.astype(np.float64) - exact)
+            if not (_short(meaning.scale) and _short(meaning.zero_point)):
+                error = error + _DOUBLE * (np.abs(exact) + np.abs(scale * zero_point))
         return rounded, error if error.any() else None
 
     def levels(self, array: AnyArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
@@ -74,7 +76,7 @@ class Known:
 
     def _spread(self, part: Fractions) -> Floats:
         """Scale or zero point to broadcast over the model's shape of a frame."""
-        floats = np.array([float(v) for v in part.reshape(-1)]).reshape(part.shape)
+        floats = nearest_floats(part)
         logical = self.value.typed.shape
         if part.size == 1 or len(logical) == len(self.shape):
             return floats.reshape((1,) * (len(self.shape) - floats.ndim) + floats.shape)

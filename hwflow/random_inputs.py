@@ -67,7 +67,9 @@ def _draw(
     if "int" in info.dtype:
         least, most = integer_bounds(info.dtype)
         return rng.integers(max(int(low), least), min(int(high), most), shape, endpoint=True)
-    return rng.uniform(low, high, shape).astype(float_dtype(info.dtype))
+    dtype = float_dtype(info.dtype)
+    end = float(np.finfo(dtype).max)  # a quantizer of a huge scale takes more than its input's type has
+    return rng.uniform(max(low, -end), min(high, end), shape).astype(dtype)
 
 
 def _whole(model: Model, name: str) -> tuple[int, int] | None:

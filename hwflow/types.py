@@ -88,7 +88,7 @@ class TensorType:
     def of(cls, shape: tuple[int, ...], channels: tuple[Interval, ...], channel_axis: int) -> TensorType:
         """A tensor whose intervals are known for each channel; the element is the narrowest type for all."""
         hull = channels[0]
-        for interval in channels[1:]:
+        for interval in {id(interval): interval for interval in channels}.values():  # most are one object
             hull = hull.hull(interval)
         return cls(shape, IntType.holding(hull), hull, channels, channel_axis)
 

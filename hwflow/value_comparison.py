@@ -40,6 +40,7 @@ from hwflow.explanation import RegionBounds, differing, no_bound, unexplained
 from hwflow.host import boundary_value, model_outputs, port_inputs
 from hwflow.ir.graph import Graph, IntArray, Node, Port, Value
 from hwflow.known_values import Floats, Known, known_values
+from hwflow.numerics.nearest_float import nearest_float, nearest_floats
 from hwflow.onnxspec.reference import AnyArray, RegionEvaluator
 from hwflow.onnxspec.tensors import native
 
@@ -53,7 +54,8 @@ _REMADE = frozenset({"MultiThreshold", "Trunc"})
 class Row:
     """One value. ``elements`` and counts are over all frames; ``max_lsb`` is the greatest difference, in levels (of a
     real value in units of its scale, or, where it has none, of its error bound, rounded up). ``defects``: known defects
-    of the evaluator that were gone around. ``first``: the first unexplained element, in words; "" if there is none."""
+    of the evaluator that were gone around. ``first``: the first unexplained element, in words; "" if there is none.
+    ``failed``: why the evaluator has no value at all; all elements are unexplained then."""
 
     name: str
     elements: int = 0
@@ -62,6 +64,7 @@ class Row:
     max_lsb: int = 0
     defects: set[str] = field(default_factory=set)
     first: str = ""
+    failed: str = ""
 
 
 @dataclass
@@ -135,7 +138,8 @@ class Comparer:
             row.mismatches += size
             row.unexplained += size
             row.max_lsb = _MOST_LSB
-            row.first = row.first or "; ".join(finding.message for finding in refusal.findings)
+            row.failed = row.failed or "; ".join(finding.message for finding in refusal.findings)
+            row.first = row.first or row.failed
 
     def _level(self, batch: _Batch, known: Known, node: Node) -> None:
         """A quantized value, level by level."""
@@ -208,7 +212,7 @@ class Comparer:
                 row.unexplained += 1
                 row.max_lsb = max(row.max_lsb, lsb)
                 where = batch.where((part.start + place[0], *place[1:]))
-                row.first = row.first or f"{where}: golden {float(exact):.9g}, reference {value:.9g}, {reason}"
+                row.first = row.first or f"{where}: golden {nearest_float(exact):.9g}, reference {value:.9g}, {reason}"
 
     def _host_output(self, batch: _Batch, name: str) -> None:
         """An output that the host computes: from what hardware outputs, against from the golden integers alone."""
@@ -251,7 +255,7 @@ class Comparer:
             row.max_lsb = max(row.max_lsb, min(lsb, _MOST_LSB))
             if not within:
                 row.unexplained += 1
-                reason = reason or f"float error at most {float(bound):.3g}"
+                reason = reason or f"float error at most {nearest_float(bound):.3g}"
                 row.first = row.first or f"{batch.where(place)}: golden {a:.9g}, reference {b:.9g}, {reason}"
 
     def _drift(self, arrays: Mapping[str, AnyArray], labels: npt.NDArray[Any] | None, batch: _Batch) -> None:
@@ -277,7 +281,7 @@ class Comparer:
                 distance = np.where(wrong, np.inf, np.abs(levels - expected))
             else:
                 scale, zero_point = (
-                    _per_element(port, v, expected.shape[1:]).astype(np.float64) for v in (port.scale, port.zero_point)
+                    nearest_floats(_per_element(port, v, expected.shape[1:])) for v in (port.scale, port.zero_point)
                 )
                 found = np.asarray(whole[port.name]).astype(np.float64).reshape(expected.shape)
                 with np.errstate(all="ignore"):
@@ -347,7 +351,7 @@ def _beyond(
     if error is None:
         return iter([tuple(int(i) for i in p) for p in np.ndindex(found.shape)])
     scale, zero_point = (
-        _per_element(port, v, integers.shape[1:]).astype(np.float64) for v in (port.scale, port.zero_point)
+        nearest_floats(_per_element(port, v, integers.shape[1:])) for v in (port.scale, port.zero_point)
     )
     exact = scale * (integers - zero_point)
     # conversions, difference and product round in float64: at most 6 roundings of the magnitudes involved

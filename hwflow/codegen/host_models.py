@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from hwflow.codegen.manifest import rational
 from hwflow.codegen.top import StreamPort
 from hwflow.ir.graph import Fractions, Graph, Port
+from hwflow.numerics.nearest_float import nearest_float
 from hwflow.onnxspec.model import ResolvedModel
 
 
@@ -99,7 +101,12 @@ def _parameters(scale: Fractions, zero_point: Fractions) -> dict[str, Any]:
     return {
         "scale": [rational(s) for s in scales.reshape(-1)],
         "zero_point": [rational(z) for z in zero_points.reshape(-1)],
-        "scale_float": [float(s) for s in scales.reshape(-1)],
-        "zero_point_float": [float(z) for z in zero_points.reshape(-1)],
+        "scale_float": _floats(scales),
+        "zero_point_float": _floats(zero_points),
         "broadcast": list(scales.shape),
     }
+
+
+def _floats(values: Fractions) -> list[float | None]:
+    """The nearest floats; None (JSON has no infinity) where there is none so large."""
+    return [number if isfinite(number := nearest_float(v)) else None for v in values.reshape(-1)]

@@ -79,10 +79,18 @@ def _unary(make: Callable[[OnnxNode], Elementwise]) -> Handler:
     return handler
 
 
+def _divisor(node: OnnxNode, name: str, default: float) -> Fraction:
+    """A float attribute that must not be 0."""
+    value = finite(node, name, default)
+    if value == 0:
+        raise refuse(node, "divisor-zero", f"{name} must not be 0", "correct the attribute")
+    return value
+
+
 UNARY: dict[str, Handler] = {
     "Abs": _unary(lambda node: Abs()),
     "Ceil": _unary(lambda node: Round(Rounding.CEIL)),
-    "Celu": _unary(lambda node: Celu(finite(node, "alpha", 1.0))),
+    "Celu": _unary(lambda node: Celu(_divisor(node, "alpha", 1.0))),
     "Elu": _unary(lambda node: Elu(finite(node, "alpha", 1.0))),
     "Erf": _unary(lambda node: Erf()),
     "Exp": _unary(lambda node: Exp()),

@@ -17,6 +17,7 @@ from hwflow.frontend.views import Reals, as_array, compact, fraction_gcd, fracti
 from hwflow.numerics.elementwise import Elementwise
 from hwflow.numerics.function import enclose
 from hwflow.numerics.interval import Interval, NoSteps
+from hwflow.numerics.nearest_float import nearest_float
 from hwflow.numerics.stages import StepStage
 from hwflow.numerics.step_function import StepFunction
 from hwflow.onnxspec.model import OnnxNode
@@ -62,7 +63,7 @@ def plain(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
                 raise refuse(
                     node, "exact-levels",
                     f"{where} must be multiples of one number, at most {1 << (MAX_BITS - 1)} times it, not what "
-                    f"{kinds} makes of them (the greatest common divisor is {float(step):.3g})",
+                    f"{kinds} makes of them (the greatest common divisor is {nearest_float(step):.3g})",
                     remedy,
                 )
         tables.append(known[key])
@@ -101,7 +102,7 @@ def _table(node: OnnxNode, view: Reals, index: int, kinds: str, remedy: str) -> 
             raise refuse(
                 node, "exact-levels",
                 f"the values in front of {node.op_type} must be rational numbers, not what {kinds} makes of "
-                f"{float(x):.9g}",
+                f"{nearest_float(x):.9g}",
                 remedy,
             )
         result.append(value)

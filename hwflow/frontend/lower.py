@@ -154,8 +154,9 @@ def _foreign(state: Lowering, names: Iterable[str]) -> Iterator[tuple[str, str]]
     """Values, with their element types, that neither hardware nor the host's real numbers can be made of."""
     for name in names:
         info = state.model.values.get(name)
-        # Shapes, axes and the like are int64.
-        if info is not None and info.dtype not in (*REAL_TYPES, *INTEGER_TYPES, "int64"):
+        # Shapes, axes and the like are int64, constant switches (training_mode) bool.
+        known = (*REAL_TYPES, *INTEGER_TYPES, "int64", *(["bool"] if name in state.model.constants else []))
+        if info is not None and info.dtype not in known:
             yield name, info.dtype
 
 

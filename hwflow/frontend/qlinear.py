@@ -74,7 +74,20 @@ def qlinear_conv(state: Lowering, node: OnnxNode) -> View:
     weights = fixed(state, node, 3, 4, 5, 0)
     bias: Fractions | None = None
     if given(node, 8):
-        bias = as_array(fractions(constant(state, node, 8, "bias").array) * weights.scale.reshape(-1) * x.scale)
+        integers = constant(state, node, 8, "bias").array
+        count = len(weights.integers)
+        if integers.shape != (count,):
+            raise refuse(
+                node, "bias-shape",
+                f"bias '{node.inputs[8]}' must have one element an output ({count}), not shape {list(integers.shape)}",
+                "give one bias for each output",
+            )
+        if x.scale.size != 1:
+            raise refuse(
+                node, "scale-shape", f"scale '{node.inputs[1]}' must have one element where there is a bias, not "
+                f"{x.scale.size}", "give one scale for the input",
+            )
+        bias = as_array(fractions(integers) * weights.scale.reshape(-1) * x.scale.reshape(-1))
     return requantized(state, node, convolution(state, node, x, weights, node.inputs[3], bias), 6, 7)
 
 

@@ -12,7 +12,18 @@ from fractions import Fraction
 
 import numpy as np
 
-from hwflow.frontend.context import Handler, Lowering, behind, constant, exact_constant, integer, made, reals, refuse
+from hwflow.frontend.context import (
+    Handler,
+    Lowering,
+    behind,
+    constant,
+    exact_constant,
+    finite,
+    integer,
+    made,
+    reals,
+    refuse,
+)
 from hwflow.frontend.quantizers import (
     Quantization,
     constant_levels,
@@ -33,6 +44,7 @@ from hwflow.frontend.views import (
 )
 from hwflow.ir.graph import Fractions, Meaning
 from hwflow.numerics.elementwise import Affine, Round, Steps
+from hwflow.numerics.nearest_float import nearest_float
 from hwflow.numerics.rounding import Rounding
 from hwflow.onnxspec.model import OnnxNode
 from hwflow.types import Interval, IntType
@@ -123,7 +135,10 @@ def trunc(state: Lowering, node: OnnxNode) -> View:
     rounding = _rounding(node, "FLOOR")
     in_bits = _bits(state, node, 3, "in_bitwidth", MAX_CONSTANT_BITS)
     if len(node.inputs) > 5:
-        out_scale = _parameter(state, node, 4, "output scale", shape).reshape(-1)[0]
+        out = _parameter(state, node, 4, "output scale", shape)
+        if out.size != 1:
+            raise refuse(node, "trunc-scale", "the output scale must be one for the tensor, not several", "use Quant")
+        out_scale = out.reshape(-1)[0]
         ratio = _power_of_two(node, out_scale / x_scale)
         low, high = _range(node, _bits(state, node, len(node.inputs) - 1, "out_bitwidth"))
         out_zero = x_zero / ratio
@@ -142,15 +157,12 @@ def trunc(state: Lowering, node: OnnxNode) -> View:
 
 def _power_of_two(node: OnnxNode, ratio: Fraction) -> Fraction:
     """The power of two nearest to ``ratio`` (by its logarithm): the scales should be that far apart exactly."""
-    result = Fraction(1)
-    while result * 2 <= ratio:
-        result *= 2
-    while result > ratio:
-        result /= 2
-    if result != ratio:
+    exponent = ratio.numerator.bit_length() - ratio.denominator.bit_length()
+    result = Fraction(2) ** exponent
+    if result != ratio:  # both powers of two, or no power of two
         raise refuse(
             node, "trunc-scale",
-            f"the output scale must be a power of two times the scale, not {float(ratio):.6g} times",
+            f"the output scale must be a power of two times the scale, not {nearest_float(ratio):.6g} times",
             "correct the scales",
         )
     return result
@@ -171,7 +183,7 @@ def multi_threshold(state: Lowering, node: OnnxNode) -> View:
             "give one row of thresholds, or one a channel",
         )
     count = thresholds.shape[1]
-    value_scale, bias = (_float(node, name, default) for name, default in (("out_scale", 1.0), ("out_bias", 0.0)))
+    value_scale, bias = (finite(node, name, default) for name, default in (("out_scale", 1.0), ("out_bias", 0.0)))
     if value_scale == 0:
         raise refuse(node, "scale-range", "out_scale must not be 0", "correct the attribute")
     meaning = Meaning(as_array(value_scale), as_array(-bias / value_scale))
@@ -190,12 +202,6 @@ def multi_threshold(state: Lowering, node: OnnxNode) -> View:
     return replace(result, low=0, high=count)
 
 
-def _float(node: OnnxNode, name: str, default: float) -> Fraction:
-    value = node.attributes.get(name, default)
-    assert isinstance(value, int | float)
-    return Fraction(value)
-
-
 def _parameter(state: Lowering, node: OnnxNode, index: int, name: str, shape: tuple[int, ...]) -> Fractions:
     """A parameter that broadcasts over the tensor, with its rank; one element is one for all."""
     array = constant(state, node, index, name).array
@@ -204,11 +210,6 @@ def _parameter(state: Lowering, node: OnnxNode, index: int, name: str, shape: tu
     values = fractions(array)
     if values.size == 1:
         return values.reshape(())
-    if values.ndim > len(shape) or np.broadcast_shapes(values.shape, shape) != shape:
-        raise refuse(
-            node, "scale-shape", f"{name} must broadcast over shape {list(shape)}, not have shape {list(array.shape)}",
-            "correct the parameter",
-        )
     return values.reshape((1,) * (len(shape) - values.ndim) + values.shape)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd, lcm
+from math import ceil, gcd, lcm
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,7 @@ def integer_weights(
         raise refuse(
             node, "constant-weights", f"weights '{name}' must be constant, not {what}", "make them an initializer"
         )
-    integers, scale = _without_zero_point(view)
+    integers, scale = _without_zero_point(node, view, name)
     if input_scale is not None:
         scale = as_array(scale * input_scale)
     if varying_axes(scale) <= {axis}:
@@ -71,8 +71,16 @@ def integer_weights(
     )
 
 
-def _without_zero_point(view: QuantizedConstant) -> tuple[IntArray, Fractions]:
+def _without_zero_point(node: OnnxNode, view: QuantizedConstant, name: str) -> tuple[IntArray, Fractions]:
     denominator = lcm(*(z.denominator for z in view.zero_point.reshape(-1)))
+    largest = max(abs(z) for z in view.zero_point.reshape(-1)) + int(np.abs(view.integers).max(initial=0))
+    if ceil(largest * denominator).bit_length() >= MAX_BITS:
+        raise refuse(
+            node, "weight-zero-point",
+            f"the zero points of weights '{name}' must leave integers of at most {MAX_BITS} bits, not of "
+            f"{ceil(largest * denominator).bit_length() + 1}",
+            "use zero points that are small integers",
+        )
     zero_point = np.array(
         [int(z * denominator) for z in view.zero_point.reshape(-1)], dtype=np.int64
     ).reshape(view.zero_point.shape)

@@ -14,6 +14,7 @@ from hwflow.numerics.curve import Curve, Turn
 from hwflow.numerics.float_interval import FloatArray, FloatIntervals
 from hwflow.numerics.function import Elementwise
 from hwflow.numerics.interval import End, Interval
+from hwflow.numerics.nearest_float import nearest_float
 
 POWER_ERROR = 2.0**-42  # of numpy's power, with an exponent that is rounded to a float64 (times ln x < 745)
 MAX_POWER_BITS = 1 << 16  # of a rational power that is computed exactly
@@ -184,7 +185,7 @@ class RootMultiply(Curve):
         return -inf, inf
 
     def approximate_floats(self, x: FloatArray) -> FloatArray:
-        return np.asarray(x * np.sqrt(float(self.radicand)))
+        return np.asarray(x * np.sqrt(nearest_float(self.radicand)))
 
 
 def _root(n: int, degree: int) -> int | None:

@@ -95,6 +95,9 @@ def _gemm(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
     kb, n = (b[1], b[0]) if _integer(attributes, "transB", 0) else b
     if k != kb:
         raise ShapeError(f"the inner dimensions of A and B must be equal, not {k} and {kb}")
+    bias = inputs[6] if len(inputs) > 6 else None
+    if bias is not None and bias.shape not in ((), (1,), (n,), (1, 1), (1, n), (m, 1), (m, n)):
+        raise ShapeError(f"C must broadcast over the result {[m, n]}, not have shape {list(bias.shape)}")
     zero_point = inputs[8] if len(inputs) > 8 else None
     return (m, n), "float32" if zero_point is None else zero_point.dtype
 

@@ -14,6 +14,7 @@ from typing import TypeAlias
 import onnx
 from onnx import helper, shape_inference
 
+from hwflow.onnxspec.dialect_forms import form_of, objections
 from hwflow.onnxspec.dialects import ShapeError, shape_rule
 from hwflow.onnxspec.guard import Budget, GaveUp, guarded
 from hwflow.onnxspec.model import Array, Attribute, ValueInfo
@@ -250,12 +251,17 @@ def attribute_bytes(node: onnx.NodeProto) -> Hashable | None:
 def infer_dialect(
     node: onnx.NodeProto, values: Mapping[str, ValueInfo], attributes: Mapping[str, Attribute]
 ) -> dict[str, ValueInfo]:
-    """As :func:`infer_standard`, for an operator of a dialect; empty if the table has no rule for it."""
-    rule = shape_rule(node.domain, node.op_type)
+    """As :func:`infer_standard`, for an operator of a dialect; empty if the table has no rule for it. Raises
+    InferenceFailure for a node that is not as :mod:`hwflow.onnxspec.dialect_forms` says."""
+    rule, form = shape_rule(node.domain, node.op_type), form_of(node.domain, node.op_type)
+    inputs = [values[name] if name else None for name in node.input]
+    wrong = "; ".join(objections(form, inputs, attributes)) if form is not None else ""
+    if wrong:
+        raise InferenceFailure(wrong)
     if rule is None or not node.output:
         return {}
     try:
-        shape, dtype = rule([values[name] if name else None for name in node.input], attributes)
+        shape, dtype = rule(inputs, attributes)
     except ShapeError as error:
         raise InferenceFailure(str(error)) from error
     return {node.output[0]: ValueInfo(node.output[0], shape, dtype)}

@@ -59,15 +59,20 @@ class Requantize(LogicalOperator, HardwareOperator):
         if len(stages) == 1:
             stages = stages * len(intervals)
         made: dict[Any, StepFunction] = {}
+        same: dict[tuple[int, int], StepFunction] = {}  # by identity: a million channels share objects
         for stage, interval in zip(stages, intervals, strict=True):
-            key = (stage, interval)
-            if key not in made:
-                made[key] = chain(stage, interval.lo, interval.hi)
-        return {"steps": tuple(made[key] for key in zip(stages, intervals, strict=True))}
+            if (id(stage), id(interval)) not in same:
+                key = (stage, interval)
+                if key not in made:
+                    made[key] = chain(stage, interval.lo, interval.hi)
+                same[id(stage), id(interval)] = made[key]
+        return {"steps": tuple([same[id(s), id(i)] for s, i in zip(stages, intervals, strict=True)])}
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         axis = attributes["axis"]
-        channels = tuple(Interval(s.low, s.high) for s in attributes["steps"])
+        steps: tuple[StepFunction, ...] = attributes["steps"]
+        known = {id(step): Interval(step.low, step.high) for step in {id(step): step for step in steps}.values()}
+        channels = tuple([known[id(step)] for step in steps])
         return (TensorType.of(inputs[0].shape, channels, axis),)
 
     def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:

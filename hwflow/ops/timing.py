@@ -20,8 +20,8 @@ Steps = npt.NDArray[np.int64]
 class Wait:
     """Step n may execute only when step ``need[n]`` of process ``process`` did so at least ``lag`` cycles earlier.
 
-    ``need`` is relative to the frame: negative numbers count back into earlier frames; before the first frame nothing
-    is waited for.
+    ``need`` ascends and is relative to the frame: negative numbers count back into earlier frames (before the first
+    frame nothing is waited for), none reaches into later ones.
     """
 
     process: int

@@ -1,123 +1,109 @@
 """Exact cycle of every step of every core: the static schedules of :mod:`hwflow.ops.timing` run against each other.
 
 Each process is a recurrence ``t[n] = max(t[n-1] + 1, dependencies)``; dependencies are beats that must have arrived,
-credits that must have come back and steps of a core's other process (a timed event graph with finite buffers). Only
-steps that others depend on, or that depend on others, are visited: the cost grows with beats, not with cycles.
+credits that must have come back and steps of a core's other process. Together they are a timed event graph with finite
+buffers (Baccelli, Cohen, Olsder, Quadrat: Synchronization and Linearity, 1992, section 2.5), evaluated frame by frame
+in two ways:
+
+- *By sweeps*: all steps of a process in a frame at once. With ``s`` the place of a step, ``t[n] - s[n]`` is the
+  cumulative maximum of ``dependency - s``. Processes are gone through again and again, forwards and backwards, until
+  nothing changes. No step depends on itself, so the recurrences have one solution: whatever the sweeps begin with, what
+  no longer changes is that one. They begin with the frame before, later by the least that anything was later from frame
+  to frame: nothing is ever too late then, and in the steady state nothing changes.
+- *By steps*: one after the other as they get known. Where queues are so short that beats wait for credits all the time,
+  each sweep would only bring a few beats forward.
+
+Only steps that others depend on, or that depend on others, are visited: the cost grows with beats, not with cycles.
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from hwflow.errors import Finding, InternalError
-from hwflow.ir.graph import Graph, Node, Value
+from hwflow.ir.graph import Graph, Value
 from hwflow.ops.registry import hardware
-from hwflow.ops.timing import Process, Steps, Timing, every
+from hwflow.ops.timing import Steps, Timing, Wait, every
+
+_BEFORE = -(1 << 60)  # the cycle of what was before the first frame: nothing waits for it
+# Sweeps compute each event of a frame so many times on average before the frame is done step by step; after such a
+# frame only those in the steady state are worth a try.
+_PATIENCE, _LITTLE_PATIENCE = 20, 3
+
+
+@dataclass(eq=False)
+class _Runner:
+    """A process. ``steps``: those of a frame that matter, ascending, the last one among them: its "events".
+
+    ``cycles``: those of the events of the last ``back`` frames and of the present one, one after the other.
+    """
+
+    owner: str
+    of: int
+    steps: Steps
+    needs: list[_Need] = field(default_factory=list)
+    needed_by: list[_Need] = field(default_factory=list)
+    offered: list[tuple[Steps, Steps]] = field(default_factory=list)  # events, cycles in frame 0: beats of a source
+    back: int = 1
+    cycles: Steps = field(default_factory=lambda: every(0))
+
+    @property
+    def events(self) -> int:
+        return len(self.steps)
+
+    @property
+    def present(self) -> Steps:
+        """Cycles of the present frame (a view)."""
+        return self.cycles[-self.events :]
+
+
+@dataclass(eq=False)
+class _Need:
+    """Event ``targets[k]`` of a process is not before event ``events[k]`` of ``source`` was ``lag`` cycles ago.
+
+    Both ascend. ``events`` are relative to the frame: negative ones are of frames before.
+    """
+
+    source: _Runner
+    target: _Runner
+    events: Steps
+    targets: Steps
+    lag: int
+
+    @property
+    def places(self) -> Steps:
+        """Where the events are among the source's cycles."""
+        return self.events + self.source.back * self.source.events
 
 
 @dataclass(eq=False)
 class _Queue:
-    """``seen``: the cycle from which each beat made so far can be taken; ``taken``: when it was."""
+    """The events of a frame that make and take the beats of a value.
 
-    latency: int
-    depth: int
-    seen: array[int] = field(default_factory=lambda: array("q"))
-    taken: array[int] = field(default_factory=lambda: array("q"))
+    ``least``: credits with which every beat so far could have been made when it was: a credit comes back the cycle
+    after its beat was taken. ``taken``: when the beats of earlier frames were taken whose credits were not back when
+    the last one was made.
+    """
 
-    def least_depth(self) -> int:
-        """Credits with which every beat so far could have been made when it was: a credit comes back the cycle after
-        its beat was taken."""
-        made, taken = np.array(self.seen) - self.latency, np.array(self.taken)
+    maker: _Runner
+    makes: Steps
+    taker: _Runner
+    takes: Steps
+    least: int = 1
+    taken: Steps = field(default_factory=lambda: every(0))
+
+    def count(self) -> None:
+        """Take the present frame into account."""
+        made = self.maker.present[self.makes]
+        before = len(self.taken)
+        taken = np.concatenate([self.taken, self.taker.present[self.takes]])
         back = np.searchsorted(taken, made - 1, side="right")
-        return int((np.arange(len(made)) + 1 - back).max(initial=1))
-
-
-@dataclass(eq=False)
-class _Marks:
-    """Cycles of the steps of a process that another one waits for: ``steps`` of the ``of`` of each frame."""
-
-    steps: tuple[int, ...]
-    of: int
-    cycles: array[int] = field(default_factory=lambda: array("q"))
-
-
-@dataclass(frozen=True)
-class _Wait:
-    """In frame f: entry ``place + f * len(marks.steps)`` must be there, ``lag`` cycles old."""
-
-    marks: _Marks
-    place: int
-    lag: int
-
-
-@dataclass(frozen=True)
-class _Event:
-    """A step, ``gap`` cycles after the event before it at the earliest."""
-
-    gap: int
-    takes: tuple[_Queue, ...]
-    makes: tuple[_Queue, ...]
-    waits: tuple[_Wait, ...]
-    marks: tuple[_Marks, ...]
-
-
-@dataclass
-class _Runner:
-    """A process on its way through the frames."""
-
-    owner: str
-    events: list[_Event]
-    frame: int = 0
-    index: int = 0
-    cycle: int = -1
-
-    def advance(self, frames: int) -> bool:
-        """Go on until something is missing; whether there was any progress."""
-        events, frame, index, cycle = self.events, self.frame, self.index, self.cycle
-        while frame < frames:
-            event = events[index]
-            at = _earliest(event, frame, cycle + event.gap)
-            if at is None:
-                break
-            cycle = at
-            for queue in event.takes:
-                queue.taken.append(cycle)
-            for queue in event.makes:
-                queue.seen.append(cycle + queue.latency)
-            for marks in event.marks:
-                marks.cycles.append(cycle)
-            index += 1
-            if index == len(events):
-                frame, index = frame + 1, 0
-        moved = (frame, index) != (self.frame, self.index)
-        self.frame, self.index, self.cycle = frame, index, cycle
-        return moved
-
-
-def _earliest(event: _Event, frame: int, cycle: int) -> int | None:
-    """The first cycle from ``cycle`` on in which the step can be taken; None if that is not known yet."""
-    for queue in event.takes:
-        beat = len(queue.taken)
-        if beat == len(queue.seen):
-            return None
-        cycle = max(cycle, queue.seen[beat])
-    for queue in event.makes:
-        freed = len(queue.seen) - queue.depth
-        if freed >= 0:
-            if freed >= len(queue.taken):
-                return None
-            cycle = max(cycle, queue.taken[freed] + 1)
-    for wait in event.waits:
-        place = wait.place + frame * len(wait.marks.steps)
-        if place >= 0:
-            if place >= len(wait.marks.cycles):
-                return None
-            cycle = max(cycle, wait.marks.cycles[place] + wait.lag)
-    return cycle
+        self.least = max(self.least, int((before + np.arange(len(made)) + 1 - back).max()))
+        self.taken = taken[back[-1] :]
 
 
 @dataclass(frozen=True)
@@ -151,53 +137,171 @@ class Run:
 
 def evaluate(graph: Graph, frames: int) -> Run:
     """Run ``frames`` frames of a scheduled graph. Raises :class:`InternalError` naming the cores if it deadlocks."""
-    network = _Network(graph)
-    network.run(frames)
-    return network.result(frames)
+    return Network(graph, frames).run(frames)
 
 
-def evaluate_paced(graph: Graph, frames: int, pace: int) -> tuple[Run, dict[Value, int]]:
-    """Run it with sources that offer a frame every ``pace`` cycles, its beats spread evenly; with it, for each value
-    the least depth of its queue with which this run would be the same.
+class Network:
+    """The processes of a scheduled graph, a sink for each output and the queues between them, frame after frame."""
 
-    With these depths and sources always willing no beat comes later than here (a timed event graph is monotone): where
-    the interval is kept here, it is kept there.
-    """
-    network = _Network(graph, (frames, pace))
-    network.run(frames)
-    return network.result(frames), {value: queue.least_depth() for value, queue in network.queues.items()}
+    def __init__(self, graph: Graph, most: int, pace: int | None = None) -> None:
+        """``most``: no more frames will be asked for. ``pace``: sources offer a frame every so many cycles, its beats
+        spread evenly; None: they are always willing."""
+        self._most, self._pace = most, pace
+        self._runners: list[_Runner] = []
+        self._queues: dict[Value, _Queue] = {}
+        self._frame = 0
+        self._patience = _PATIENCE
+        self._connect(graph)
+        for runner in self._runners:
+            for need in runner.needs:
+                need.source.needed_by.append(need)
+                need.source.back = max(need.source.back, -(int(need.events[0]) // need.source.events))
+        for runner in self._runners:
+            runner.cycles = np.full((runner.back + 1) * runner.events, _BEFORE, dtype=np.int64)
+        self._outputs = [self._queues[port.value] for port in graph.outputs if port.value in self._queues]
+        self._left: list[list[Steps]] = [[] for _ in self._outputs]  # cycles of output beats, frame by frame
 
+    def run(self, frames: int) -> Run:
+        """Go on until there are ``frames``; all of them. Raises :class:`InternalError` naming cores that deadlock."""
+        while self._frame < frames:
+            self._next_frame()
+        return Run(tuple(np.array(frames) for frames in self._left))
 
-class _Network:
-    """The processes of a graph, a sink for each output, and the queues between them."""
+    def least_depths(self) -> dict[Value, int]:
+        """Of a paced run, for each value the least depth of its queue with which the run so far would be the same.
 
-    def __init__(self, graph: Graph, paced: tuple[int, int] | None = None) -> None:
-        """``paced``: frames and cycles a frame of sources that are not always willing."""
-        self.runners: list[_Runner] = []
-        self.queues: dict[Value, _Queue] = {}
-        beats: dict[Value, int] = {}
+        With these depths and sources always willing no beat comes later (a timed event graph is monotone): where the
+        interval is kept here, it is kept there.
+        """
+        return {value: queue.least for value, queue in self._queues.items()}
+
+    def _connect(self, graph: Graph) -> None:
+        """Processes, and what each needs of the others."""
         timings = {n: hardware(n.op).timing(n, n.attributes["folding"]) for n in graph.nodes}
+        makes: dict[Value, tuple[_Runner, Steps]] = {}
+        takes: dict[Value, tuple[_Runner, Steps]] = {}
+        for node, timing in timings.items():
+            core = [
+                _Runner(node.name, process.steps, _visited(timing, index))
+                for index, process in enumerate(timing.processes)
+            ]
+            for runner, process in zip(core, timing.processes, strict=True):
+                for index, steps in process.consumes.items():
+                    takes[node.inputs[index]] = (runner, steps)
+                for index, steps in process.produces.items():
+                    makes[node.outputs[index]] = (runner, steps)
+                for wait in process.waits:
+                    steps = _new_waits(wait)
+                    _need(core[wait.process], wait.need[steps], runner, steps, wait.lag)
+            self._runners += core
+        for port in graph.outputs:
+            if port.value in makes:
+                beats = every(len(makes[port.value][1]))
+                takes[port.value] = (_Runner("", len(beats), beats), beats)
+                self._runners.append(takes[port.value][0])
         for node, timing in timings.items():
             for index, value in enumerate(node.outputs):
-                self.queues[value] = _Queue(timing.latency[index], node.attributes["depths"][index])
-                beats[value] = sum(len(p.produces[index]) for p in timing.processes if index in p.produces)
-        for node, timing in timings.items():
-            self._add(node, timing, paced)
-        self.outputs = [self.queues[port.value] for port in graph.outputs if port.value in self.queues]
-        for port in graph.outputs:
-            if port.value in self.queues:
-                sink = Process(beats[port.value], {0: every(beats[port.value])})
-                self.runners.append(_Runner("", _events(sink, {0: self.queues[port.value]}, {}, [], _Marks((), 1))))
+                latency, depth = timing.latency[index], node.attributes["depths"][index]
+                self._queues[value] = self._queue(makes[value], takes[value], latency, depth)
+        if self._pace is not None:
+            for value, (runner, steps) in takes.items():
+                if value not in makes:
+                    cycles = np.arange(len(steps)) * self._pace // len(steps)
+                    runner.offered.append((np.searchsorted(runner.steps, steps), cycles))
 
-    def run(self, frames: int) -> None:
-        """Run ``frames`` frames; raises :class:`InternalError` naming the cores if they deadlock."""
-        moving = True
-        while moving:
-            moving = False
-            for runner in self.runners:
-                moving |= runner.advance(frames)
-        stuck = dict.fromkeys(repr(r.owner) for r in self.runners if r.frame < frames and r.owner)
-        if stuck:
+    def _queue(self, made: tuple[_Runner, Steps], taken: tuple[_Runner, Steps], latency: int, depth: int) -> _Queue:
+        """Beats arrive, credits come back."""
+        (maker, makes), (taker, takes) = made, taken
+        _need(maker, makes, taker, takes, latency)
+        if depth < self._most * len(makes):  # else it never gets full
+            frame, beat = np.divmod(np.arange(len(makes)) - depth, len(makes))
+            _need(taker, frame * taker.of + takes[beat], maker, makes, 1)
+        events = np.searchsorted(maker.steps, makes), np.searchsorted(taker.steps, takes)
+        return _Queue(maker, events[0], taker, events[1])
+
+    def _next_frame(self) -> None:
+        later = self._least_delay()
+        for runner in self._runners:
+            runner.cycles[: -runner.events] = runner.cycles[runner.events :].copy()
+            runner.present[:] = np.maximum(runner.present + later, self._begin(runner) + runner.steps)
+        if not self._by_sweeps():
+            self._by_steps()
+            self._patience = _LITTLE_PATIENCE
+        for queue, cycles in zip(self._outputs, self._left, strict=True):
+            cycles.append(queue.taker.present[queue.takes])
+        if self._pace is not None:
+            for queue in self._queues.values():
+                queue.count()
+        self._frame += 1
+
+    def _least_delay(self) -> int:
+        """The least by which anything came later in the last frame than in the one before."""
+        if self._frame < 2:
+            return 0
+        delay = min(int((r.present - r.cycles[-2 * r.events : -r.events]).min()) for r in self._runners)
+        return delay if self._pace is None else min(delay, self._pace)
+
+    def _begin(self, runner: _Runner) -> int:
+        """The first cycle after the process's last step of the frame before."""
+        return int(runner.cycles[-runner.events - 1]) + 1 if self._frame else 0
+
+    def _offers(self, runner: _Runner) -> list[tuple[Steps, Steps]]:
+        """Events that take a beat from a source, and when those are there."""
+        return [(events, cycles + self._frame * (self._pace or 0)) for events, cycles in runner.offered]
+
+    def _by_sweeps(self) -> bool:
+        """The present frame by sweeps; whether that came to an end soon enough."""
+        left = self._patience * sum(runner.events for runner in self._runners)
+        stale = dict.fromkeys(self._runners, 0)  # from which event on a process must be looked at
+        order = self._runners
+        while stale and left > 0:
+            for runner in order:
+                if runner in stale:
+                    first = stale.pop(runner)
+                    left -= runner.events - first
+                    changed = self._sweep(runner, first)
+                    if changed is not None:
+                        _mark(runner, changed, stale)
+            order = order[::-1]
+        return not stale
+
+    def _sweep(self, runner: _Runner, first: int) -> int | None:
+        """Cycles of the events from ``first`` on after those of all others; the first event that changed."""
+        steps, present = runner.steps[first:], runner.present[first:]
+        base = np.full(len(steps), _BEFORE, dtype=np.int64)  # cycle - step
+        base[0] = runner.present[first - 1] - runner.steps[first - 1] if first else self._begin(runner)
+        for events, cycles in self._offers(runner):
+            later = int(np.searchsorted(events, first))
+            at = events[later:] - first
+            base[at] = np.maximum(base[at], cycles[later:] - steps[at])
+        for need in runner.needs:
+            later = int(np.searchsorted(need.targets, first))
+            at = need.targets[later:] - first
+            base[at] = np.maximum(base[at], need.source.cycles[need.places[later:]] + need.lag - steps[at])
+        cycles = np.maximum.accumulate(base) + steps
+        changed = np.flatnonzero(cycles != present)
+        present[:] = cycles
+        return first + int(changed[0]) if len(changed) else None
+
+    def _by_steps(self) -> None:
+        """The present frame step by step; raises :class:`InternalError` if it deadlocks."""
+        known = {r: [_BEFORE, *r.cycles[: -r.events].tolist()] for r in self._runners}
+        moving = {runner: self._step(runner, known) for runner in self._runners}
+        waiting: dict[_Runner, list[tuple[_Runner, int]]] = {runner: [] for runner in self._runners}
+        ready = self._runners[::-1]
+        while ready:
+            runner = ready.pop()
+            wanted = next(moving[runner], None)
+            if wanted is None:
+                del moving[runner]
+            else:
+                waiting[wanted[0]].append((runner, wanted[1]))
+            if waiting[runner]:
+                there = len(known[runner])
+                ready += [r for r, place in waiting[runner] if place < there]
+                waiting[runner] = [(r, place) for r, place in waiting[runner] if place >= there]
+        if moving:
+            stuck = dict.fromkeys(repr(r.owner) for r in moving if r.owner)
             raise InternalError(
                 Finding(
                     "no-deadlock",
@@ -207,64 +311,74 @@ class _Network:
                     "report this model as a defect of hwflow",
                 )
             )
+        for runner in self._runners:
+            runner.present[:] = known[runner][-runner.events :]
 
-    def result(self, frames: int) -> Run:
-        return Run(tuple(np.array(q.taken, dtype=np.int64).reshape(frames, -1) for q in self.outputs))
+    def _step(self, runner: _Runner, known: Mapping[_Runner, list[int]]) -> Iterator[tuple[_Runner, int]]:
+        """Append the cycle of each event to ``known[runner]``. Yields whose cycle at which place is missing."""
+        own = known[runner]
+        cycle = self._begin(runner) - 1
+        sources = [(need.source, known[need.source], need.lag) for need in runner.needs]
+        gaps = np.diff(runner.steps, prepend=-1)
+        columns = [array("q", column.tobytes()) for column in (gaps, *map(_column, runner.needs))]
+        if len(sources) == 2 and not runner.offered:  # most have these: beats that arrive, credits that come back
+            (source_a, cycles_a, lag_a), (source_b, cycles_b, lag_b) = sources
+            for gap, a, b in zip(*columns, strict=True):
+                cycle += gap
+                while a >= len(cycles_a):
+                    yield source_a, a
+                while b >= len(cycles_b):
+                    yield source_b, b
+                if (least := cycles_a[a] + lag_a) > cycle:
+                    cycle = least
+                if (least := cycles_b[b] + lag_b) > cycle:
+                    cycle = least
+                own.append(cycle)
+            return
+        earliest = np.full(runner.events, _BEFORE, dtype=np.int64)
+        for events, cycles in self._offers(runner):
+            earliest[events] = np.maximum(earliest[events], cycles)
+        for least, gap, *places in zip(earliest.tolist(), *columns, strict=True):
+            cycle = max(cycle + gap, least)
+            for (source, cycles_of, lag), place in zip(sources, places, strict=True):
+                while place >= len(cycles_of):
+                    yield source, place
+                cycle = max(cycle, cycles_of[place] + lag)
+            own.append(cycle)
 
-    def _add(self, node: Node, timing: Timing, paced: tuple[int, int] | None) -> None:
-        takes = {i: self.queues[v] for i, v in enumerate(node.inputs) if v in self.queues}
-        for index in range(len(node.inputs)):
-            if index not in takes and paced is not None:  # else a source is always willing
-                count = sum(len(p.consumes[index]) for p in timing.processes if index in p.consumes)
-                takes[index] = _source(count, *paced)
-        makes = {o: self.queues[v] for o, v in enumerate(node.outputs)}
-        marks = [_marks(timing, index) for index in range(len(timing.processes))]
-        for process, own in zip(timing.processes, marks, strict=True):
-            self.runners.append(_Runner(node.name, _events(process, takes, makes, marks, own)))
+
+def _visited(timing: Timing, index: int) -> Steps:
+    """The steps of process ``index`` that depend on others or that others depend on, and the last one."""
+    process = timing.processes[index]
+    steps = [np.array([process.steps - 1]), *process.consumes.values(), *process.produces.values()]
+    steps += [_new_waits(wait) for wait in process.waits]
+    steps += [w.need % process.steps for p in timing.processes for w in p.waits if w.process == index]
+    return np.unique(np.concatenate(steps))
 
 
-def _source(beats: int, frames: int, pace: int) -> _Queue:
-    """All beats of a graph input, ``pace`` cycles a frame."""
-    begins = np.arange(frames)[:, None] * pace + np.arange(beats) * pace // beats
-    return _Queue(0, beats * frames, array("q", begins.reshape(-1).tolist()))
+def _new_waits(wait: Wait) -> Steps:
+    """Steps that wait for another step than the one before them did."""
+    return np.flatnonzero(np.diff(wait.need, prepend=wait.need[0] - 1))
 
 
-def _marks(timing: Timing, index: int) -> _Marks:
-    """The steps of process ``index`` that the others wait for."""
-    count = timing.processes[index].steps
-    waits = [w for p in timing.processes for w in p.waits if w.process == index]
-    return _Marks(tuple(sorted({int(s) for w in waits for s in np.unique(w.need % count)})), count)
+def _need(source: _Runner, needed: Steps, target: _Runner, steps: Steps, lag: int) -> None:
+    """Steps ``steps`` of ``target`` wait for the steps ``needed`` of ``source``: below 0, of frames before."""
+    frame, step = np.divmod(needed, source.of)
+    events = frame * source.events + np.searchsorted(source.steps, step)
+    target.needs.append(_Need(source, target, events, np.searchsorted(target.steps, steps), lag))
 
 
-def _events(
-    process: Process, takes: dict[int, _Queue], makes: dict[int, _Queue], marks: list[_Marks], own: _Marks
-) -> list[_Event]:
-    """The steps of a frame that matter. A wait for what the step before waited for already is none."""
-    taking: dict[int, list[_Queue]] = {}
-    making: dict[int, list[_Queue]] = {}
-    waiting: dict[int, list[_Wait]] = {}
-    for table, queues, steps_of in ((taking, takes, process.consumes), (making, makes, process.produces)):
-        for index, steps in steps_of.items():
-            if index in queues:
-                for step in steps.tolist():
-                    table.setdefault(step, []).append(queues[index])
-    for wait in process.waits:
-        target = marks[wait.process]
-        count = len(target.steps)
-        for step in np.flatnonzero(np.diff(wait.need, prepend=wait.need[0] - 1)).tolist():
-            frame, need = divmod(int(wait.need[step]), target.of)
-            place = frame * count + bisect_left(target.steps, need)
-            waiting.setdefault(step, []).append(_Wait(target, place, wait.lag))
-    marked = set(own.steps)
-    visited = sorted({*taking, *making, *waiting, *marked, process.steps - 1})
-    before = [-1, *visited]
-    return [
-        _Event(
-            step - last,
-            tuple(taking.get(step, ())),
-            tuple(making.get(step, ())),
-            tuple(waiting.get(step, ())),
-            (own,) if step in marked else (),
-        )
-        for last, step in zip(before, visited, strict=False)
-    ]
+def _mark(runner: _Runner, changed: int, stale: dict[_Runner, int]) -> None:
+    """Whatever needs the events of ``runner`` from ``changed`` on must be looked at."""
+    for need in runner.needed_by:
+        later = int(np.searchsorted(need.events, changed))
+        if later < len(need.events):
+            stale[need.target] = min(stale.get(need.target, need.target.events), int(need.targets[later]))
+
+
+def _column(need: _Need) -> Steps:
+    """For each event the place among the source's known cycles (one entry is before them) of what it needs: 0 if
+    nothing."""
+    column = np.zeros(need.target.events, dtype=np.int64)
+    column[need.targets] = need.places + 1
+    return column

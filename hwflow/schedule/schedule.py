@@ -15,7 +15,7 @@ from hwflow.ops import costs
 from hwflow.ops.operator import Device, Folding, Resources
 from hwflow.ops.registry import hardware
 from hwflow.ops.sliding_window import line_buffer_rows
-from hwflow.schedule.evaluate import Run, evaluate, evaluate_paced
+from hwflow.schedule.evaluate import Network, Run, evaluate
 from hwflow.schedule.folding import Budget, FoldingSearch
 
 FRAMES = 6  # enough for the slowest core to set the pace
@@ -184,12 +184,13 @@ def _measure(graph: Graph, device: Device, nodes: Sequence[Node], pace: int) -> 
         node.attributes["depths"] = [_UNBOUNDED] * len(node.outputs)
         if node.op == "fork":
             node.attributes["styles"] = ("block",) * len(node.outputs)  # with any other, beats come earlier
-    frames = PACED_FRAMES
-    run, least = evaluate_paced(graph, frames, pace)
+    network, frames = Network(graph, 2 * MOST_FRAMES, pace), PACED_FRAMES
+    run = network.run(frames)
     # As many frames as are under way at once, unless it cannot keep pace anyway.
     while run.initiation_interval <= pace and run.latency > (frames - 2) * pace and frames < MOST_FRAMES:
         frames *= 2
-        run, least = evaluate_paced(graph, frames, pace)
+        run = network.run(frames)
+    least = network.least_depths()
     for node in nodes:
         depths = [max(2, least[value]) for value in node.outputs]
         node.attributes["depths"] = depths

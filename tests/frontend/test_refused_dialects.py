@@ -85,6 +85,64 @@ def truncation_to_another_grid(b: Builder) -> str:
 
 
 @cases(
+    "error: node 't' (Trunc): the output scale must be a power of two times the scale, not 1e+83 times [trunc-scale]\n"
+    "  remedy: correct the scales",
+)
+def truncation_to_a_grid_far_away(b: Builder) -> str:
+    parameters = [b.constant(v) for v in (np.float32(1e-45), 0.0, 8.0, np.float32(1.4012985e38), 4.0)]
+    b.node("Trunc", quant(b, image(b, 4), 8), *parameters, name="t", domain=QONNX)
+    return b.declare("t", ["N", 4])
+
+
+@cases(
+    "error: node 'quant' (Quant): bitwidth must be one integer from 1 to 16, not [nan] [bit-width]\n"
+    "  remedy: quantize to fewer bits",
+)
+def bits_that_are_no_number(b: Builder) -> str:
+    return quant(b, image(b, 4), float("nan"))
+
+
+@cases(
+    "error: node 'quant' (Quant): bitwidth must be one integer from 1 to 16, not [2.5] [bit-width]\n"
+    "  remedy: quantize to fewer bits",
+)
+def half_a_bit(b: Builder) -> str:
+    return quant(b, image(b, 4), 2.5)
+
+
+@cases(
+    "error: node 'm' (MatMul): the zero points of weights 'w' must leave integers of at most 40 bits, not of 152 "
+    "[weight-zero-point]\n"
+    "  remedy: use zero points that are small integers",
+)
+def zero_point_of_weights_with_many_digits(b: Builder) -> str:
+    parameters = b.constant(0.5), b.constant(np.float32(1e-45)), b.constant(4.0)
+    b.node("Quant", b.constant(np.ones((4, 4), np.float32)), *parameters, name="w", domain=QONNX)
+    b.declare("w", [4, 4])
+    return b.node("MatMul", image(b, 4), "w", name="m")
+
+
+@cases(
+    "error: node 'c' (QLinearConv): bias 'b' must have one element an output (2), not shape [1, 2] [bias-shape]\n"
+    "  remedy: give one bias for each output",
+    quantized=False,
+)
+def bias_of_two_axes(b: Builder) -> str:
+    scale, zero = b.constant(0.5), b.constant(0, "uint8")
+    bias = b.constant(np.ones((1, 2)), "int32", "b")
+    w = b.constant(np.ones((2, 1, 1, 1)), "int8"), scale, b.constant(0, "int8")
+    return b.node("QLinearConv", b.input("x", ["N", 1, 2, 2], "uint8"), scale, zero, *w, scale, zero, bias, name="c")
+
+
+@cases(
+    "error: node 'y' (Celu): alpha must not be 0 [divisor-zero]\n"
+    "  remedy: correct the attribute",
+)
+def celu_that_divides_by_zero(b: Builder) -> str:
+    return b.node("Celu", image(b, 4), alpha=0.0, name="y")
+
+
+@cases(
     "error: node 'y' (DynamicQuantizeLinear): the range must be known when the model is compiled, not follow each "
     "input [static-range]\n"
     "  remedy: quantize statically, with QuantizeLinear and calibration data",

@@ -2,7 +2,8 @@
 
 ``python -m tests.onnxspec.fuzz FOLDER FIRST COUNT`` checks the cases FIRST, FIRST + 1, ... and prints how they ended;
 it dies, with the case's number in FOLDER/case and the model in FOLDER/model.onnx, at the first one that gives a
-traceback, hangs or wants too much memory. A case is made from its number alone.
+traceback, hangs or wants too much memory. A case is made from its number alone. With ``dialects`` at the end, the cases
+are those of quantized models (dialect_seeds.py, dialect_damage.py).
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from typing import Any
 import onnx
 from google.protobuf.descriptor import FieldDescriptor
 
+from tests.onnxspec.dialect_damage import damaged
+from tests.onnxspec.dialect_seeds import dialect_seeds
 from tests.onnxspec.fuzz_seeds import seeds
-from tests.onnxspec.limits import guarded_check, limit_memory, worst
+from tests.onnxspec.limits import SECONDS, guarded_check, limit_memory, worst
 
 _INTEGERS = [0, 1, 2, -1, -2, 3, 5, 7, 15, 16, 127, 255, 4096, 2**31 - 1, 2**31, -(2**31), 2**60, 2**63 - 1, -(2**63)]
 _TEXTS = [
@@ -127,30 +130,34 @@ def mutated(rng: random.Random, model: onnx.ModelProto) -> bytes:
     return copy.SerializeToString()
 
 
-MUTATORS: tuple[Callable[[random.Random, onnx.ModelProto], bytes], ...] = (
+Mutator = Callable[[random.Random, onnx.ModelProto], bytes]
+
+MUTATORS: tuple[Mutator, ...] = (
     truncated, flipped, flipped, spliced, mutated, mutated, mutated, mutated, mutated, noise,
 )  # fmt: skip
+DIALECT_SECONDS = 8  # a quantizer of 16 bits after a function takes one, and there are several
+DIALECT_MUTATORS: tuple[Mutator, ...] = (flipped, mutated, *(damaged,) * 8)
 
 
-def case(number: int, models: list[onnx.ModelProto]) -> bytes:
+def case(number: int, models: list[onnx.ModelProto], mutators: tuple[Mutator, ...] = MUTATORS) -> bytes:
     """The bytes of case ``number``."""
     rng = random.Random(number)
-    return MUTATORS[number % len(MUTATORS)](rng, rng.choice(models))
+    return mutators[number % len(mutators)](rng, rng.choice(models))
 
 
-def run(folder: Path, first: int, count: int) -> Counter[str]:
+def run(folder: Path, first: int, count: int, dialects: bool = False) -> Counter[str]:
     """How the cases ended: by the severity of the worst finding. Raises what a case raises."""
-    models = seeds(folder)
+    models, mutators = (dialect_seeds(), DIALECT_MUTATORS) if dialects else (seeds(folder), MUTATORS)
     path = folder / "model.onnx"
     outcomes: Counter[str] = Counter()
     path.write_bytes(models[0].SerializeToString())
     limit_memory(path)
     for number in range(first, first + count):
-        path.write_bytes(case(number, models))
+        path.write_bytes(case(number, models, mutators))
         (folder / "case").write_text(str(number))
-        outcomes[worst(guarded_check(path))] += 1
+        outcomes[worst(guarded_check(path, DIALECT_SECONDS if dialects else SECONDS))] += 1
     return outcomes
 
 
 if __name__ == "__main__":
-    print(dict(run(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))))
+    print(dict(run(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:] == ["dialects"])))

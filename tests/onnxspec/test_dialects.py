@@ -29,10 +29,12 @@ def output(op: str, domain: str, inputs: list[Input | None], **attributes: Any) 
     return resolve(proto, {}).values["y"]
 
 
-@pytest.mark.parametrize("op", ["Quant", "IntQuant", "FloatQuant", "BipolarQuant", "Trunc"])
+@pytest.mark.parametrize(
+    ("op", "parameters"), [("Quant", 3), ("IntQuant", 3), ("FloatQuant", 5), ("BipolarQuant", 1), ("Trunc", 4)]
+)
 @pytest.mark.parametrize("domain", ["qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"])
-def test_qonnx_keeps_the_shape(op: str, domain: str) -> None:
-    assert output(op, domain, [(F, [1, 3, 4]), S, S, S]) == ValueInfo("y", (1, 3, 4), "float32")
+def test_qonnx_keeps_the_shape(op: str, domain: str, parameters: int) -> None:
+    assert output(op, domain, [(F, [1, 3, 4]), *[S] * parameters]) == ValueInfo("y", (1, 3, 4), "float32")
 
 
 @pytest.mark.parametrize("domain", ["qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"])
@@ -103,12 +105,19 @@ def test_microsoft(
     [
         (
             "QLinearAdd",
-            [(U8, [1, 3]), S, Z, (U8, [1, 4]), S, Z],
+            [(U8, [1, 3]), S, Z, (U8, [1, 4]), S, Z, S],
             {},
             "the inputs must broadcast, not [1, 3] with [1, 4]",
         ),
-        ("QLinearAdd", [(U8, [1, 3]), S, Z], {}, "input 3 must be there, but it is absent"),
-        ("QLinearConcat", [S, Z], {}, "the operator must have at least one tensor to concatenate, not none"),
+        (
+            "QLinearAdd", [(U8, [1, 3]), S, Z], {},
+            "input 3 (B) must be there, but it is absent; input 4 (B_scale) must be there, but it is absent; "
+            "input 6 (C_scale) must be there, but it is absent",
+        ),
+        (
+            "QLinearConcat", [S, Z], {},
+            "input 2 (X) must be there, but it is absent; input 3 (X_scale) must be there, but it is absent",
+        ),
         ("QLinearConcat", [S, Z, (U8, [1, 3]), S, Z], {"axis": 2}, "attribute 'axis' must be in [-2, 1], not 2"),
         (
             "QLinearConcat",

@@ -185,6 +185,21 @@ def test_random_networks(seed: int) -> None:
     assert [[c - first for c in o] for o in found] == expected
 
 
+@pytest.mark.parametrize("patience", [0, 1 << 40], ids=["by steps", "by sweeps"])
+@pytest.mark.parametrize("seed", range(60))
+def test_each_way_by_itself(seed: int, patience: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the frames are evaluated by, every cycle is the same."""
+    graph, frames = random_network(seed), 7
+    expected = simulate(graph, frames)
+    if expected is None:
+        return  # sweeps would go on for ever
+    monkeypatch.setattr(subject, "_PATIENCE", patience)
+    monkeypatch.setattr(subject, "_LITTLE_PATIENCE", patience)
+    found = [o.reshape(-1).tolist() for o in subject.evaluate(graph, frames).outputs]
+    first = min(min(o) for o in found) - min(min(o) for o in expected)
+    assert [[c - first for c in o] for o in found] == expected
+
+
 def test_the_networks_are_worth_something() -> None:
     """Among the seeds: networks that stand still, with several outputs, with joins."""
     graphs = [random_network(seed) for seed in range(150)]
@@ -262,13 +277,18 @@ def test_a_fork_whose_branches_need_each_other_stands_still_without_room() -> No
     assert subject.evaluate(fork_and_join(2, 4), 2).outputs[0].tolist() == [[7, 8, 9, 10], [15, 16, 17, 18]]
 
 
+def paced(graph: Graph, frames: int, pace: int) -> tuple[subject.Run, dict[Value, int]]:
+    network = subject.Network(graph, frames, pace)
+    return network.run(frames), network.least_depths()
+
+
 def test_backlogs_of_a_paced_run() -> None:
     """A frame every 8 cycles, a beat every 2: the fork's steps are at 0, 2, 4, 6, 8, ..., the join takes the first
     branch at 1, 3, 5, 7, 12, 13, 14, 15, 20, ... and the second at 8, 9, 10, 11, 16, ... When the fork makes its fifth
     beat, at 8, the second branch has given back no credit: 5. When it makes its seventh, at 12, the first has given
     back 4: 3."""
     graph = fork_and_join(100, 100)
-    run, least = subject.evaluate_paced(graph, 3, 8)
+    run, least = paced(graph, 3, 8)
     assert run.outputs[0].tolist() == [[10, 11, 12, 13], [18, 19, 20, 21], [26, 27, 28, 29]]
     assert {value.name: depth for value, depth in least.items()} == {"a": 3, "b": 5, "y": 3}
 
@@ -280,12 +300,12 @@ def test_with_the_least_depths_a_paced_run_is_the_same(seed: int) -> None:
     for node in graph.nodes:
         node.attributes["depths"] = [1000] * len(node.outputs)
     try:
-        run, least = subject.evaluate_paced(graph, frames, 30)
+        run, least = paced(graph, frames, 30)
     except InternalError:
         return
     for node in graph.nodes:
         node.attributes["depths"] = [least[value] for value in node.outputs]
-    again, same = subject.evaluate_paced(graph, frames, 30)
+    again, same = paced(graph, frames, 30)
     assert [o.tolist() for o in again.outputs] == [o.tolist() for o in run.outputs]
     assert same == least
     eager = subject.evaluate(graph, frames)

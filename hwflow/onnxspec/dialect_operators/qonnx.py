@@ -117,6 +117,8 @@ def trunc(inputs: Inputs, attributes: Attributes) -> RealLevels:
     rounds, and divides the zero point likewise. Between these there was a form with a zero point after, unused, before
     the bits after.
     """
+    while inputs and inputs[-1] is None:  # left out by an empty name
+        inputs = inputs[:-1]
     x, scale, zero_point = (_float(inputs, index) for index in range(3))
     rounding = _rounding(attributes, "FLOOR")
     if len(inputs) == 5:

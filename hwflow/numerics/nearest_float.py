@@ -1,0 +1,24 @@
+"""Floats for exact numbers of any size: for messages, and for estimates that exact arithmetic decides."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import inf
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+def nearest_float(x: Fraction) -> float:
+    """The float nearest to ``x``; an infinity where there is none so large (where ``float`` raises OverflowError)."""
+    try:
+        return float(x)
+    except OverflowError:
+        return inf if x > 0 else -inf
+
+
+def nearest_floats(values: Any) -> npt.NDArray[np.float64]:
+    """The same for an array of Fractions, shape kept."""
+    array = np.asarray(values, dtype=object)
+    return np.array([nearest_float(v) for v in array.reshape(-1)], dtype=np.float64).reshape(array.shape)
