@@ -175,6 +175,10 @@ def combined(node: OnnxNode, operation: str, left: Reals, right: Reals) -> Reals
 def sum_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals, *, subtract: bool = False) -> Reals:
     """The exact sum of two streams: integer multiples of the greatest scale that divides both."""
     left, right = plain(state, node, left), plain(state, node, right)
+    if any(s == 0 for s in (*left.scale.reshape(-1), *right.scale.reshape(-1))):
+        raise refuse(
+            node, "scale-range", "the scales of streams that are added must not be 0", "calibrate the model again"
+        )
     scales = [left.scale, as_array(-right.scale) if subtract else right.scale]
     axes = varying_axes(*scales)
     if len(axes) > 1:

@@ -93,8 +93,9 @@ def ends(state: Lowering) -> Ends:
                 if not say_scale(port, view.anchor.scale, view.anchor.zero_point):
                     state.findings.append(_finding(name, "have scales that vary along two axes"))
             suffix.update(view.after)
-            for after in view.after:  # constants among their inputs go with them; other streams are needed too
-                pending.extend(n for n in by_name[after].inputs if n and isinstance(state.view(n), HostInput))
+            for after in view.after:  # constants among their inputs go with them; streams are needed too
+                streams = HostInput | Integers | Reals  # which may have other anchors
+                pending.extend(n for n in by_name[after].inputs if n and isinstance(state.view(n), streams))
         elif isinstance(view, HostInput):
             suffix.update(view.nodes)
         elif name in outputs:

@@ -54,6 +54,10 @@ HANDLERS: Mapping[Operator, Handler] = {
     **{(domain, name): handler for domain in sorted(QONNX_DOMAINS) for name, handler in qonnx.HANDLERS.items()},
 }
 
+REAL_ONLY = frozenset({"Div", "Gemm", "MatMul", "Mul", "PRelu", "Pow", "ReduceMean"})
+"""Operators of ai.onnx that on integer tensors do not do what they do on reals: products wrap around, quotients, means
+and powers are cut off."""
+
 NEVER = frozenset({("", "DynamicQuantizeLinear")})
 """Those whose handler says why hardware cannot be made of them."""
 

@@ -15,6 +15,7 @@ from hwflow.frontend.context import (
     REAL_TYPES,
     Handler,
     Lowering,
+    Refusal,
     behind,
     constant,
     exact_constant,
@@ -69,7 +70,7 @@ from hwflow.numerics.smooth import (
 )
 from hwflow.numerics.stages import QuantizerStage
 from hwflow.numerics.staircase import MAX_LEVELS
-from hwflow.onnxspec.model import OnnxNode
+from hwflow.onnxspec.model import Array, OnnxNode
 
 
 def _unary(make: Callable[[OnnxNode], Elementwise]) -> Handler:
@@ -122,7 +123,9 @@ def clip(state: Lowering, node: OnnxNode) -> View:
     if isinstance(view, Integers):
         return _clipped(state, node, view, low, high)
     if isinstance(view, Constant):
-        return Constant(np.clip(view.array, None if low is None else int(low), None if high is None else int(high)))
+        number = float if view.array.dtype.kind == "f" else int
+        array = view.array if low is None else np.maximum(view.array, number(low))
+        return Constant(array if high is None else np.minimum(array, number(high)))
     return behind(reals(state, node, 0), node, as_array(Clip(low, high)))
 
 
@@ -137,9 +140,7 @@ def relu(state: Lowering, node: OnnxNode) -> View:
 def _clipped(
     state: Lowering, node: OnnxNode, view: Integers, low: Fraction | None, high: Fraction | None
 ) -> Integers:
-    most = view.high if high is None else min(view.high, int(high))
-    least = view.low if low is None else max(view.low, int(low))
-    least = min(most, least)  # with min > max, everything becomes max
+    least, most = (_limited(level, low, high) for level in (view.low, view.high))
     if most - least >= MAX_LEVELS:
         raise refuse(
             node, "clip-levels", f"the bounds must leave at most {MAX_LEVELS} integers, not {most - least + 1}",
@@ -148,6 +149,12 @@ def _clipped(
     stage = QuantizerStage(Fraction(1), Fraction(0), (), Fraction(1), 0, least, most)
     value = state.add("requantize", node, [view.value], {"axis": 0, "stages": ((stage,),)})
     return Integers(value, view.shape, least, most)
+
+
+def _limited(level: int, low: Fraction | None, high: Fraction | None) -> int:
+    """Clip of one level: with low > high it becomes high."""
+    level = level if low is None else max(level, int(low))
+    return level if high is None else min(level, int(high))
 
 
 def _bound(state: Lowering, node: OnnxNode, index: int, name: str, none: float) -> Fraction | None:
@@ -221,7 +228,7 @@ def cast(state: Lowering, node: OnnxNode) -> View:
             node, "cast-types", f"a dequantized constant must stay real, not become {target}", "cast before quantizing"
         )
     if isinstance(view, Constant):
-        return Constant(view.array.astype(np.float64 if target in REAL_TYPES else np.int64))
+        return Constant(_cast_constant(node, view.array, target))
     if isinstance(view, Integers):
         if target in REAL_TYPES:
             real = made(view.value, view.shape, fractions(1), fractions(0), node)
@@ -229,22 +236,38 @@ def cast(state: Lowering, node: OnnxNode) -> View:
         type_ = INTEGER_TYPES.get(target)
         if type_ is not None and type_.min <= view.low and view.high <= type_.max:
             return view
-        raise refuse(
-            node, "cast-types", f"the target type must hold every value of {source} (or be real), not {target}",
-            "cast to a wider type",
-        )
+        raise _narrow_cast(node, source, target)
     view = reals(state, node, 0)
     if target in REAL_TYPES:
         return replace(view, nodes=(*view.nodes, node.name), after=(*view.after, node.name))
+    if source in INTEGER_TYPES:  # sums (ConvInteger and the like), of which nothing narrower holds all
+        if target == source:
+            return replace(view, nodes=(*view.nodes, node.name), after=(*view.after, node.name))
+        raise _narrow_cast(node, source, target)
     type_ = INTEGER_TYPES.get(target)
-    if source in INTEGER_TYPES and type_ is not None:  # sums: ConvInteger and the like
-        return replace(view, nodes=(*view.nodes, node.name), after=(*view.after, node.name))
     if type_ is None or type_.bits > 16:
         raise refuse(
             node, "cast-types", f"reals must become integers of at most 16 bits, not {target}", "use QuantizeLinear"
         )
     q = Quantization(fractions(1), fractions(0), type_.min, type_.max, Rounding.ROUND_TO_ZERO)
     return Integers(requantize(state, node, view, q), view.shape, type_.min, type_.max)
+
+
+def _cast_constant(node: OnnxNode, array: Array, target: str) -> Array:
+    """A constant in another type, which must hold it (ONNX wraps integers around)."""
+    if target in REAL_TYPES:
+        return array.astype(np.float64)
+    type_ = INTEGER_TYPES.get(target)
+    if type_ is None or array.min(initial=0) < type_.min or array.max(initial=0) > type_.max:
+        raise _narrow_cast(node, "the constant", target)
+    return array.astype(np.int64)
+
+
+def _narrow_cast(node: OnnxNode, source: str, target: str) -> Refusal:
+    return refuse(
+        node, "cast-types", f"the target type must hold every value of {source} (or be real), not {target}",
+        "cast to a wider type",
+    )
 
 
 def identity(state: Lowering, node: OnnxNode) -> View:

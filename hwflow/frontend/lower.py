@@ -8,7 +8,7 @@ from math import prod
 from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend import boundary
 from hwflow.frontend.context import INTEGER_TYPES, REAL_TYPES, Handler, Lowering, Refusal, made, refuse
-from hwflow.frontend.handlers import HANDLERS, KEPT, is_dialect
+from hwflow.frontend.handlers import HANDLERS, KEPT, REAL_ONLY, is_dialect
 from hwflow.frontend.quantizers import graph_input
 from hwflow.frontend.views import Constant, HostInput, HostOutput, Integers, Reals, Refused, View, fractions
 from hwflow.ir.graph import Graph, Node, Stage, Value
@@ -293,6 +293,14 @@ def _result(state: Lowering, node: OnnxNode, handler: Handler, views: list[View]
                 node, "frame-axis", f"the result must keep the frame axis in front, not have shape {list(shape)}",
                 _RESHAPE,
             )
+    if node.domain == "" and node.op_type in REAL_ONLY:
+        for name in node.inputs:
+            if isinstance(state.views.get(name), Reals) and state.model.values[name].dtype in INTEGER_TYPES:
+                raise refuse(
+                    node, "integer-arithmetic",
+                    f"input '{name}' must be of a real type, not {state.model.values[name].dtype}: products of "
+                    "integers wrap around, quotients lose their fraction", "put a Cast to float before it",
+                )
     if not boundary.quantizes(node) and _before_hardware(state, node, views):
         return _host_input(state, node, views)
     return handler(state, node)

@@ -10,15 +10,9 @@ from hwflow.frontend.context import Lowering, constant, given, integer, made, re
 from hwflow.frontend.lattice import plain, whole_zero_point
 from hwflow.frontend.views import Anchor, Integers, Reals, View, as_array, uniform
 from hwflow.frontend.window import holds_padding_only, window_attributes
-from hwflow.numerics.elementwise import Abs, Combination, Reciprocal, Sign
 from hwflow.numerics.stages import StepStage
 from hwflow.numerics.step_function import StepFunction
 from hwflow.onnxspec.model import OnnxNode
-
-_RISING = frozenset({
-    "Affine", "Clip", "Relu", "LeakyRelu", "HardSigmoid", "Round", "QuantizeDequantize", "Sqrt", "Sigmoid", "Tanh",
-    "Elu", "Selu", "Celu", "Softplus", "Softsign", "Erf", "Exp", "Log", "RootMultiply", "Steps",
-})  # fmt: skip
 
 
 def max_pool(state: Lowering, node: OnnxNode) -> View:
@@ -57,14 +51,7 @@ def max_pool(state: Lowering, node: OnnxNode) -> View:
 
 def _rising(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     """``view`` as a function of its integers that does not decrease: others are tabulated."""
-    known = [f for step in view.functions for f in step.reshape(-1) if f is not None]
-    rising = all(
-        type(f).__name__ in _RISING
-        and getattr(f, "multiplier", 0) >= 0
-        and (type(f).__name__ not in ("LeakyRelu", "Elu", "Celu", "Selu", "HardSigmoid") or getattr(f, "alpha", 0) >= 0)
-        for f in known
-    )
-    if not rising or any(isinstance(f, Abs | Sign | Reciprocal | Combination) for f in known):
+    if not all(f is None or f.rising for step in view.functions for f in step.reshape(-1)):
         view = plain(state, node, view)
     if any(s < 0 for s in view.scale.reshape(-1)):
         if view.low is None or view.high is None:
@@ -99,10 +86,9 @@ def averaged(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     shape = state.frame_shape(node.outputs[0])
     attributes = window_attributes(node, view.shape[1:], [int(k) for k in kernel], shape[1:])
     pads = attributes["pads"]
-    explicit = node.attributes.get("pads", ())
-    assert isinstance(explicit, tuple)
-    # With ceil_mode the last windows may reach beyond the pads that are there: what is added counts never.
-    if any(pads) and (integer(node, "count_include_pad") == 0 or (explicit or pads) != pads):
+    # With ceil_mode the last windows may reach beyond the node's own pads: what is added there never counts.
+    own = node.attributes.get("pads") or (0, 0, 0, 0) if node.attributes.get("auto_pad", "NOTSET") == "NOTSET" else pads
+    if any(pads) and (integer(node, "count_include_pad") == 0 or own != pads):
         raise refuse(
             node, "pool-count",
             f"every window must average the same number of elements, not fewer where it meets the pads {list(pads)}",

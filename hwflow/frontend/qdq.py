@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hwflow.frontend.arithmetic import affine
 from hwflow.frontend.context import INTEGER_TYPES, Lowering, constant, given, integer, made, refuse
 from hwflow.frontend.quantizers import (
     Quantization,
@@ -12,6 +13,7 @@ from hwflow.frontend.quantizers import (
     requantize,
     require_positive,
     say_scale,
+    without_frame_axis,
 )
 from hwflow.frontend.views import (
     Anchor,
@@ -133,7 +135,7 @@ def dequantize_linear(state: Lowering, node: OnnxNode) -> View:
             node, "quantized-operand", f"input '{node.inputs[0]}' must be an integer tensor, not a real one",
             "put a QuantizeLinear before it",
         )
-    frame = [v if v.ndim == 0 else v[0] for v in (scale, zero_point)]
+    frame = without_frame_axis(scale), without_frame_axis(zero_point)
     for port in state.inputs:
         if port.value is view.value and port.value.origin in state.model.inputs:  # here it says what they mean
             say_scale(port, *frame)
@@ -142,11 +144,8 @@ def dequantize_linear(state: Lowering, node: OnnxNode) -> View:
 
 def rescaled(state: Lowering, node: OnnxNode, view: Reals, scale: Fractions, zero_point: Fractions) -> Reals:
     """Dequantized integers that are sums (ConvInteger and the like), whose value is not the hardware's integer."""
-    frame_scale, frame_zero = (v if v.ndim == 0 else v[0] for v in (scale, zero_point))
-    return Reals(
-        view.value, view.shape, as_array(view.scale * frame_scale), as_array(view.zero_point + frame_zero / view.scale),
-        view.anchor, nodes=(*view.nodes, node.name), after=(*view.after, node.name),
-    )
+    frame_scale, frame_zero = without_frame_axis(scale), without_frame_axis(zero_point)
+    return affine(view, node, frame_scale, as_array(-frame_scale * frame_zero))
 
 
 def quantize_linear(state: Lowering, node: OnnxNode) -> View:

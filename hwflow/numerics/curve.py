@@ -56,6 +56,10 @@ class Curve(Elementwise):
         return None
 
     @property
+    def rising(self) -> bool:
+        return self.turn is None
+
+    @property
     def strictly(self) -> bool:
         """No part is flat: an end that is not reached stays so."""
         return True

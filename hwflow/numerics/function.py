@@ -12,6 +12,11 @@ from hwflow.numerics.interval import Interval
 class Elementwise(ABC):
     """A function of the reals; subclasses are frozen dataclasses (hashable, comparable)."""
 
+    @property
+    def rising(self) -> bool:
+        """Whether it is known not to fall anywhere that it is defined: a maximum then commutes with it."""
+        return False
+
     @abstractmethod
     def enclose(self, x: Interval, bits: int) -> Interval:
         """An interval that contains every value over ``x``.

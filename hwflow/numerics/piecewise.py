@@ -6,6 +6,7 @@ from abc import abstractmethod
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from math import ceil, floor, inf
 
 import numpy as np
@@ -38,6 +39,13 @@ class Piecewise(Rational):
     @abstractmethod
     def pieces(self) -> tuple[tuple[Piece, ...], tuple[Cut, ...]]:
         """The pieces from left to right, and the cuts between them (one fewer)."""
+
+    @property
+    def rising(self) -> bool:
+        pieces, cuts = self.pieces()
+        steps = zip(pairwise(pieces), cuts, strict=True)
+        jumps = [(right[0] - left[0]) * v + right[1] - left[1] for (left, right), (v, _) in steps]
+        return all(multiplier >= 0 for multiplier, _ in pieces) and all(jump >= 0 for jump in jumps)
 
     def __call__(self, x: Fraction) -> Fraction:
         pieces, cuts = self.pieces()
@@ -177,6 +185,10 @@ class Sign(Piecewise):
 
 class Stairs(Rational):
     """A non-decreasing function that is constant between rational cuts."""
+
+    @property
+    def rising(self) -> bool:
+        return True
 
     @abstractmethod
     def cut(self, bound: Cut) -> Cut | bool:

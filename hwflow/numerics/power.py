@@ -40,6 +40,10 @@ class Pow(Elementwise):
 
     exponent: Fraction
 
+    @property
+    def rising(self) -> bool:
+        return self.exponent == 0 or (self.exponent > 0 and self._power.rising)
+
     def enclose(self, x: Interval, bits: int) -> Interval:
         exponent = Fraction(self.exponent)
         if exponent == 0:
@@ -63,6 +67,10 @@ class Pow(Elementwise):
 @dataclass(frozen=True)
 class Sqrt(Elementwise):
     """The square root; of ``x >= 0``."""
+
+    @property
+    def rising(self) -> bool:
+        return True
 
     def enclose(self, x: Interval, bits: int) -> Interval:
         return _ROOT.enclose(x, bits)

@@ -264,6 +264,10 @@ class Selu(Elementwise):
     alpha: Fraction
     gamma: Fraction
 
+    @property
+    def rising(self) -> bool:
+        return self.gamma >= 0 and Elu(self.alpha).rising
+
     def enclose(self, x: Interval, bits: int) -> Interval:
         return Elu(self.alpha).enclose(x, bits).affine(Fraction(self.gamma), ZERO)
 

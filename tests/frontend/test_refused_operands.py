@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 
 from tests.frontend.refusals import Cases, image
 from tests.models import Builder
@@ -237,6 +238,49 @@ def constant_that_widens_the_frame(b: Builder) -> str:
 )
 def constant_that_adds_axes(b: Builder) -> str:
     return b.node("Add", image(b, 2), b.constant([[[1.0, 2.0]]]), name="add")
+
+
+@cases(
+    "error: node 'add' (Add): the scales of streams that are added must not be 0 [scale-range]\n"
+    "  remedy: calibrate the model again",
+)
+def addends_of_scale_zero(b: Builder) -> str:
+    y = b.dequantize(b.input("y", ["N", 4], "uint8"), 0.0)
+    return b.node("Add", image(b, 4), y, name="add")
+
+
+def sums(b: Builder) -> str:
+    """An int32 tensor."""
+    x = b.input("x", ["N", 4], "int8")
+    return b.node("MatMulInteger", x, b.constant(np.ones((4, 3), int), "int8"), name="sums")
+
+
+@cases(
+    "error: node 'cast' (Cast): the target type must hold every value of int32 (or be real), not int8 [cast-types]\n"
+    "  remedy: cast to a wider type",
+)
+def sums_in_a_narrow_type(b: Builder) -> str:
+    return b.node("Cast", b.node("Cast", sums(b), to=TensorProto.INT8, name="cast"), to=TensorProto.FLOAT)
+
+
+@cases(
+    "error: node 'cast' (Cast): the target type must hold every value of the constant (or be real), not int8 "
+    "[cast-types]\n"
+    "  remedy: cast to a wider type",
+)
+def constant_that_wraps_around(b: Builder) -> str:
+    levels = b.quantize(b.constant([[200.0], [1.0], [2.0], [3.0]]), 1.0)
+    weights = b.dequantize(b.node("Cast", levels, to=TensorProto.INT8, name="cast"), 1.0, 0, "int8")
+    return b.node("MatMul", image(b, 4), weights)
+
+
+@cases(
+    "error: node 'div' (Div): input 'sums' must be of a real type, not int32: products of integers wrap around, "
+    "quotients lose their fraction [integer-arithmetic]\n"
+    "  remedy: put a Cast to float before it",
+)
+def quotient_of_sums(b: Builder) -> str:
+    return b.node("Cast", b.node("Div", sums(b), b.constant(7, "int32"), name="div"), to=TensorProto.FLOAT)
 
 
 @pytest.mark.parametrize("name", list(cases))

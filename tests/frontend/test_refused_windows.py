@@ -136,6 +136,17 @@ def unknown_auto_pad(b: Builder) -> str:
     return conv(b, image(b), auto_pad="SAME")
 
 
+@cases(
+    "error: node 'pool' (AveragePool): every window must average the same number of elements, not fewer where it meets "
+    "the pads [0, 0, 1, 1] [pool-count]\n"
+    "  remedy: set count_include_pad to 1, or leave the padding out",
+)
+def average_of_windows_beyond_the_image(b: Builder) -> str:
+    """ceil_mode lets them; what is there never counts."""
+    more = {"strides": [2, 2], "ceil_mode": 1, "count_include_pad": 1}
+    return b.node("AveragePool", image(b, 1, 5, 5), kernel_shape=[2, 2], name="pool", **more)
+
+
 @pytest.mark.parametrize("name", list(cases))
 def test_refusal(name: str) -> None:
     cases.verify(name)
