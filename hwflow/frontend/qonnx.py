@@ -24,6 +24,7 @@ from hwflow.frontend.context import (
     reals,
     refuse,
 )
+from hwflow.frontend.lattice import ENCLOSURE_BITS
 from hwflow.frontend.quantizers import (
     Quantization,
     constant_levels,
@@ -44,8 +45,11 @@ from hwflow.frontend.views import (
 )
 from hwflow.ir.graph import Fractions, Meaning
 from hwflow.numerics.elementwise import Affine, Round, Steps
+from hwflow.numerics.function import enclose
+from hwflow.numerics.interval import Interval as Ends
+from hwflow.numerics.interval import NoSteps
 from hwflow.numerics.nearest_float import nearest_float
-from hwflow.numerics.rounding import Rounding
+from hwflow.numerics.rounding import Quantizer, Rounding
 from hwflow.onnxspec.model import OnnxNode
 from hwflow.types import Interval, IntType
 
@@ -145,14 +149,35 @@ def trunc(state: Lowering, node: OnnxNode) -> View:
     else:
         dropped = in_bits - _bits(state, node, 4, "out_bitwidth")
         ratio, out_scale, out_zero = Fraction(2) ** dropped, x_scale, x_zero
-        # Nothing is clamped: levels of the input's width, with or without sign.
-        reach = (1 << max(0, in_bits - max(0, dropped))) + 1
-        low, high = (-reach, reach) if dropped >= 0 else (-(1 << MAX_BITS), 1 << MAX_BITS)
+        low, high = _unclamped(levels, Quantizer(ratio, 0, -_BEYOND, _BEYOND, rounding), in_bits, dropped)
     q = Quantization(as_array(ratio), fractions(0), low, high, rounding)
     meaning = Meaning(as_array(out_scale), as_array(out_zero))
     value = requantize(state, node, levels, q, meaning)
     result = made(value, view.shape, meaning.scale, meaning.zero_point, node)
     return replace(result, low=low, high=high)
+
+
+_BEYOND = 1 << 62
+"""Greater than any level."""
+
+
+def _unclamped(levels: Reals, quantizer: Quantizer, in_bits: int, dropped: int) -> tuple[int, int]:
+    """The range of what ``quantizer`` makes of ``levels``, so that nothing is clamped: by their own range where that is
+    known, else (of sums) that of levels of ``in_bits``, with or without sign."""
+    if levels.low is not None and levels.high is not None:
+        arrays = np.broadcast_arrays(levels.scale, levels.zero_point, *levels.functions)
+        columns = set(zip(*(array.reshape(-1) for array in arrays), strict=True))
+        ends = Ends(Fraction(levels.low), Fraction(levels.high))
+        try:
+            found = [
+                quantizer.enclose(enclose(functions, ends.affine(scale, -scale * zero_point), ENCLOSURE_BITS))
+                for scale, zero_point, *functions in columns
+            ]
+            return min(low for low, _ in found), max(high for _, high in found)
+        except NoSteps:  # undefined at some levels: the requantizer says so, if they can occur
+            pass
+    reach = (1 << max(0, in_bits - max(0, dropped))) + 1
+    return (-reach, reach) if dropped >= 0 else (-(1 << MAX_BITS), 1 << MAX_BITS)
 
 
 def _power_of_two(node: OnnxNode, ratio: Fraction) -> Fraction:

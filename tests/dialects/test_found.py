@@ -27,6 +27,19 @@ def test_narrow_levels_of_an_input_in_a_padded_average(tmp_path: Path) -> None:
     assert_exact(b.load(tmp_path), frames)
 
 
+@pytest.mark.parametrize("signed", [0, 1])
+def test_a_trunc_of_more_bits_than_it_says(tmp_path: Path, signed: int) -> None:
+    """Nothing clamps its levels, whatever in_bitwidth is."""
+    b = Builder()
+    x = b.input("x", ["N", 4])
+    q = b.node("Quant", x, b.constant(0.5), b.constant(0.0), b.constant(8.0), domain=QONNX, signed=signed)
+    b.declare(q, ["N", 4])
+    bits = [b.constant(4.0), b.constant(2.0)]
+    y = b.node("Trunc", q, b.constant(0.5), b.constant(0.0), *bits, domain=QONNX, rounding_mode="CEIL")
+    b.output(b.declare(y, ["N", 4]))
+    assert_exact(b.load(tmp_path), [{"x": np.float32([row])} for row in ([-99, 99, -63.5, 63.5], [0.5, 5, 20, 200])])
+
+
 def test_difference_of_two_streams_and_of_a_constant(tmp_path: Path) -> None:
     """Negated scales and constants of no dimensions were no arrays any more."""
     b = Builder()

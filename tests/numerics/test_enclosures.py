@@ -32,6 +32,19 @@ def _mpf(x: Real | float) -> object:
 
 
 @settings(max_examples=250, deadline=None)
+@given(either, arguments, arguments)
+def test_functions_that_rise_do_not_fall(function: Elementwise, a: float, b: float) -> None:
+    assume(function.rising)
+    lo, hi = (F(v) for v in sorted((a, b)))
+    try:
+        with mp.workprec(4 * BITS):
+            below, above = (_mpf(value((function,), x)) for x in (lo, hi))
+            assert below <= above + abs(above) * mp.mpf(2) ** -(2 * BITS)
+    except (NoValue, OverflowError, Unsure):
+        assume(False)
+
+
+@settings(max_examples=250, deadline=None)
 @given(st.one_of(smooth.map(lambda f: (f,)), chains), arguments, arguments, st.floats(0, 1))
 def test_enclosures_contain_the_value(functions: tuple[Elementwise, ...], a: float, b: float, part: float) -> None:
     lo, hi = min(a, b), max(a, b)
