@@ -23,9 +23,12 @@ def limits(bits: int, signed: bool, narrow: bool) -> tuple[int, int]:
 def _quant(call: Call) -> Array:
     mode = call.text("rounding_mode", "ROUND")
     signed, narrow = (bool(call.attributes.get(n, d)) for n, d in (("signed", 1), ("narrow", 0)))
-    low, high = limits(int(call.scalar(3)), signed, narrow)
+    bits = int(call.scalar(3))
+    low, high = limits(bits, signed, narrow)
 
     def value(x: reals.Number, scale: Fraction, zero: Fraction) -> Fraction:
+        if bits == 1 and signed:  # not -1 and 0 but two signs
+            return ((1 if x / Fraction(scale) + zero >= 0 else -1) - zero) * scale
         level = reals.rounded(x / Fraction(scale) + zero, mode)
         return (max(low, min(high, level)) - zero) * scale
 

@@ -78,13 +78,15 @@ def average_pool(attributes: Mapping[str, Any], x: Array) -> Array:
     size, rank = x.shape[2:], x.ndim - 2
     rows = windows(attributes, size, attributes["kernel_shape"])
     pads = attributes.get("pads") or [0] * (2 * rank)
+    same = attributes.get("auto_pad", b"NOTSET").decode().startswith("SAME")  # as much padding as the windows take
     result = np.empty((*x.shape[:2], *map(len, rows)), dtype=object)
     for n, c, *place in np.ndindex(result.shape):
         where = list(product(*(rows[axis][i] for axis, i in enumerate(place))))
         inside = [i for i in where if _inside(i, size)]
         count = len(inside)
         if attributes.get("count_include_pad", 0):
-            count = sum(all(i[a] < size[a] + pads[rank + a] for a in range(rank)) for i in where)
+            counts = (same or all(i[a] < size[a] + pads[rank + a] for a in range(rank)) for i in where)
+            count = sum(counts)
         result[(n, c, *place)] = sum((x[(n, c, *i)] for i in inside), Fraction(0)) * Fraction(1, count)
     return result
 

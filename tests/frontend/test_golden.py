@@ -52,7 +52,7 @@ def test_element_types(kind: str, weight_kind: str) -> None:
 
 
 @pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER", "VALID"])
-@pytest.mark.parametrize("op", ["Conv", "MaxPool"])
+@pytest.mark.parametrize("op", ["Conv", "MaxPool", "AveragePool"])
 def test_auto_pad(auto_pad: str, op: str) -> None:
     for strides, dilations in (([1, 1], [1, 1]), ([2, 3], [1, 1]), ([1, 1], [2, 1]), ([2, 1], [1, 2])):
         b = Builder()
@@ -60,10 +60,22 @@ def test_auto_pad(auto_pad: str, op: str) -> None:
         common = {"auto_pad": auto_pad, "strides": strides, "dilations": dilations}
         if op == "Conv":
             y = b.node("Conv", d, b.weights(np.arange(24).reshape(2, 2, 3, 2) - 11), **common)
-        else:
+        elif op == "MaxPool":
             y = b.node("MaxPool", d, kernel_shape=[3, 2], **common)
+        else:
+            y = b.node("AveragePool", d, kernel_shape=[3, 2], auto_pad=auto_pad, strides=strides, count_include_pad=1)
         b.output(b.requantize(y, 5.0, 100))
         agree(b)
+
+
+@pytest.mark.parametrize("zero_point", [0.0, 1.0, -0.25])
+def test_one_signed_bit(zero_point: float) -> None:
+    """Two signs, where x / scale + zero point is at least 0 or not."""
+    b = Builder()
+    d = b.requantize(b.input("x", ["N", 9]), 0.25, 0, "int8")
+    parameters = [b.constant(v) for v in (0.5, zero_point, 1.0)]
+    b.output(b.declare(b.node("Quant", d, *parameters, domain="qonnx.custom_op.general", signed=1), ["N", 9]))
+    agree(b)
 
 
 @pytest.mark.parametrize("opset", [13, 19, 21])
