@@ -35,7 +35,8 @@ def reshape(state: Lowering, node: OnnxNode) -> View:
     if not isinstance(view, Integers):
         view = reals(state, node, 0)
     shape = state.frame_shape(node.outputs[0])
-    value = state.add("reshape", node, [view.value], {"shape": shape})
+    origin = None if isinstance(view, Integers) else state.real_origin(node)
+    value = state.add("reshape", node, [view.value], {"shape": shape}, origin=origin)
     if isinstance(view, Integers):
         return Integers(value, shape, view.low, view.high)
     old = view.shape
@@ -73,7 +74,8 @@ def transpose(state: Lowering, node: OnnxNode) -> View:
             "transpose within a frame",
         )
     axes = tuple(a - 1 for a in perm[1:]) or (0,)
-    value = state.add("transpose", node, [view.value], {"perm": axes})
+    origin = None if isinstance(view, Integers) else state.real_origin(node)
+    value = state.add("transpose", node, [view.value], {"perm": axes}, origin=origin)
     shape = tuple(view.shape[a] for a in axes)
     if isinstance(view, Integers):
         return Integers(value, shape, view.low, view.high)

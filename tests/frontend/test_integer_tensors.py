@@ -46,6 +46,14 @@ def test_functions_of_sums_before_they_are_dequantized(operator: str) -> None:
     agree(b)
 
 
+def test_moved_sums_are_not_the_integers_that_carry_them() -> None:
+    """Zero points, and a Relu, are left to the quantizer."""
+    b = Builder(14)
+    y = b.node("Reshape", b.node("Relu", sums(b)), b.constant([-1, 3, 1], "int64"))
+    b.output(b.quantize(b.node("Cast", b.node("Transpose", y, perm=[0, 2, 1]), to=1), 16.0, 0, "int8"))
+    agree(b)
+
+
 def test_a_function_of_two_names_of_the_same_integers(tmp_path: Path) -> None:
     """The host, which adds, needs both."""
     b = Builder(13)
