@@ -150,13 +150,16 @@ def require_finite(node: OnnxNode, index: int, what: str, array: Array) -> None:
 def frame_constant(state: Lowering, node: OnnxNode, index: int, what: str, shape: tuple[int, ...]) -> Fractions:
     """Input ``index``, a constant of any kind that is combined element by element with frames of ``shape``, with the
     frame's rank, as short as broadcasting allows; the result must keep the frame's shape."""
-    real = exact_constant(state, node, index, what)
+    return over_frame(state, node, f"{what} '{node.inputs[index]}'", exact_constant(state, node, index, what), shape)
+
+
+def over_frame(state: Lowering, node: OnnxNode, what: str, real: Fractions, shape: tuple[int, ...]) -> Fractions:
+    """``real`` (``what``, in messages) likewise."""
     rank = len(shape)
     if state.frame_shape(node.outputs[0]) != shape:
         raise refuse(
             node, "frame-constant",
-            f"{what} '{node.inputs[index]}' must broadcast to one frame {list(shape)}, not have shape "
-            f"{list(real.shape)}",
+            f"{what} must broadcast to one frame {list(shape)}, not have shape {list(real.shape)}",
             "use a constant of one element, or of one a channel",
         )
     # What is longer than the frame has axes of length 1 there, or the result would not keep its shape.

@@ -10,32 +10,16 @@ from collections.abc import Mapping
 
 from hwflow.frontend import qdq
 from hwflow.frontend.arithmetic import affine, combined, product_of, sum_of
-from hwflow.frontend.context import Handler, Lowering, behind, constant, finite, given, integer, refuse
+from hwflow.frontend.context import Handler, Lowering, behind, constant, finite, given, integer, over_frame, refuse
 from hwflow.frontend.linear import product
 from hwflow.frontend.pools import averaged, globally_averaged
 from hwflow.frontend.qlinear import fixed, operand, requantized, stream
 from hwflow.frontend.shapes import joined
-from hwflow.frontend.views import QuantizedConstant, Reals, View, as_array, compact, fractions
+from hwflow.frontend.views import QuantizedConstant, Reals, View, as_array, fractions
 from hwflow.ir.graph import Fractions
 from hwflow.numerics.elementwise import LeakyRelu
 from hwflow.numerics.smooth import Sigmoid
 from hwflow.onnxspec.model import OnnxNode
-
-
-def _frame(state: Lowering, node: OnnxNode, real: QuantizedConstant, like: Reals) -> Fractions:
-    """A constant operand, broadcast to frames."""
-    values = real.real()
-    shape = state.frame_shape(node.outputs[0])
-    if shape != like.shape:
-        raise refuse(
-            node, "frame-constant",
-            f"a constant operand must broadcast to one frame {list(like.shape)}, not make it {list(shape)}",
-            "use a constant of one element, or of one a channel",
-        )
-    rank = len(shape)
-    return compact(
-        values.reshape(values.shape[-rank:] if values.ndim > rank else (1,) * (rank - values.ndim) + values.shape)
-    )
 
 
 def _operands(state: Lowering, node: OnnxNode) -> tuple[Reals, Reals | Fractions]:
@@ -46,7 +30,7 @@ def _operands(state: Lowering, node: OnnxNode) -> tuple[Reals, Reals | Fractions
     if isinstance(a, QuantizedConstant):
         raise refuse(node, "stream-operand", "one operand must be computed at run time", "fold the node")
     if isinstance(b, QuantizedConstant):
-        return a, _frame(state, node, b, a)
+        return a, over_frame(state, node, "the constant operand", b.real(), a.shape)
     if a.shape != b.shape:
         raise refuse(
             node, "stream-shapes",

@@ -155,8 +155,7 @@ def reduce_mean(state: Lowering, node: OnnxNode) -> View:
     if shape == mean.shape:
         return mean
     value = state.add("reshape", node, [mean.value], {"shape": shape})
-    scale, zero_point = (v if v.size == 1 else v.reshape(shape) for v in (mean.scale, mean.zero_point))
-    scale, zero_point = (v.reshape(()) if v.size == 1 else v for v in (scale, zero_point))
+    scale, zero_point = (v.reshape(() if v.size == 1 else shape) for v in (mean.scale, mean.zero_point))
     return made(value, shape, scale, zero_point, node)
 
 
