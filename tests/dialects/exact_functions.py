@@ -15,7 +15,6 @@ from tests.dialects.exact_call import Array, Call, Integers, Operator, along, ar
 from tests.dialects.reals import Number
 
 HALF = Fraction(1, 2)
-FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 
 
 def _unary(function: Callable[[Number], Number]) -> Operator:
@@ -123,9 +122,7 @@ def _cast(call: Call) -> Array | Integers:
     to = call.attributes["to"]
     if to in (TensorProto.FLOAT, TensorProto.DOUBLE):
         return Integers(each(lambda x: x if isinstance(x, reals.Real) else Fraction(x), call.input(0)), to)
-    if call.kind(0) in FLOATS:
-        return Integers(each(lambda x: reals.rounded(x, "DOWN"), call.input(0)), to)
-    return Integers(call.input(0), to)
+    return Integers(each(lambda x: x if isinstance(x, int) else reals.rounded(x, "DOWN"), call.input(0)), to)
 
 
 def _gemm(call: Call) -> Array:
