@@ -89,16 +89,7 @@ def pools_and_outputs() -> Builder:
     return b
 
 
-def one_break() -> Builder:
-    """Wide sums whose quantized value jumps once by 100, elsewhere in each of 3 channels."""
-    b, rng = Builder(), np.random.default_rng(3)
-    sums = b.node("MatMul", image(b, "x", 40), b.weights(rng.integers(-127, 128, (40, 3)), 0.01))
-    sign = b.node("Sign", b.node("Relu", b.node("Add", sums, b.constant(rng.normal(size=3)))))
-    b.output(b.quantize(b.node("Mul", sign, b.constant(np.float32(100))), 1.0, 7))
-    return b
-
-
-NETWORKS = [single_pixels, residual, three_ways, xnor, pools_and_outputs, one_break]
+NETWORKS = [single_pixels, residual, three_ways, xnor, pools_and_outputs]
 
 
 @pytest.mark.parametrize("network", NETWORKS)
@@ -110,6 +101,8 @@ def test_it_computes_in_the_predicted_cycles(network: Callable[[], Builder], tmp
     for stall in (0.0, 0.4, 0.8):
         simulation = hwflow.simulate(out, simulator="icarus", frames=4, stall=stall, seed=5)
         assert simulation.findings == (), stall
+        assert simulation.outputs is not None
+        assert all(len(np.unique(values)) > 1 for values in simulation.outputs.values())  # not just saturated
     slowest = max(
         hardware(node.op).cycles(node, node.attributes["folding"]) for node in design.schedule.graph.nodes
     )
