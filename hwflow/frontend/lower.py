@@ -111,7 +111,7 @@ def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope]) -> None:
 def _unquantized(name: str) -> Finding:
     return Finding(
         "quantized-model", f"model '{name}'",
-        "the model must hold QuantizeLinear and DequantizeLinear nodes, not only float operators", _QUANTIZE,
+        "the model must hold quantizers (QuantizeLinear, QLinearConv, Quant, ...), not only float operators", _QUANTIZE,
     )
 
 
