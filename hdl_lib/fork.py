@@ -26,8 +26,7 @@ class Fork(wiring.Component):
 
     Timing: one step a beat, consuming and producing on every branch; the step needs a credit of *every* branch. Latency
     1 on each branch, 3 where its style is "block"; initiation interval 1 cycle a beat if every depth is at least the
-    latency + 1. Under backpressure of one branch
-    the others get what they are owed, then wait.
+    latency + 1. Under backpressure of one branch the others get what they are owed, then wait.
 
     Ordering: first in, first out on each branch; branches are delivered independently.
     """

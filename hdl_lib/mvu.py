@@ -78,8 +78,8 @@ class Mvu(wiring.Component):
     Initiation interval: ``synapse_fold * neuron_fold`` cycles a pixel. Latency (:meth:`latency_of`): 2 cycles for
     weights and input registers, 1 for the multiples of the input where "lut" needs them, the product's, one a level
     of the adder tree (for "xnor" in place of both ceil(log2(simd)), at least 1), 1 for the accumulator if
-    synapse_fold > 1, 1 for the output queue. Backpressure stops the issue
-    of steps only; what was issued runs on into the queue.
+    synapse_fold > 1, 1 for the output queue. Backpressure stops the issue of steps only; what was issued runs on into
+    the queue.
 
     Ordering
     --------

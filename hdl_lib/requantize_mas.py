@@ -2,57 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
 
 from .adder_tree import Term, adder_tree, registered, shape_of, tree_levels
 from .blocks import less
-from .multiplier import interval
+from .multiplier import PART, interval
 from .per_channel import PerChannel
 from .rom import Table
+from .wide_product import Part, part_product, parts_of
 
 ROUNDINGS = ("floor", "half_even", "half_odd")
-PART = 17  # bits without a sign that a multiplier block of 18 by 18 bits with sign takes, as ECP5 has it
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Bits ``first .. first + width - 1`` of an operand as a number."""
-
-    first: int
-    width: int
-    signed: bool
-
-    @property
-    def interval(self) -> tuple[int, int]:
-        return interval(Shape(self.width, self.signed))
-
-    def of(self, value: Value) -> Value:
-        bits = value[self.first : self.first + self.width]
-        return bits.as_signed() if self.signed else bits
-
-    def of_number(self, number: int) -> int:
-        bits = number >> self.first & ((1 << self.width) - 1)
-        return bits - (1 << self.width) if self.signed and bits >> (self.width - 1) else bits
-
-
-def _parts(shape: Shape, part: int) -> list[_Part]:
-    """An operand cut into numbers of at most ``part`` bits without sign, or one more with."""
-    parts, first = [], 0
-    while shape.width - first > part + shape.signed:
-        parts.append(_Part(first, part, False))
-        first += part
-    return [*parts, _Part(first, shape.width - first, shape.signed)]
-
-
-def _product(a: Value, b: Value) -> Value:
-    """``a * b``; with an operand of a single bit a selection, which synthesis would put into a multiplier block."""
-    if len(b) == 1:
-        a, b = b, a
-    if len(a) > 1:
-        return a * b
-    return Mux(a[0], -b if a.shape().signed else b, 0)
 
 
 def _is_shift(constant: int) -> bool:
@@ -165,7 +124,7 @@ class MultiplyAddShift(PerChannel):
     def latency_of(input_shape: Shape, multiplier_shape: Shape, rounding: str = "floor", part: int = PART) -> int:
         """Cycles from a step to ``o.valid``: 6 if both operands fit a multiplier block (``part`` bits, or one more with
         sign), 7 if one of them takes two, or both do; one more if ``rounding`` is not "floor"."""
-        xs, multipliers = (_parts(Shape.cast(shape), part) for shape in (input_shape, multiplier_shape))
+        xs, multipliers = (parts_of(Shape.cast(shape), part) for shape in (input_shape, multiplier_shape))
         terms = 1 + len(MultiplyAddShift._sums(xs, multipliers))
         return 5 + tree_levels(terms) + (rounding != "floor")
 
@@ -177,7 +136,7 @@ class MultiplyAddShift(PerChannel):
     @staticmethod
     def part_widths(shape: Shape, part: int = PART) -> list[int]:
         """Bits of each part an operand is cut into, the least significant one first."""
-        return [p.width for p in _parts(Shape.cast(shape), part)]
+        return [p.shape.width for p in parts_of(Shape.cast(shape), part)]
 
     @staticmethod
     def multipliers_of(input_shape: Shape, multiplier_shape: Shape, part: int = PART) -> int:
@@ -188,7 +147,7 @@ class MultiplyAddShift(PerChannel):
     @staticmethod
     def part_constants(number: int, shape: Shape, part: int = PART) -> list[int]:
         """The parts of a multiplier that is the constant ``number``."""
-        return [p.of_number(number) for p in _parts(Shape.cast(shape), part)]
+        return [p.of_number(number) for p in parts_of(Shape.cast(shape), part)]
 
     @property
     def constants(self) -> tuple[int, ...]:
@@ -196,7 +155,7 @@ class MultiplyAddShift(PerChannel):
         if self.parameters.words is None or self.parameters.depth > 1:
             return ()
         width = self.multiplier_shape.width + self.addend_shape.width
-        whole = _Part(0, self.multiplier_shape.width, self.multiplier_shape.signed)
+        whole = Part(0, self.multiplier_shape)
         return tuple(whole.of_number(self.parameters.words[0] >> (lane * width)) for lane in range(self.lanes))
 
     @property
@@ -212,16 +171,16 @@ class MultiplyAddShift(PerChannel):
         )
 
     @staticmethod
-    def _sums(xs: list[_Part], multipliers: list[_Part]) -> list[list[tuple[_Part, _Part]]]:
+    def _sums(xs: list[Part], multipliers: list[Part]) -> list[list[tuple[Part, Part]]]:
         """The products of all parts, gathered so that each gathering is a concatenation: bit ranges that follow each
         other, all but the top one without sign."""
         pairs = sorted(((x, c) for x in xs for c in multipliers), key=lambda pair: pair[0].first + pair[1].first)
-        gatherings: list[list[tuple[_Part, _Part]]] = []
+        gatherings: list[list[tuple[Part, Part]]] = []
         for x, c in pairs:
             for gathering in gatherings:
                 below_x, below_c = gathering[-1]
-                end = below_x.first + below_c.first + below_x.width + below_c.width
-                if not (below_x.signed or below_c.signed) and end <= x.first + c.first:
+                end = below_x.first + below_c.first + below_x.shape.width + below_c.shape.width
+                if not (below_x.shape.signed or below_c.shape.signed) and end <= x.first + c.first:
                     gathering.append((x, c))
                     break
             else:
@@ -249,7 +208,7 @@ class MultiplyAddShift(PerChannel):
         low, high = min(corners) + addend_low, max(corners) + addend_high
         shape = shape_of(low, high)
         terms = [registered(m, f"addend_{lane}_1", Term(addend, addend_low, addend_high))]
-        parts = (_parts(shape, self.part) for shape in (self.input_shape, self.multiplier_shape))
+        parts = (parts_of(shape, self.part) for shape in (self.input_shape, self.multiplier_shape))
         for index, gathering in enumerate(self._sums(*parts)):
             base = gathering[0][0].first + gathering[0][1].first
             bits: Value | None = None
@@ -262,7 +221,7 @@ class MultiplyAddShift(PerChannel):
                 if constant is not None and _is_shift(constant):
                     term = Term(_shifted(x_part.of(x), constant), min(ends), max(ends))
                 else:
-                    term = Term(_product(x_part.of(x), c_part.of(multiplier)), min(ends), max(ends))
+                    term = Term(part_product(x_part.of(x), c_part.of(multiplier)), min(ends), max(ends))
                 product = registered(m, f"product_{lane}_{index}_{part}", term, keep=True).value
                 # Unsigned below: fill the gap up to this product's first bit.
                 bits = product if bits is None else Cat(bits, Const(0, first - base - len(bits)), product)

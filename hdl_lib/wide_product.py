@@ -22,6 +22,12 @@ class Part:
         bits = operand[self.first : self.first + self.shape.width]
         return bits.as_signed() if self.shape.signed else bits
 
+    def of_number(self, number: int) -> int:
+        """These bits of a constant operand."""
+        width = self.shape.width
+        bits = number >> self.first & ((1 << width) - 1)
+        return bits - (1 << width) if self.shape.signed and bits >> (width - 1) else bits
+
     @property
     def interval(self) -> tuple[int, int]:
         """The least and the greatest number."""
@@ -140,7 +146,7 @@ class WideProduct:
         ``<name>_sum<level>_<index>``, the last one ``name``."""
         products = []
         for index, ((x_part, w_part), summand) in enumerate(zip(self.pairs, self.summands, strict=True)):
-            term = Term(_product(x_part.of(x), w_part.of(w)), summand.low, summand.high)
+            term = Term(part_product(x_part.of(x), w_part.of(w)), summand.low, summand.high)
             # Registers to keep: see hdl_lib.multiplier.
             products.append(Value.cast(registered(m, f"{name}_part{index}", term, keep=True).value))
         values = [self._concatenated(group, products) for group in self.groups]
@@ -179,7 +185,7 @@ def _corners(x: tuple[int, int], w: tuple[int, int]) -> tuple[int, int]:
     return min(products), max(products)
 
 
-def _product(x: Value, w: Value) -> Value:
+def part_product(x: Value, w: Value) -> Value:
     """``x * w``; with an operand of a single bit a selection, which synthesis would put into a multiplier block."""
     for factor, bit in ((x, w), (w, x)):
         if len(bit) == 1:

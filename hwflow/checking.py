@@ -47,7 +47,7 @@ def _unsupported(
     trusted: Folders,
 ) -> tuple[Finding, ...]:
     """Why a valid model cannot be compiled; empty if it can."""
-    from hwflow.frontend.lower import refuse_unquantized
+    from hwflow.frontend.unquantized import refuse_unquantized
 
     try:
         refuse_unquantized(proto, scopes)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hwflow.frontend.context import INTEGER_TYPES
+from hwflow.frontend.element_types import INTEGER_TYPES
 from hwflow.ir.graph import Fractions, Graph, IntArray, Value
 from hwflow.numerics.nearest_float import nearest_floats
 from hwflow.onnxspec.model import ResolvedModel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import isfinite
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from hwflow.errors import Finding
+from hwflow.frontend.element_types import REAL_TYPES
 from hwflow.frontend.views import (
     Anchor,
     Constant,
@@ -26,15 +27,6 @@ from hwflow.frontend.views import (
 )
 from hwflow.ir.graph import Fractions, Meaning, Names, Node, Port, Value
 from hwflow.onnxspec.model import Array, OnnxNode, ResolvedModel
-from hwflow.types import IntType
-
-INTEGER_TYPES: Mapping[str, IntType] = {
-    f"{prefix}int{bits}": IntType(bits, prefix == "") for bits in (2, 4, 8, 16, 32) for prefix in ("", "u")
-}
-"""ONNX integer element types that can be hardware values, by name."""
-
-REAL_TYPES = frozenset({"float16", "bfloat16", "float32", "float64"})
-"""ONNX element types that stand for real numbers: what an integer's scale makes of it, until the next quantizer."""
 
 
 class Refusal(Exception):

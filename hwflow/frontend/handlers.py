@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from hwflow.frontend import arithmetic, islands, linear, microsoft, pools, qdq, qlinear, qonnx, shapes
 from hwflow.frontend.context import Handler
+from hwflow.frontend.unquantized import STANDARD_QUANTIZERS
 from hwflow.onnxspec.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
 
 Operator = tuple[str, str]  # domain, type
@@ -60,20 +61,10 @@ NEVER = frozenset({("", "DynamicQuantizeLinear")})
 KEPT = frozenset(HANDLERS)
 """The operators to keep when a model is resolved: others may be replaced by their definition."""
 
-_STANDARD_QUANTIZERS = frozenset({
-    "ConvInteger", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul", "QuantizeLinear",
-})  # fmt: skip
-
-
 def makes_integers(operator: Operator) -> bool:
     """Whether an operator turns reals into integers, or works on integers: what stands behind the last one is the
     host's, what stands before the first one too."""
     domain, name = operator
     if domain == "":
-        return name in _STANDARD_QUANTIZERS
+        return name in STANDARD_QUANTIZERS
     return operator in HANDLERS and name != "DequantizeLinear"
-
-
-def is_dialect(operator: Operator) -> bool:
-    """Whether an operator belongs to a dialect of quantized models (or is a function, whose body may)."""
-    return operator[0] != "" or operator[1] in _STANDARD_QUANTIZERS or operator[1] == "DequantizeLinear"

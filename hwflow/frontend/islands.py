@@ -11,8 +11,6 @@ import numpy as np
 
 from hwflow.frontend.arithmetic import affine
 from hwflow.frontend.context import (
-    INTEGER_TYPES,
-    REAL_TYPES,
     Handler,
     Lowering,
     behind,
@@ -25,6 +23,7 @@ from hwflow.frontend.context import (
     reals,
     refuse,
 )
+from hwflow.frontend.element_types import INTEGER_TYPES, REAL_TYPES
 from hwflow.frontend.quantizers import Quantization, requantize
 from hwflow.frontend.views import (
     Constant,

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from math import prod
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend import boundary
-from hwflow.frontend.context import INTEGER_TYPES, REAL_TYPES, Handler, Lowering, Refusal, made, refuse
-from hwflow.frontend.handlers import HANDLERS, KEPT, is_dialect
+from hwflow.frontend.context import Handler, Lowering, Refusal, made, refuse
+from hwflow.frontend.element_types import INTEGER_TYPES, KNOWN_TYPES, REAL_TYPES
+from hwflow.frontend.handlers import HANDLERS, KEPT
 from hwflow.frontend.quantizers import graph_input
+from hwflow.frontend.unquantized import input_type, is_dialect, unquantized
 from hwflow.frontend.views import Constant, HostInput, HostOutput, Integers, Reals, Refused, View, fractions
 from hwflow.ir.graph import Graph, Node, Stage, Value
-from hwflow.onnxspec import ModelProto
 from hwflow.onnxspec.dialect_operators import can_run
-from hwflow.onnxspec.graph import Scope
 from hwflow.onnxspec.model import OnnxNode, ResolvedModel
-from hwflow.onnxspec.tensors import DTYPE_NAMES, ELEMENT_TYPES
 
-__all__ = ["HANDLERS", "KEPT", "lower", "refuse_unquantized"]
+__all__ = ["HANDLERS", "KEPT", "lower"]
 
 MAX_ELEMENTS = 1 << 23
 """Of one value in one frame: a colour image of 1,600 x 1,600 pixels. Streams beyond are far beyond the devices."""
@@ -26,11 +25,7 @@ MAX_ELEMENTS = 1 << 23
 MAX_ALL_ELEMENTS = 1 << 26
 """Of all values in one frame."""
 
-_KNOWN_TYPES = ", ".join((*sorted(REAL_TYPES), *INTEGER_TYPES))
-
 _RESHAPE = "reshape to (frames, ...)"
-
-_QUANTIZE = "quantize the model first, for example with 'hwflow quantize' and calibration data"
 
 
 def lower(model: ResolvedModel) -> Graph:
@@ -46,7 +41,7 @@ def lower(model: ResolvedModel) -> Graph:
     for node in model.nodes:
         _lower_node(state, node, tail)
     if not any(is_dialect((n.domain, n.op_type)) for n in model.nodes) and not _integer_only(model):
-        state.findings.insert(0, _unquantized(model.name))
+        state.findings.insert(0, unquantized(model.name))
     ends = None if state.findings else boundary.ends(state)
     if state.findings or ends is None:
         raise ModelRefused(state.findings)
@@ -57,7 +52,7 @@ def lower(model: ResolvedModel) -> Graph:
     if not graph.nodes and state.deferred:  # nothing is left for hardware: that is why
         raise ModelRefused(state.deferred)
     if not graph.outputs:
-        raise ModelRefused([_unquantized(model.name)])
+        raise ModelRefused([unquantized(model.name)])
     graph.prefix = boundary.prefix(model, graph)
     return graph
 
@@ -81,38 +76,6 @@ def _refuse_oversized(model: ResolvedModel) -> None:
         findings.append(Finding("frame-size", f"model '{model.name}'", message, "split the model"))
     if findings:
         raise ModelRefused(findings)
-
-
-def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope]) -> None:
-    """Raise :class:`ModelRefused` for a float model, with what :func:`lower` says about its operators.
-
-    ``scopes`` are those of the model (:func:`hwflow.onnxspec.graph.scopes`). Resolving a large float model takes much
-    longer than seeing that it is one.
-    """
-    main = scopes[0]
-    operators = {(node.op_type, node.domain) for scope in scopes for node in scope.nodes}
-    if any(is_dialect((domain, op_type)) for op_type, domain in operators):
-        return
-    integer_types = {ELEMENT_TYPES[name] for name in INTEGER_TYPES}
-    initializers = {*main.initializers}
-    inputs = [info.type.tensor_type.elem_type for info in model.graph.input if info.name not in initializers]
-    if all(number in integer_types for number in inputs):
-        return
-    types = [
-        _input_type(info.name, DTYPE_NAMES[number])
-        for info in model.graph.input
-        if info.name not in initializers
-        and (number := info.type.tensor_type.elem_type) in DTYPE_NAMES
-        and DTYPE_NAMES[number] not in (*INTEGER_TYPES, *REAL_TYPES)
-    ]
-    raise ModelRefused([_unquantized(model.graph.name), *types])
-
-
-def _unquantized(name: str) -> Finding:
-    return Finding(
-        "quantized-model", f"model '{name}'",
-        "the model must hold quantizers (QuantizeLinear, QLinearConv, Quant, ...), not only float operators", _QUANTIZE,
-    )
 
 
 def _unsupported_operator(where: str, operator: str) -> Finding:
@@ -139,15 +102,8 @@ def _input_view(state: Lowering, name: str) -> View:
         return graph_input(state, name, name, INTEGER_TYPES[info.dtype])
     if info.dtype in REAL_TYPES:
         return HostInput(name, state.frame_shape(name))
-    state.findings.append(_input_type(name, info.dtype))
+    state.findings.append(input_type(name, info.dtype))
     return Refused()
-
-
-def _input_type(name: str, dtype: str) -> Finding:
-    return Finding(
-        "input-type", f"input '{name}'", f"element type must be one of {_KNOWN_TYPES}, not {dtype}",
-        "convert the input on the host",
-    )
 
 
 def _foreign(state: Lowering, names: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -163,7 +119,7 @@ def _foreign(state: Lowering, names: Iterable[str]) -> Iterator[tuple[str, str]]
 def _refuse_foreign(state: Lowering, node: OnnxNode, names: Iterable[str]) -> None:
     for name, dtype in _foreign(state, names):
         raise refuse(
-            node, "element-type", f"'{name}' must be of element type {_KNOWN_TYPES}, not {dtype}",
+            node, "element-type", f"'{name}' must be of element type {KNOWN_TYPES}, not {dtype}",
             "export the model with another element type",
         )
 

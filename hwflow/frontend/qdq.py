@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hwflow.frontend.context import INTEGER_TYPES, Lowering, constant, given, integer, made, refuse
+from hwflow.frontend.context import Lowering, constant, given, integer, made, refuse
+from hwflow.frontend.element_types import INTEGER_TYPES
 from hwflow.frontend.quantizers import (
     Quantization,
     constant_levels,

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from hdl_lib.multiplier import PART
 from hdl_lib.requantize_lookup import LookupRequantizer
-from hdl_lib.requantize_mas import PART
 from hdl_lib.requantize_mas import MultiplyAddShift as MultiplyAddShiftCore
 from hdl_lib.requantize_search import SearchRequantizer, read_latency
 from hdl_lib.requantize_thresholds import FALLING, RISING

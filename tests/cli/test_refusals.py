@@ -92,10 +92,8 @@ def test_unsupported_operators_are_named_all_at_once(hwflow, tmp_path):
 def test_a_float_model(hwflow, tmp_path):
     models.floating(tmp_path / "m.onnx")
     ran = synth(hwflow, "m.onnx")
-    first = "the model must hold quantizers (QuantizeLinear, QLinearConv, Quant, ...), not only float operators"
-    assert ran.err.startswith(
-        f"{READING}error: model 'm': {first} [quantized-model]\n  remedy: quantize the model first"
-    )
+    first = "error: model 'm': the model must be quantized (QDQ, QOperator or QONNX), not hold float operators only"
+    assert ran.err.startswith(f"{READING}{first} [quantized-model]\n  remedy: quantize the model first")
     assert (ran.code, ran.err.count("error: ")) == (1, 1)
 
 

@@ -18,8 +18,8 @@ from tests.models import Builder
 Make = Callable[[Builder], str | None]
 
 FLOAT_MODEL = (
-    "error: model 'model': the model must hold quantizers (QuantizeLinear, QLinearConv, Quant, ...), not only float "
-    "operators [quantized-model]\n"
+    "error: model 'model': the model must be quantized (QDQ, QOperator or QONNX), not hold float operators only "
+    "[quantized-model]\n"
     "  remedy: quantize the model first, for example with 'hwflow quantize' and calibration data"
 )
 

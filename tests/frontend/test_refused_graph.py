@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from hwflow.errors import ModelRefused
-from hwflow.frontend.lower import lower, refuse_unquantized
+from hwflow.frontend.lower import lower
+from hwflow.frontend.unquantized import refuse_unquantized
 from hwflow.onnxspec import resolve
 from hwflow.onnxspec.graph import scopes
 from tests.frontend.refusals import FLOAT_MODEL, Cases, conv, image

@@ -211,24 +211,24 @@ class Bench:
             seed=seed,
         )
 
-    def run_after_reset(self, frames: Frames, seed: int) -> list[int]:
-        """Output beats of frames that follow a reset in the middle of others."""
+    def run_after_reset(self, frames: Frames, seed: int, output: int = 0) -> list[int]:
+        """Beats of one output, of frames that follow a reset in the middle of others."""
         built = self.build()
         first, *others = self.offered(frames, seed)
         return protocol.after_reset(
-            _OneOutput(built, 0),
+            _OneOutput(built, output),
             first,
-            self._beats(0) * len(frames[0]),
+            self._beats(output) * len(frames[0]),
             seed=seed,
             i=built.inputs[0],
-            o=built.outputs[0],
+            o=built.outputs[output],
             more=list(zip(built.inputs[1:], others, strict=True)),
         )
 
     def check_no_paths(self) -> None:
         """No combinational path through the core."""
         built = self.build()
-        protocol.check_no_paths(_OneOutput(built, 0), inputs=built.inputs, outputs=built.outputs[:1])
+        protocol.check_no_paths(built.component, inputs=built.inputs, outputs=built.outputs)
 
     def values(self, beats: Sequence[int], output: int = 0) -> IntArray:
         return frames_of(beats, self.node.outputs[output].typed, self.folding.output_lanes)

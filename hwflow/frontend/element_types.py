@@ -1,0 +1,18 @@
+"""ONNX element types that the front end takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hwflow.types import IntType
+
+INTEGER_TYPES: Mapping[str, IntType] = {
+    f"{prefix}int{bits}": IntType(bits, prefix == "") for bits in (2, 4, 8, 16, 32) for prefix in ("", "u")
+}
+"""ONNX integer element types that can be hardware values, by name."""
+
+REAL_TYPES = frozenset({"float16", "bfloat16", "float32", "float64"})
+"""ONNX element types that stand for real numbers: what an integer's scale makes of it, until the next quantizer."""
+
+KNOWN_TYPES = ", ".join((*sorted(REAL_TYPES), *INTEGER_TYPES))
+"""All of them, in a message."""
