@@ -284,7 +284,8 @@ def _parser() -> argparse.ArgumentParser:
     def common(command: argparse.ArgumentParser) -> None:
         command.add_argument("--input", metavar="X.npz", help="arrays by model input name, frames first")
         command.add_argument(
-            "--frames", type=int, metavar="N", help="how many frames (default: all of the file; 16 random ones)"
+            "--frames", type=int, metavar="N",
+            help="how many frames (default: all of the file, else 16 random ones; of either 4 by icarus)",
         )
         command.add_argument(
             "--seed", type=_seed, metavar="N", help="of random inputs and stalls (default: random, printed)"

@@ -91,7 +91,7 @@ def _from_file(model: Model, path: Path, frames: int | None) -> Inputs:
         elif len(array) == 0 or (frames is not None and len(array) < frames):
             least = f"{frames} frames" if frames is not None and frames > 1 else "1 frame"
             message = f"'{name}' must hold at least {least}, not {len(array)}"
-            findings.append(Finding("inputs-file", where, message, "ask for fewer"))
+            findings.append(Finding("inputs-file", where, message, "ask for fewer" if len(array) else "add frames"))
         else:
             try:
                 arrays[name] = _converted(array[:frames], info.dtype)

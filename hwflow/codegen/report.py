@@ -130,7 +130,7 @@ def _exactness(graph: Graph) -> dict[str, Any]:
     forms = [
         {
             "name": n.name,
-            "form": type(n.attributes["form"]).__name__,
+            "form": FORMS[type(n.attributes["form"])],
             "input_interval": [n.inputs[0].typed.interval.lo, n.inputs[0].typed.interval.hi],
             "output_interval": [n.outputs[0].typed.interval.lo, n.outputs[0].typed.interval.hi],
             **_details(n.attributes["form"]),

@@ -158,6 +158,6 @@ def _least_exponent(row: Any) -> int:
 def _unquantized(node: OnnxNode, name: str) -> Exception:
     return refuse(
         node, "quantized-weights",
-        f"weights '{name}' must be quantized (integers behind a DequantizeLinear), not float",
+        f"weights '{name}' must be quantized (behind a DequantizeLinear or a Quant), not float",
         "quantize the weights too",
     )

@@ -25,7 +25,7 @@ class SumPool2d(LogicalOperator):
     onnx = (
         "AveragePool", "GlobalAveragePool", "QLinearAveragePool", "QLinearGlobalAveragePool", "ReduceMean",
     )
-    limits = "2-D, windows of one size (pads count)"
+    limits = "over height and width, windows of one size (pads count)"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         channels, height, width = inputs[0].shape

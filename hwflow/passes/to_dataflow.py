@@ -84,9 +84,9 @@ _JOIN = frozenset({"scaled_add", "product", "concat"})
 def _pixel_axes(graph: Graph, value: Value) -> tuple[int, ...]:
     """Which axes of an input run over pixels: so that the first operator that cares finds the order it needs.
 
-    Channels-last inputs are common with a Transpose in front, or a Reshape that moves axes of length 1: both are
-    followed. Where two streams meet, both need the order of what follows, or else the one that an image operator has
-    given the other.
+    Channels-last inputs are common with a Transpose in front, or a Reshape that moves axes of length 1, and images as
+    vectors with a Reshape that splits them: all are followed. Where two streams meet, both need the order of what
+    follows, or else the one that an image operator has given the other.
     """
     axes: _Axes = tuple(range(len(value.typed.shape)))
     wished = _wish(graph.consumers(), graph.producers(), value, axes)
@@ -101,18 +101,17 @@ def _wish(
     while consumers[value]:
         node, _ = consumers[value][0]
         if node.op in _IMAGE:
-            return _all(axes[1:])
+            return _all_but(axes, 0)
         if node.op == "transpose":
             axes = tuple(axes[a] for a in node.attributes["perm"])
         elif node.op == "reshape":
-            source, target = value.typed.shape, node.attributes["shape"]
-            if [s for s in source if s != 1] != [t for t in target if t != 1]:
+            split = _split(axes, value.typed.shape, node.attributes["shape"])
+            if split is None:
                 break
-            long = iter([axis for axis, size in zip(axes, source, strict=True) if size != 1])
-            axes = tuple(None if size == 1 else next(long) for size in target)
+            axes = split
         elif node.op in _JOIN:
             if any(_of_image(producers, other) for other in node.inputs):
-                return _all(axes[1:])
+                return _all_but(axes, 0)
             if any(len(m) > 1 for m in node.attributes.get("multipliers", ())):
                 return _all_but(axes, node.attributes["axis"])
         elif node.op != "requantize":
@@ -123,13 +122,29 @@ def _wish(
     return None
 
 
-def _all(axes: _Axes) -> tuple[int, ...]:
-    return tuple(axis for axis in axes if axis is not None)
+def _split(axes: _Axes, source: tuple[int, ...], target: tuple[int, ...]) -> _Axes | None:
+    """The input's axis behind each axis of a Reshape's result, where that keeps or splits the axes of its operand; None
+    where it joins some."""
+    long = iter([(axis, size) for axis, size in zip(axes, source, strict=True) if size != 1])
+    result: list[int | None] = []
+    axis, rest = None, 1
+    for size in target:
+        if size == 1:
+            result.append(None)
+            continue
+        if rest == 1:
+            axis, rest = next(long)
+        if rest % size:
+            return None
+        rest //= size
+        result.append(axis)
+    return tuple(result)
 
 
-def _all_but(axes: _Axes, channel: int) -> tuple[int, ...]:
-    """Every axis but the one behind axis ``channel``."""
-    return tuple(axis for axis in axes if axis is not None and axis != axes[channel])
+def _all_but(axes: _Axes, channel: int) -> tuple[int, ...] | None:
+    """Every axis but the one behind axis ``channel``; None where part of that is no channel."""
+    others = [axis for place, axis in enumerate(axes) if axis is not None and place != channel]
+    return None if axes[channel] in others else tuple(dict.fromkeys(others))
 
 
 def _of_image(producers: Mapping[Value, Node], value: Value) -> bool:

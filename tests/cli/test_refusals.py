@@ -385,7 +385,7 @@ GOOD = np.zeros((2, 4), np.float32)
     [
         ({"z": GOOD}, "must hold an array 'x', not only 'z'", "name arrays by model input"),
         ({"x": GOOD[:, :3]}, "'x' must have shape [frames, 4], not [2, 3]", "reshape it"),
-        ({"x": GOOD[:0]}, "'x' must hold at least 1 frame, not 0", "ask for fewer"),
+        ({"x": GOOD[:0]}, "'x' must hold at least 1 frame, not 0", "add frames"),
         ({"x": GOOD.astype(complex)}, "'x' must be of a real type (float32), not complex128", "convert it"),
         ({"x": np.full((2, 4), "a")}, "'x' must be of a real type (float32), not <U1", "convert it"),
         ({"x": GOOD * np.nan}, "'x' must hold finite numbers of type float32 only", "convert it"),

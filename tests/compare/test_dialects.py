@@ -11,9 +11,11 @@ import onnx
 import pytest
 from onnx import TensorProto
 
-from hwflow.comparison import Comparison, compare
+from hwflow.comparison import Comparison, compare, require
 from hwflow.compiler import load
+from hwflow.errors import Mismatch
 from hwflow.numerics.stages import QuantizerStage
+from hwflow.onnxspec import reference
 from hwflow.passes.infer_types import infer_types
 from hwflow.types import Interval
 from tests.compare.test_comparison import row, saved
@@ -303,8 +305,6 @@ def test_an_evaluator_that_fails_is_a_finding_and_no_crash(tmp_path: Path, monke
     loaded = load(path)
     graph = loaded.quantized
     assert len(graph.nodes) >= 2
-    from hwflow.onnxspec import reference
-
     original = reference.Region.run
 
     def fails(self: Any, feeds: Any) -> Any:
@@ -321,3 +321,9 @@ def test_an_evaluator_that_fails_is_a_finding_and_no_crash(tmp_path: Path, monke
         "must be what ONNX's reference evaluator can compute, but it failed: by nothing"
     )
     assert row(comparison, "y")["unexplained"] == 0
+    with pytest.raises(Mismatch) as caught:
+        require(comparison)
+    assert [str(finding) for finding in caught.value.findings] == [
+        "error: value 'q': must be what ONNX's reference evaluator can compute, but it failed: by nothing "
+        "[reference-evaluator]\n  remedy: correct the node that makes it, or leave it out"
+    ]

@@ -32,7 +32,7 @@ from tests.dialects.nets import Net
 
 Array = np.ndarray[Any, Any]
 GENERATORS: Mapping[str, tuple[Callable[[Choices], Net], range]] = {
-    "qdq": (qdq.network, range(500, 508)),
+    "qdq": (qdq.network, range(500, 524)),
     "qoperator": (qoperator_networks.network, range(500, 560)),
     "qonnx": (qonnx.network, range(500, 540)),
     "binary": (qonnx.binary_network, range(500, 540)),

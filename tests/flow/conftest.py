@@ -24,14 +24,6 @@ class Ran:
     err: str
 
 
-@pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory):
-    """Verilator's run-time library is compiled once a session, and not into the user's own cache."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HWFLOW_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.fixture
 def hwflow(capsys) -> Callable[..., Ran]:
     """hwflow(argument, ...): run the command line here."""

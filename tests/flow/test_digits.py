@@ -220,8 +220,8 @@ def test_the_reports_exactness(report, initializers):
             assert shape == {
                 "form": "multiply-add-shift", "multiplier_signed": False, "rounding": "floor", "proved": True,
             }  # fmt: skip
-            for width in ("multiplier_bits", "addend_bits", "shift"):
-                assert layer["requantizer"][width] == found[name][width]
+            for key in ("form", "multiplier_bits", "addend_bits", "shift"):
+                assert layer["requantizer"][key] == found[name][key]
     scales = {name: Fraction(float(initializers[f"{name}_scale"])) for name in ("image", "relu1", "relu2")}
     most = [255]  # greatest code of each input channel; the least is 0
     for node, source, result in (("conv1", "image", "relu1"), ("conv2", "relu1", "relu2"), ("dense", "relu2", None)):

@@ -77,7 +77,8 @@ def test_a_class_is_the_models_own(hwflow, tmp_path):
 def test_a_host_needs_the_folder_only(softmax, tmp_path, name, network):
     """What the files and the manifest say, put together without hwflow but for the core's own arithmetic."""
     out = softmax if network is None else emitted(tmp_path, network)
-    host = json.loads((out / "manifest.json").read_text())["host"]
+    manifest = json.loads((out / "manifest.json").read_text())
+    host = manifest["host"]
     assert json.loads((out / "report.json").read_text())["host"] == {
         part: [] if host[part] is None else host[part]["nodes"] for part in ("prefix", "suffix")
     }
@@ -94,6 +95,11 @@ def test_a_host_needs_the_folder_only(softmax, tmp_path, name, network):
     whole = reference(onnx.load(out / "model.onnx"), feeds)
     if host["suffix"] is None:
         assert name == "sums"
+        for port in manifest["outputs"]:
+            array = integers[port["name"]]
+            shape = [-1 if axis == port["axis"] + 1 else 1 for axis in range(array.ndim)]
+            scale, zero_point = (np.array([*map(Fraction, port[k])]).reshape(shape) for k in ("scale", "zero_point"))
+            np.testing.assert_array_equal((scale * (array - zero_point)).astype(np.float32), whole[port["name"]])
         return
     for tensor in host["suffix"]["inputs"]:
         if "port" in tensor:

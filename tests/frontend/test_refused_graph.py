@@ -192,7 +192,7 @@ def operands_of_too_many_bits(b: Builder) -> str:
     "  remedy: multiply by a constant, or quantize the reciprocal",
     "error: node 'second' (Div): the divisor must be a constant, not computed at run time [stream-division]\n"
     "  remedy: multiply by a constant, or quantize the reciprocal",
-    "error: node 'fc' (MatMul): weights 'w' must be quantized (integers behind a DequantizeLinear), not float "
+    "error: node 'fc' (MatMul): weights 'w' must be quantized (behind a DequantizeLinear or a Quant), not float "
     "[quantized-weights]\n"
     "  remedy: quantize the weights too",
 )
@@ -233,7 +233,7 @@ def frames_of_absurd_size(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'fc' (MatMul): weights 'w' must be quantized (integers behind a DequantizeLinear), not float "
+    "error: node 'fc' (MatMul): weights 'w' must be quantized (behind a DequantizeLinear or a Quant), not float "
     "[quantized-weights]\n"
     "  remedy: quantize the weights too",
     quantized=False,

@@ -64,7 +64,7 @@ def clip_bound_of_the_wrong_sign(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'fc' (MatMul): weights 'w' must be quantized (integers behind a DequantizeLinear), not float "
+    "error: node 'fc' (MatMul): weights 'w' must be quantized (behind a DequantizeLinear or a Quant), not float "
     "[quantized-weights]\n"
     "  remedy: quantize the weights too",
 )

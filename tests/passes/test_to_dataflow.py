@@ -37,6 +37,17 @@ def channel_moved(b: Builder) -> str:
     return conv(b, b.requantize(b.node("Reshape", d, b.constant([0, 1, 3, 4], "int64")), 1.0), 1)
 
 
+def vector_split(b: Builder) -> str:
+    d = b.requantize(b.input("x", ["N", 12]), 0.5)
+    return conv(b, b.requantize(b.node("Reshape", d, b.constant([0, 1, 3, 4], "int64")), 1.0), 1)
+
+
+def rows_split(b: Builder) -> str:
+    """Channels stay an axis; what is split are pixels."""
+    d = b.requantize(b.input("x", ["N", 2, 12]), 0.5)
+    return conv(b, b.requantize(b.node("Reshape", d, b.constant([0, 2, 3, 4], "int64")), 1.0), 2)
+
+
 def axes_dropped(b: Builder) -> str:
     d = b.requantize(b.input("x", ["N", 1, 2, 3, 4]), 0.5)
     return conv(b, b.node("Squeeze", d, b.constant([1], "int64")), 2)
@@ -49,6 +60,8 @@ def axes_dropped(b: Builder) -> str:
         (channels_last, np.arange(24)),
         (channel_added, np.arange(12)),
         (channel_moved, np.arange(12)),
+        (vector_split, np.arange(12)),
+        (rows_split, np.arange(24).reshape(2, 12).T.reshape(-1)),
         (axes_dropped, np.arange(24).reshape(2, 12).T.reshape(-1)),
     ],
 )
@@ -80,6 +93,11 @@ def convolution_of_mixed_axes(b: Builder) -> str:
     return conv(b, b.node("Transpose", b.requantize(d, 1.0), perm=[0, 2, 1, 3]), 2, "second")
 
 
+def convolution_of_a_vector_with_two_channels(b: Builder) -> str:
+    d = b.requantize(b.input("x", ["N", 24]), 0.5)
+    return conv(b, b.requantize(b.node("Reshape", d, b.constant([0, 2, 3, 4], "int64")), 1.0), 2, "second")
+
+
 def pool_of_mixed_axes(b: Builder) -> str:
     d = b.requantize(channels_first(b), 1.0)
     mixed = b.node("Transpose", d, perm=[0, 1, 3, 2])
@@ -100,6 +118,10 @@ def scales_of_pixels(b: Builder) -> str:
     ("make", "text"),
     [
         (convolution_of_mixed_axes,
+         "error: node 'second' (conv2d): the convolution's input must arrive pixel by pixel, channels fastest, not in "
+         "another order [stream-order]\n"
+         "  remedy: remove the Reshape or Transpose before the convolution that mixes channels and pixels"),
+        (convolution_of_a_vector_with_two_channels,
          "error: node 'second' (conv2d): the convolution's input must arrive pixel by pixel, channels fastest, not in "
          "another order [stream-order]\n"
          "  remedy: remove the Reshape or Transpose before the convolution that mixes channels and pixels"),
