@@ -71,7 +71,7 @@ class Lowering:
         for the ONNX value ``origin``, by default the node's output ("": for none)."""
         name = source.outputs[0] if origin is None else origin
         value = Value(self.value_names.fresh(name or source.outputs[0]), None, name, meaning)
-        sources = (*before, source.name)
+        sources = tuple(dict.fromkeys((*before, source.name)))
         self.nodes.append(Node(self.names.fresh(source.name), op, inputs, [value], attributes, sources))
         return value
 

@@ -50,6 +50,7 @@ from hwflow.numerics.interval import Interval as Ends
 from hwflow.numerics.interval import NoSteps
 from hwflow.numerics.nearest_float import nearest_float
 from hwflow.numerics.rounding import Quantizer, Rounding
+from hwflow.numerics.stages import QuantizerStage, UnclampedStage
 from hwflow.onnxspec.model import OnnxNode
 from hwflow.types import Interval, IntType
 
@@ -145,14 +146,20 @@ def trunc(state: Lowering, node: OnnxNode) -> View:
         out_scale = out.reshape(-1)[0]
         ratio = _power_of_two(node, out_scale / x_scale)
         low, high = _range(node, _bits(state, node, len(node.inputs) - 1, "out_bitwidth"))
-        out_zero = x_zero / ratio
+        out_zero, stage = x_zero / ratio, QuantizerStage
     else:
         dropped = in_bits - _bits(state, node, 4, "out_bitwidth")
         ratio, out_scale, out_zero = Fraction(2) ** dropped, x_scale, x_zero
-        low, high = _unclamped(levels, Quantizer(ratio, 0, -_BEYOND, _BEYOND, rounding), in_bits, dropped)
+        stage = QuantizerStage
+        ends = _reached(levels, Quantizer(ratio, 0, -_BEYOND, _BEYOND, rounding))
+        if ends is None:  # of sums: levels of the input's width are meant, with or without sign
+            stage = UnclampedStage
+            reach = (1 << max(0, in_bits - dropped)) + 1
+            ends = -reach, reach
+        low, high = ends
     q = Quantization(as_array(ratio), fractions(0), low, high, rounding)
     meaning = Meaning(as_array(out_scale), as_array(out_zero))
-    value = requantize(state, node, levels, q, meaning)
+    value = requantize(state, node, levels, q, meaning, stage=stage)
     result = made(value, view.shape, meaning.scale, meaning.zero_point, node)
     return replace(result, low=low, high=high)
 
@@ -161,23 +168,22 @@ _BEYOND = 1 << 62
 """Greater than any level."""
 
 
-def _unclamped(levels: Reals, quantizer: Quantizer, in_bits: int, dropped: int) -> tuple[int, int]:
-    """The range of what ``quantizer`` makes of ``levels``, so that nothing is clamped: by their own range where that is
-    known, else (of sums) that of levels of ``in_bits``, with or without sign."""
-    if levels.low is not None and levels.high is not None:
-        arrays = np.broadcast_arrays(levels.scale, levels.zero_point, *levels.functions)
-        columns = set(zip(*(array.reshape(-1) for array in arrays), strict=True))
-        ends = Ends(Fraction(levels.low), Fraction(levels.high))
-        try:
-            found = [
-                quantizer.enclose(enclose(functions, ends.affine(scale, -scale * zero_point), ENCLOSURE_BITS))
-                for scale, zero_point, *functions in columns
-            ]
-            return min(low for low, _ in found), max(high for _, high in found)
-        except NoSteps:  # undefined at some levels: the requantizer says so, if they can occur
-            pass
-    reach = (1 << max(0, in_bits - max(0, dropped))) + 1
-    return (-reach, reach) if dropped >= 0 else (-(1 << MAX_BITS), 1 << MAX_BITS)
+def _reached(levels: Reals, quantizer: Quantizer) -> tuple[int, int] | None:
+    """The range of what ``quantizer`` makes of ``levels``; None where theirs is not known (sums), or a function is
+    undefined in it."""
+    if levels.low is None or levels.high is None:
+        return None
+    arrays = np.broadcast_arrays(levels.scale, levels.zero_point, *levels.functions)
+    columns = set(zip(*(array.reshape(-1) for array in arrays), strict=True))
+    ends = Ends(Fraction(levels.low), Fraction(levels.high))
+    try:
+        found = [
+            quantizer.enclose(enclose(functions, ends.affine(scale, -scale * zero_point), ENCLOSURE_BITS))
+            for scale, zero_point, *functions in columns
+        ]
+    except NoSteps:  # the requantizer says so, if it can occur
+        return None
+    return min(low for low, _ in found), max(high for _, high in found)
 
 
 def _power_of_two(node: OnnxNode, ratio: Fraction) -> Fraction:

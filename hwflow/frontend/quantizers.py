@@ -104,7 +104,7 @@ def _levels_of_floats(array: npt.NDArray[np.float64], q: Quantization) -> IntArr
 
 def requantize(
     state: Lowering, node: OnnxNode, view: Reals, q: Quantization, meaning: Meaning | None = None,
-    origin: str | None = None,
+    origin: str | None = None, stage: type[QuantizerStage] = QuantizerStage,
 ) -> Value:
     """A requantizer that makes levels of ``view``; ``q`` is that of one frame."""
     if q.high - q.low >= MAX_LEVELS:
@@ -131,7 +131,7 @@ def requantize(
 
     stages = tuple(
         (
-            QuantizerStage(
+            stage(
                 column(view.scale, i), column(view.zero_point, i), chain(i), column(q.scale, i),
                 column(q.zero_point, i), q.low, q.high, q.rounding, q.zero_point_inside,
             ),

@@ -64,6 +64,19 @@ class QuantizerStage(Stage):
 
 
 @dataclass(frozen=True)
+class UnclampedStage(QuantizerStage):
+    """The same for a quantizer that does not clamp: ``low`` and ``high`` are levels that must not be reached. Raises
+    NoSteps where one is."""
+
+    def steps(self, lo: int, hi: int) -> StepFunction:
+        steps = super().steps(lo, hi)
+        for level in (self.low, self.high):
+            if level in (steps.low, steps.high):
+                raise NoSteps(f"stay between the levels {self.low} and {self.high}, but it reaches {level}")
+        return steps
+
+
+@dataclass(frozen=True)
 class StepStage(Stage):
     """A step function as it is given; it must be defined on the whole input."""
 

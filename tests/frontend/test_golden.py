@@ -313,6 +313,20 @@ def test_a_dynamic_quantizer_of_a_constant_is_folded(tmp_path: Path) -> None:
     assert dense.attributes["weights"].tolist() == [[-100, 50, 155]]
 
 
+def test_a_truncation_of_sums(tmp_path: Path) -> None:
+    """floor(sum / 16) of sums from -12 to 1008 (four of -3 to 252): 11 bits hold them, with and without sign."""
+    b = Builder()
+    x = b.dequantize(b.input("x", ["N", 4], "uint8"), 0.5, 3)
+    sums = b.node("MatMul", x, b.weights(np.ones((4, 1), int)), name="fc")
+    b.declare("fc", ["N", 1])
+    parameters = [b.constant(v) for v in (0.5, 0.0, 11.0, 7.0)]
+    b.node("Trunc", sums, *parameters, name="t", domain="qonnx.custom_op.general")
+    b.output(b.declare("t", ["N", 1]))
+    graph = b.load(tmp_path).quantized
+    frames = np.array([[0, 0, 0, 0], [3, 3, 3, 3], [7, 7, 7, 7], [255, 255, 255, 255]])
+    assert golden.evaluate(graph, {"x": frames})["t"].tolist() == [[-1], [0], [1], [63]]
+
+
 def test_float_operators_before_the_quantizer_stay_on_the_host() -> None:
     b = Builder()
     x, y = b.input("x", ["N", 3]), b.input("y", ["N", 3])

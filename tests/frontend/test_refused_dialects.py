@@ -143,6 +143,20 @@ def celu_that_divides_by_zero(b: Builder) -> str:
 
 
 @cases(
+    "error: node 't' (requantize): for inputs in [0, 1020] the function must stay between the levels -17 and 17, but it "
+    "reaches 17 [decidable-function]\n"
+    "  remedy: keep its input where it is defined, with a Clip or another zero point say, or change its constants",
+)
+def truncation_of_sums_beyond_its_input(b: Builder) -> None:
+    """Sums of four of -3 to 252 reach 1008, which 8 bits do not hold: 63 after four bits are dropped."""
+    sums = b.node("MatMul", image(b, 4), b.weights(np.ones((4, 1), int)), name="fc")
+    b.declare("fc", ["N", 1])
+    parameters = [b.constant(v) for v in (0.5, 0.0, 8.0, 4.0)]
+    b.node("Trunc", sums, *parameters, name="t", domain=QONNX)
+    b.output(b.declare("t", ["N", 1]))
+
+
+@cases(
     "error: node 'y' (DynamicQuantizeLinear): the range must be known when the model is compiled, not follow each "
     "input [static-range]\n"
     "  remedy: quantize statically, with QuantizeLinear and calibration data",
