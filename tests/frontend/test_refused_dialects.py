@@ -143,8 +143,8 @@ def celu_that_divides_by_zero(b: Builder) -> str:
 
 
 @cases(
-    "error: node 't' (requantize): for inputs in [0, 1020] the function must stay between the levels -17 and 17, but it "
-    "reaches 17 [decidable-function]\n"
+    "error: node 't' (requantize): for inputs in [0, 1020] the function must stay between the levels -17 and 17, but "
+    "it reaches 17 [decidable-function]\n"
     "  remedy: keep its input where it is defined, with a Clip or another zero point say, or change its constants",
 )
 def truncation_of_sums_beyond_its_input(b: Builder) -> None:
