@@ -35,9 +35,12 @@ class Resources:
 
 @dataclass(frozen=True)
 class Folding:
-    """Lanes at each input and output stream (channels a beat), the multipliers busy every step and their kind
+    """Lanes at each input and output stream (elements a beat), the multipliers busy every step and their kind
     ("dsp" or "lut", "" without). ``part``: bits without sign that a multiplier block of the device takes, for cores
-    that cut their operands; 0 for the others."""
+    that cut their operands; 0 for the others.
+
+    Up to a pixel's channels, lanes are a part of a pixel (surplus lanes in its last beat, where they do not divide
+    them); more lanes than channels are whole pixels, of a number that divides the stream's (see :func:`beats`)."""
 
     input_lanes: int
     output_lanes: int
@@ -182,6 +185,18 @@ def _float_matmul(x: IntArray, weights: IntArray) -> IntArray:
 
 
 def beats(shape: tuple[int, ...], lanes: int) -> int:
-    """Beats a frame of a stream (pixels, channels)."""
-    pixels, channels = shape
+    """Beats a frame of a stream (pixels, channels) of so many ``lanes``, see :class:`Folding`."""
+    pixels, channels = grouped(shape, lanes)
     return pixels * -(-channels // lanes)
+
+
+def grouped(shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
+    """(pixels, channels) of the same stream with as many pixels taken for one as a beat holds; at least one."""
+    pixels, channels = shape
+    together = max(1, lanes // channels)
+    if lanes > channels and (lanes % channels or pixels % together):
+        raise ValueError(
+            f"lanes must be at most {channels} (the channels) or whole pixels that divide the {pixels} of a frame, "
+            f"not {lanes}"
+        )
+    return pixels // together, channels * together

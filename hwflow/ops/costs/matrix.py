@@ -1,0 +1,43 @@
+"""The matrix-vector unit."""
+
+from __future__ import annotations
+
+from hdl_lib.multiplier import BLOCK
+from hwflow.ops.costs.basics import adders, bits
+from hwflow.ops.costs.memory import asynchronous_memory, in_block_ram, queue, rom
+from hwflow.ops.costs.products import adder_tree, match_counts, operands, products, sum_tree, wide_product
+from hwflow.ops.operator import Folding, Resources
+from hwflow.types import Interval, IntType
+
+
+def mvu(
+    family: str, x: IntType, w: IntType, accumulator: IntType, folding: Folding, synapse: int, neuron: int, depth: int,
+    *, surplus: int = 0, ranges: tuple[tuple[int, int], tuple[int, int]] | None = None,
+) -> Resources:
+    """Matrix-vector unit: weight table, products, adder trees, accumulators, replay buffer, queue. ``surplus``: lanes
+    of some beats that are made zero; ``ranges``: of inputs and weights, where they are known."""
+    pe, simd = folding.output_lanes, folding.input_lanes
+    total = rom(family, synapse * neuron, pe * simd * w.bits)
+    if folding.multiplier == "xnor":
+        total += match_counts(family, pe, simd, accumulator.bits, synapse * neuron == 1)
+    elif folding.multiplier == "lut" and ranges is not None and x.bits == w.bits == 2:
+        corners = [a * b for a in ranges[0] for b in ranges[1]]
+        width = IntType.holding(Interval(min(corners), max(corners))).bits
+        total += Resources(lut=pe * simd * width, ff=pe * simd * width)
+        total += sum_tree(min(corners), max(corners), simd, accumulator.bits).times(pe)
+    else:
+        if folding.multiplier == "dsp" and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
+            total += wide_product(family, x, w).times(pe * simd)
+        else:
+            total += products(family, x, w, pe * simd, folding.multiplier)
+        total += operands(x, w, simd, folding.multiplier)
+        total += adder_tree(x, w, simd, accumulator.bits).times(pe)
+    total += Resources(ff=2 * simd * x.bits)
+    if synapse > 1:  # the restart is a multiplexer in front of the adder
+        total += adders(accumulator.bits, pe) + Resources(lut=pe * accumulator.bits)
+        if neuron > 1:
+            store = in_block_ram(family, synapse, simd * x.bits)
+            words = Resources(bram=store) if store else asynchronous_memory(family, synapse, simd * x.bits)
+            total += words + Resources(lut=simd * x.bits, ff=0 if store else simd * x.bits)
+    counters = bits(synapse) + bits(neuron) + bits(synapse * neuron) + (bits(synapse) if surplus else 0)
+    return total + Resources(lut=3 * counters + 8, ff=counters + 16) + queue(family, pe * accumulator.bits, depth)

@@ -1,0 +1,120 @@
+"""Memories: read-only tables, buffers, queues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, log2
+
+from hwflow.ops.costs.basics import bits
+from hwflow.ops.costs.family import FAMILIES
+from hwflow.ops.operator import Resources
+
+
+def block_rams(family: str, words: int, width: int) -> int:
+    """Block RAMs for a memory: the best of the primitive's shapes."""
+    return min(ceil(words / depth) * ceil(width / bits) for depth, bits in FAMILIES[family].bram_shapes)
+
+
+def read_only_block_rams(family: str, words: int, width: int) -> int:
+    """The same for a memory that is never written: a row may hold several words."""
+    return min(ceil(ceil(words / depth) * width / bits) for depth, bits in FAMILIES[family].bram_shapes)
+
+
+def rom(family: str, words: int, width: int) -> Resources:
+    """A synchronous read-only table with an output register."""
+    if words == 1:
+        return Resources()
+    blocks = read_only_block_rams(family, words, width)
+    if words * width > 16 * FAMILIES[family].bram_cost * blocks:
+        return Resources(ff=width, bram=blocks)
+    # A bit's function of the address; of few words there are few functions, shared by the bits that have the same.
+    kinds = float(1 << words) if words <= 10 else float("inf")
+    different = width if kinds == float("inf") else ceil(kinds * (1 - (1 - 1 / kinds) ** width))
+    tables = max(1, ceil(words / 16))
+    each = tables * (1 + 0.14 * max(0.0, log2(tables) - 2))
+    return Resources(lut=ceil(different * each), ff=2 * different)
+
+
+def filled_rom(family: str, words: Sequence[int], width: int, *, output_register: bool = True) -> Resources:
+    """A synchronous read-only table of known words (patterns of ``width`` bits): a bit that is the same in all words
+    costs nothing, and of bits that are alike in all words look-up tables hold one.
+
+    Of logic, a block of 16 words is a look-up table; one of more words is made of its halves, with a multiplexer of the
+    device's own up to 128 words, and blocks that are alike are made once.
+    """
+    columns = [bits for bits in _columns(words, width) if len(set(bits)) > 1]
+    if not columns:
+        return Resources()
+    blocks = read_only_block_rams(family, len(words), len(columns))
+    if len(words) * len(columns) > 16 * FAMILIES[family].bram_cost * blocks:
+        return Resources(ff=len(columns) * output_register, bram=blocks)
+    known: set[bytes] = set()
+
+    def made_of(block: bytes) -> int:
+        if block in known or len(set(block)) == 1:
+            return 0
+        known.add(block)
+        if len(block) <= 16:
+            return 1
+        halves = block[: len(block) // 2], block[len(block) // 2 :]
+        if halves[0] == halves[1]:
+            return made_of(halves[0])
+        return made_of(halves[0]) + made_of(halves[1]) + (len(block) > 128 or any(len(set(h)) == 1 for h in halves))
+
+    size = 1 << (len(words) - 1).bit_length()
+    different = {column + column[-1:] * (size - len(column)) for column in columns}
+    return Resources(lut=sum(map(made_of, sorted(different))), ff=len(different) * (1 + output_register))
+
+
+def _columns(words: Sequence[int], width: int) -> list[bytes]:
+    """For each bit its value in all words, one byte a word."""
+    digits = "".join(f"{word:0{width}b}" for word in words).encode()
+    return [digits[bit::width] for bit in range(width)]
+
+
+def memory(family: str, words: int, width: int) -> Resources:
+    """A synchronous memory with one write and one read port and an output register."""
+    blocks = in_block_ram(family, words, width)
+    if blocks:
+        return Resources(ff=width, bram=blocks)
+    return asynchronous_memory(family, words, width) + Resources(ff=2 * width)
+
+
+def in_block_ram(family: str, words: int, width: int) -> int:
+    """Block RAMs yosys takes for a memory that is written and read, 0 if it makes it of something else."""
+    device, blocks = FAMILIES[family], block_rams(family, words, width)
+    if device.lutram is None:
+        return blocks if device.bram_cost * blocks < words * width else 0
+    return blocks if device.bram_cost * blocks <= device.lutram_cost * ceil(width / 4) * ceil(words / 16) else 0
+
+
+def asynchronous_memory(family: str, words: int, width: int) -> Resources:
+    """A memory read in the same cycle."""
+    per_block = FAMILIES[family].lutram
+    if words == 1:
+        return Resources(ff=width)
+    if per_block is None:  # flip-flops and a multiplexer
+        return Resources(lut=width * words, ff=width * words)
+    blocks = ceil(words / 16)
+    return Resources(lut=per_block * ceil(width / 4) * blocks + width * (blocks - 1))
+
+
+def queue(family: str, width: int, depth: int) -> Resources:
+    """An output queue: shift registers up to 4 entries, an asynchronous memory beyond."""
+    credits = bits(depth)
+    if depth <= 4:
+        return Resources(lut=width * (depth - 1) + 2 * credits + 2 * depth, ff=depth * width + credits + depth)
+    return asynchronous_memory(family, depth, width) + Resources(lut=6 * credits, ff=4 * credits + 1)
+
+
+def block_queue(family: str, width: int, depth: int) -> Resources:
+    """An output queue in block RAM: a row less than ``depth``, a register behind it."""
+    rows, credits = max(2, depth - 1), bits(depth)
+    return Resources(lut=10 * credits + 8, ff=width + 5 * credits + 2, bram=block_rams(family, rows, width))
+
+
+def cheapest_style(family: str, width: int, depth: int) -> str:
+    """Storage of a queue of ``depth`` beats: "block" where look-up tables and flip-flops would cost more than block RAM
+    takes of a device, counting a block RAM as 160 of them; else "auto"."""
+    flat, block = queue(family, width, depth), block_queue(family, width, depth)
+    return "block" if flat.lut + flat.ff > block.lut + block.ff + 160 * block.bram else "auto"

@@ -1,0 +1,156 @@
+"""Products and their sums."""
+
+from __future__ import annotations
+
+from functools import cache
+from math import ceil
+
+from amaranth.hdl import Shape
+
+from hdl_lib.wide_product import WideProduct
+from hwflow.ops.costs.basics import adders
+from hwflow.ops.costs.family import FAMILIES
+from hwflow.ops.operator import Resources
+from hwflow.types import Interval, IntType
+
+
+def product_is_cheap_in_luts(x: IntType, w: IntType) -> bool:
+    """Products so narrow that a multiplier block would be wasted on them."""
+    return min(x.bits, w.bits) <= 2 or x.bits * w.bits <= 12
+
+
+@cache
+def product_bits(x: IntType, w: IntType, count: int = 1) -> int:
+    """Bits of the sum of ``count`` products."""
+    corners = [count * a * b for a in (x.min, x.max) for b in (w.min, w.max)]
+    return IntType.holding(Interval(min(corners), max(corners))).bits
+
+
+@cache
+def adder_tree(x: IntType, w: IntType, terms: int, limit: int) -> Resources:
+    """A register behind every adder and every term that is left over; sums are cut to ``limit`` bits."""
+    corners = [a * b for a in (x.min, x.max) for b in (w.min, w.max)]
+    return sum_tree(min(corners), max(corners), terms, limit)
+
+
+@cache
+def sum_tree(low: int, high: int, terms: int, limit: int) -> Resources:
+    """:func:`adder_tree` over terms within ``low .. high``."""
+
+    def width(count: int) -> int:
+        return min(limit, IntType.holding(Interval(count * low, count * high)).bits)
+
+    total, counts = Resources(), [1] * terms
+    while len(counts) > 1:
+        sums = [a + b for a, b in zip(counts[::2], counts[1::2], strict=False)]
+        for count in sums:
+            total += adders(width(count), 1)
+        if len(counts) % 2:
+            sums.append(counts[-1])
+            total += Resources(ff=width(counts[-1]))
+        counts = sums
+    return total
+
+
+def products(family: str, x: IntType, w: IntType, count: int, kind: str) -> Resources:
+    """``count`` registered products."""
+    if min(x.bits, w.bits) == 1:  # a selection
+        width = product_bits(x, w)
+        return Resources(lut=count * width, ff=count * width)
+    if kind == "dsp":
+        limit, least = FAMILIES[family].dsp_width, FAMILIES[family].dsp_product
+        each = _splits(x, limit) * _splits(w, limit) if x.bits + w.bits >= least else 0
+        return Resources(ff=count * product_bits(x, w), dsp=count * each)
+    return _lut_product(x.bits, w.bits).times(count)
+
+
+@cache
+def wide_product(family: str, x: IntType, w: IntType) -> Resources:
+    """Products of parts, added in a tree (:mod:`hdl_lib.wide_product`)."""
+    device = FAMILIES[family]
+    product = WideProduct(Shape(x.bits, x.signed), Shape(w.bits, w.signed), device.dsp_width - 1)
+    total = Resources()
+    for (a, b), summand in zip(product.pairs, product.summands, strict=True):
+        width = summand.shape.width
+        total += Resources(ff=width)
+        if min(a.shape.width, b.shape.width) == 1:
+            total += Resources(lut=width)
+        elif a.shape.width + b.shape.width >= device.dsp_product:
+            total += Resources(dsp=1)
+        else:
+            total += Resources(lut=a.shape.width * b.shape.width)
+    for sums in product.levels:
+        for register in sums:
+            places = device.carry_bits * ceil(register.adder / device.carry_bits)
+            total += Resources(lut=places, ff=register.summand.shape.width)
+    return total
+
+
+@cache
+def _lut_product(x: int, w: int) -> Resources:
+    """Rows of two bits of the weight each, added in a tree (see :mod:`hdl_lib.multiplier`)."""
+    rows = [(first, min(first + 2, w)) for first in range(0, w, 2)]
+    total = Resources(lut=sum(x * (end - first) for first, end in rows))
+    if len(rows) == 1:
+        return total + Resources(ff=x + w)
+    while len(rows) > 1:
+        sums = []
+        for index in range(0, len(rows), 2):
+            first, end = rows[index]
+            if index + 1 < len(rows):
+                middle, end = rows[index + 1]
+                total += Resources(lut=2 * ceil((x + end - middle + 1) / 2))
+            sums.append((first, end))
+            total += Resources(ff=x + end - first)
+        rows = sums
+    return total
+
+
+def operands(x: IntType, w: IntType, count: int, kind: str) -> Resources:
+    """The multiples of the inputs that products made of LUTs select from."""
+    if kind == "dsp" or min(x.bits, w.bits) == 1:
+        return Resources()
+    total = Resources(ff=x.bits)
+    if w.bits > 2 or not w.signed:
+        total += adders(x.bits + 2, 1)
+    if w.signed:
+        total += adders(x.bits + 1, 1)
+    return total.times(count)
+
+
+def _splits(t: IntType, limit: int) -> int:
+    bits = t.bits + (0 if t.signed else 1)
+    return 1 if bits <= limit else ceil((bits - 1) / (limit - 1))
+
+
+@cache
+def match_counts(family: str, rows: int, lanes: int, limit: int, constant: bool) -> Resources:
+    """``rows`` counts of the equal bits of ``lanes`` inputs and weights (:class:`hdl_lib.dot_product.MatchCount`).
+
+    Weights that never change leave functions of the inputs alone, of which rows that have the same share one.
+    """
+
+    def shared(kinds: float) -> float:
+        return kinds * (1 - (1 - 1 / kinds) ** rows) if constant and kinds < 1 << 16 else rows
+
+    lut = ff = 0.0
+    counts = [2] * (lanes // 2) + [1] * (lanes % 2)
+    for n in counts:  # the exclusive or of a pair has two forms, its conjunction four
+        forms = sum([shared(2), shared(4)][: min(n, limit)])
+        lut, ff = lut + forms, ff + forms
+    place = FAMILIES[family].carry_bits
+    while len(counts) > 1:
+        sums = [a + b for a, b in zip(counts[::2], counts[1::2], strict=False)] + counts[len(counts) & ~1 :]
+        for index, n in enumerate(sums):
+            width, copies = min(limit, n.bit_length()), shared(2.0 ** min(n, 1000))
+            ff += copies * width
+            if 2 * index + 1 < len(counts):  # up to four bits without a carry chain, one of them of more than a table
+                lut += copies * (width + (width == 4) if n <= 8 else place * ceil(width / place))
+        counts = sums
+    return Resources(lut=round(lut), ff=round(ff))
+
+
+def split_sums(family: str, x: IntType, w: IntType) -> int:
+    """Look-up tables that add the parts of a product whose operands are too wide for one multiplier block."""
+    limit = FAMILIES[family].dsp_width
+    return (_splits(x, limit) * _splits(w, limit) - 1) * max(0, x.bits + w.bits - limit + 1)
