@@ -30,6 +30,7 @@ from hwflow.ops.operator import (
     LoweringContext,
     MemoryFile,
     Resources,
+    grouped,
 )
 from hwflow.ops.shapes import shape_of
 from hwflow.ops.timing import Process, Timing
@@ -72,6 +73,14 @@ class Mvu(HardwareOperator):
         widest = max(node.inputs[0].typed.element.bits, weight_type(node).bits)
         parts = {"dsp": costs.FAMILIES[device.family].dsp_width - 1 if widest > BLOCK else 0}
         return [Folding(simd, pe, pe * simd, kind, parts.get(kind, 0)) for pe, simd in pairs for kind in kinds]
+
+    def input_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
+        """Up to a pixel's channels lanes are of pixels, beyond that of vectors."""
+        pixels, channels = shape
+        vector = int(node.attributes["pixels_per_vector"])
+        if lanes <= channels:
+            return pixels, channels
+        return grouped((pixels // vector, vector * channels), lanes)
 
     def cycles(self, node: Node, folding: Folding) -> int:
         synapse, neuron = folds(node, folding)
