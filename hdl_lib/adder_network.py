@@ -93,9 +93,9 @@ class AdderNetwork:
             for term in adder.operands:
                 delays[term] = max(delays[term], stages[number] - stages[term] - (stages[term] == 0))
         last = self.stages
-        for term, _ in self.outputs:
-            if term is not None:  # behind the stage of the adder, or behind the input's register
-                delays[term] = max(delays[term], last - stages[term] + (stages[term] > 0))
+        for output, _ in self.outputs:
+            if output is not None:  # behind the stage of the adder, or behind the input's register
+                delays[output] = max(delays[output], last - stages[output] + (stages[output] > 0))
         return delays
 
     @property

@@ -73,14 +73,14 @@ class ConstantMatrix(wiring.Component):
         )
 
     @staticmethod
-    def latency_of(network: AdderNetwork) -> int:
-        """Cycles from a step to ``o.valid``."""
-        return 2 + network.stages
+    def latency_of(stages: int) -> int:
+        """Cycles from a step to ``o.valid`` for a network of so many stages."""
+        return 2 + stages
 
     @property
     def latency(self) -> int:
         """As :meth:`latency_of`."""
-        return self.latency_of(self.network)
+        return self.latency_of(self.network.stages)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -19,7 +19,7 @@ from hdl_lib.mvu import MAXIMUM_INPUT, MAXIMUM_WEIGHT
 from hdl_lib.mvu import Mvu as Core
 from hdl_lib.rom import Table
 from hwflow.ir.graph import IntArray, Node, Stage, Value
-from hwflow.ops import costs
+from hwflow.ops import constant_mvu, costs
 from hwflow.ops.dot_products import is_binary, row_intervals, row_values
 from hwflow.ops.memory import pack_words
 from hwflow.ops.operator import (
@@ -72,7 +72,8 @@ class Mvu(HardwareOperator):
         pairs.sort(key=lambda p: (p[0] * p[1], p[0]))
         widest = max(node.inputs[0].typed.element.bits, weight_type(node).bits)
         parts = {"dsp": costs.FAMILIES[device.family].dsp_width - 1 if widest > BLOCK else 0}
-        return [Folding(simd, pe, pe * simd, kind, parts.get(kind, 0)) for pe, simd in pairs for kind in kinds]
+        options = [Folding(simd, pe, pe * simd, kind, parts.get(kind, 0)) for pe, simd in pairs for kind in kinds]
+        return options + ([] if is_binary(node.attributes) else constant_mvu.foldings(node, device))
 
     def input_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
         """Up to a pixel's channels lanes are of pixels, beyond that of vectors."""
@@ -83,10 +84,14 @@ class Mvu(HardwareOperator):
         return grouped((pixels // vector, vector * channels), lanes)
 
     def cycles(self, node: Node, folding: Folding) -> int:
+        if constant_mvu.is_constant(folding):
+            return constant_mvu.cycles(node, folding)
         synapse, neuron = folds(node, folding)
         return int(node.outputs[0].typed.shape[0]) * synapse * neuron
 
     def timing(self, node: Node, folding: Folding) -> Timing:
+        if constant_mvu.is_constant(folding):
+            return constant_mvu.timing(node, folding)
         pixels = node.outputs[0].typed.shape[0]
         synapse, neuron = folds(node, folding)
         steps = np.arange(pixels * neuron * synapse).reshape(pixels, neuron, synapse)
@@ -99,6 +104,8 @@ class Mvu(HardwareOperator):
         return Timing((process,), (latency,))
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+        if constant_mvu.is_constant(folding):
+            return constant_mvu.resources(node, folding, depths, device)
         synapse, neuron = folds(node, folding)
         return costs.mvu(
             device.family, node.inputs[0].typed.element, weight_type(node), node.outputs[0].typed.element,
@@ -106,6 +113,8 @@ class Mvu(HardwareOperator):
         )
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+        if constant_mvu.is_constant(folding):
+            return constant_mvu.build(node, folding, depths, name)
         synapse, neuron = folds(node, folding)
         element = weight_type(node)
         words = weight_words(node, folding)

@@ -40,10 +40,11 @@ def levels_of(network: Network, span: int = 1) -> list[int]:
         own_end = end(number, -1)
         ends = {term: end(term, number) for term in operands}
 
-        def bits(level: int) -> int:
+        best = None
+        for level in range(latest, first - 1, -1):
             stage = -(-level // span)
             kept = widths[number] * (own_end - stage)
-            return kept + sum(widths[term] * max(stage, ends[term]) for term in operands)
-
-        levels[number] = min(range(latest, first - 1, -1), key=bits)
+            kept += sum(widths[term] * max(stage, end) for term, end in ends.items())
+            if best is None or kept < best:
+                best, levels[number] = kept, level
     return levels[inputs:]

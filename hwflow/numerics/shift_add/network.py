@@ -109,6 +109,7 @@ class Terms:
         self.width = [width_of(low, high) for low, high in inputs]
         self.depth = [0] * len(inputs)
         self.adders: list[Adder] = []
+        self.negating: dict[int, int] = {}  # see :mod:`hwflow.numerics.shift_add.row_sum`
 
     def add(self, left: int | None, left_shift: int, right: int, right_shift: int, *, subtract: bool) -> int:
         """A new adder (see :class:`Adder`); returns its term."""

@@ -6,7 +6,8 @@ digits at most ``2**levels`` a tree of so many levels remains (see :mod:`hwflow.
 
 A sum has the sign of its lower operand, so that this one's low bits pass by the adder: ``-(a - (b << d))`` for
 ``(b << d) - a``. If in the end the sum of a row comes out negative, signs are turned where that costs fewest bits: by
-``(b << d) - a`` itself, whose low bits do not pass.
+``(b << d) - a`` itself, whose low bits do not pass, or by a second adder for a term that is shared. Neither makes the
+tree deeper. Only a row of nothing but subtracted inputs has to be negated.
 """
 
 from __future__ import annotations
@@ -90,32 +91,57 @@ def _sum(a: _Part, b: _Part) -> _Part:
     return _Part(lower.shift, lower.sign, depth, lower.low + low, lower.high + high, None, lower, upper)
 
 
-def _turning(part: _Part) -> tuple[int, int]:
-    """Bits it costs to have the part with a plus sign, and how: 0 it has it, 1 by the lower part, 2 by the upper one,
-    3 by a negation."""
+def _turning(terms: Terms, part: _Part) -> tuple[int, int]:
+    """Bits that a plus sign of the part costs, and how it is had: 0 it is there, 1 by the lower part, 2 by the upper
+    one."""
     if part.sign > 0:
         return 0, 0
-    if part.lower is None or part.upper is None:
-        return _NEVER, 3
-    by_lower = _turning(part.lower)[0], 1
-    by_upper = _turning(part.upper)[0] + part.upper.shift - part.lower.shift, 2
+    if part.digit is not None:
+        return _negating(terms, part.digit.term), 0
+    assert part.lower is not None and part.upper is not None, "a sum has two parts"
+    by_lower = _turning(terms, part.lower)[0], 1
+    by_upper = _turning(terms, part.upper)[0] + part.upper.shift - part.lower.shift, 2
     return min(by_lower, by_upper)
+
+
+def _negating(terms: Terms, term: int) -> int:
+    """Bits of a second set of adders for the negative of a term, of the same depth; _NEVER if nothing is subtracted in
+    it."""
+    if term not in terms.negating:
+        cost = _NEVER
+        if term >= len(terms.inputs):
+            adder = terms.adders[term - len(terms.inputs)]
+            if adder.left is not None:
+                cost = 0 if adder.subtract else min(_negating(terms, t) for t in adder.operands)
+        terms.negating[term] = min(_NEVER, cost + terms.width[term])
+    return terms.negating[term]
+
+
+def _negative(terms: Terms, term: int) -> int:
+    """The term that is the negative of one for which :func:`_negating` says what it costs."""
+    adder = terms.adders[term - len(terms.inputs)]
+    left, right = adder.left, adder.right
+    assert left is not None, "a negation costs more than _NEVER"
+    if adder.subtract:
+        return terms.add(right, adder.right_shift, left, adder.left_shift, subtract=True)
+    if _negating(terms, left) <= _negating(terms, right):
+        return terms.add(_negative(terms, left), adder.left_shift, right, adder.right_shift, subtract=True)
+    return terms.add(_negative(terms, right), adder.right_shift, left, adder.left_shift, subtract=True)
 
 
 def _built(terms: Terms, part: _Part, sign: int) -> int:
     """The term that is ``sign * part >> shift``, for a part as it stands or turned; adds what adders it takes."""
+    turned = part.sign != sign  # then a plus sign is asked of a negative part
+    cost, way = _turning(terms, part) if turned else (0, 0)
+    if cost >= _NEVER:
+        return terms.add(None, 0, _built(terms, part, part.sign), 0, subtract=True)
     if part.digit is not None:
-        if part.digit.sign == sign:
-            return part.digit.term
-        return terms.add(None, 0, part.digit.term, 0, subtract=True)
+        return _negative(terms, part.digit.term) if turned else part.digit.term
     assert part.lower is not None and part.upper is not None, "a sum has two parts"
     lower, upper = part.lower, part.upper
     apart = upper.shift - lower.shift
     signs = [lower.sign, upper.sign]
-    if part.sign != sign:  # a plus sign is asked of a negative one
-        cost, way = _turning(part)
-        if cost >= _NEVER:
-            return terms.add(None, 0, _built(terms, part, part.sign), 0, subtract=True)
+    if turned:
         signs[way - 1] = 1
     first, second = (_built(terms, p, s) for p, s in ((lower, signs[0]), (upper, signs[1])))
     if signs[0] == sign:

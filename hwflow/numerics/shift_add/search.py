@@ -22,12 +22,13 @@ leaves the sum as it is, another merge raises it; occurrences for which a row ha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hwflow.numerics.shift_add.network import Network, Output, Terms, digits_of
+from hwflow.numerics.shift_add.network import IntArray, Network, Output, Terms, digits_of
 from hwflow.numerics.shift_add.row_sum import Digit, row_sum
 
 Pair = tuple[int, int, int, int]  # a, b, d, s: a + s * (b << d)
@@ -39,9 +40,8 @@ def shift_add_network(
 ) -> Network:
     """The network that multiplies vectors within the intervals ``inputs`` with ``matrix`` [rows, inputs].
 
-    Depth: the least one there is for the row with most digits, plus up to ``extra_depth`` adders, which leaves more
-    occurrences to merge; a row without any digit to add costs one more. Rows that are equal, or negatives or multiples
-    by powers of two of each other, are summed once.
+    Its depth is :func:`depth_of` the matrix, or up to ``extra_depth`` more, which leaves more occurrences to merge.
+    Rows that are equal, or negatives or multiples by powers of two of each other, are summed once.
     """
     if matrix.ndim != 2 or matrix.shape[1] != len(inputs):
         raise ValueError(f"the matrix must have {len(inputs)} columns (inputs), not the shape {matrix.shape}")
@@ -50,12 +50,67 @@ def shift_add_network(
     return search.network()
 
 
+def depth_of(matrix: npt.NDArray[Any]) -> int:
+    """Adders on the longest way through the network: levels of a tree over a row's digits, and one more where the sum
+    has to be negated."""
+    rows = _Rows.of(matrix)
+    return max(rows.levels(digits_of(rows.matrix)).sum(axis=0).tolist(), default=0)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """``matrix``: the rows that are not multiples of each other by plus or minus a power of two, the sign as it is
+    wanted. ``negated``: the negative is wanted too. ``sources``: each row as (index of such a row or None for zero,
+    sign, shift)."""
+
+    matrix: IntArray
+    negated: npt.NDArray[np.bool_]
+    sources: list[tuple[int | None, int, int]]
+
+    @classmethod
+    def of(cls, matrix: npt.NDArray[Any]) -> _Rows:
+        """The rows of a matrix."""
+        found: dict[bytes, int] = {}
+        kept: list[IntArray] = []
+        negated: list[bool] = []
+        sources: list[tuple[int | None, int, int]] = []
+        for row in np.asarray(matrix, dtype=np.int64):
+            if not row.any():
+                sources.append((None, 1, 0))
+                continue
+            together = int(np.bitwise_or.reduce(row))
+            shift = (together & -together).bit_length() - 1
+            reduced = row >> shift
+            index = found.setdefault(reduced.tobytes(), len(kept))
+            sign = 1
+            if index == len(kept):
+                kept.append(reduced)
+                negated.append(False)
+                found[(-reduced).tobytes()] = ~index
+            elif index < 0:
+                index, sign = ~index, -1
+                negated[index] = True
+            sources.append((index, sign, shift))
+        for index in np.flatnonzero(negated).tolist():
+            if all((digits <= 0).all() for digits in digits_of(kept[index])):  # the sum without a negation first
+                kept[index] = -kept[index]
+                sources = [(k, -sign if k == index else sign, shift) for k, sign, shift in sources]
+        return cls(np.array(kept, dtype=np.int64).reshape(len(kept), matrix.shape[1]), np.array(negated, bool), sources)
+
+    def levels(self, places: list[npt.NDArray[np.int8]]) -> IntArray:
+        """[2, rows]: levels of a tree over the digits, and of the negation behind it."""
+        counts = sum((np.count_nonzero(digits, axis=1) for digits in places), np.zeros(len(self.matrix), np.int64))
+        positive = sum(((digits > 0).any(axis=1) for digits in places), np.zeros(len(self.matrix), np.int64)) > 0
+        levels = np.array([(int(count) - 1).bit_length() for count in counts], dtype=np.int64)
+        return np.stack([levels, (self.negated | ~positive).astype(np.int64)])
+
+
 class _Search:
     def __init__(self, matrix: npt.NDArray[Any], inputs: Sequence[tuple[int, int]], extra_depth: int) -> None:
-        primitive, self.sources = _primitive_rows(matrix)
-        places = digits_of(primitive)
+        self.matrix = _Rows.of(matrix)
+        places = digits_of(self.matrix.matrix)
         self.terms = Terms(inputs)
-        self.count = len(primitive)  # rows
+        self.count = len(self.matrix.matrix)  # rows
         self.rows: list[dict[tuple[int, int], int]] = [{} for _ in range(self.count)]
         self.added = [0] * len(inputs)
         self.subtracted = [0] * len(inputs)
@@ -63,7 +118,9 @@ class _Search:
             for row, term in zip(*(axis.tolist() for axis in np.nonzero(digits)), strict=True):
                 self._put(row, term, shift, int(digits[row, term]))
         self.load = [len(row) for row in self.rows]  # sum of 2**depth
-        self.limit = 1 << (max((len(row) - 1).bit_length() for row in self.rows) + extra_depth if self.rows else 0)
+        trees, negations = self.matrix.levels(places)
+        most = max((trees + negations).tolist(), default=0) + extra_depth
+        self.limits: list[int] = [1 << (most - negation) for negation in negations.tolist()]
         self.every_shift = sum(1 << shift * self.count for shift in range(len(places)))
         self.room: dict[int, int] = {}
         self.waiting: dict[int, list[Pair]] = {}
@@ -99,13 +156,12 @@ class _Search:
                 common = np.maximum(0, np.minimum(widths[a] - distance, widths[b]))
                 ends = np.full((2, len(a)), ((distance,), (sign,)))
                 found.append(np.stack([counts[a, b] * _COUNT + common, a, b, *ends]))
-        if not found:
-            return
-        table = np.concatenate(found, axis=1)
+        table = np.concatenate([np.zeros((5, 0), dtype=np.int64), *found], axis=1)
         table = table[:, np.argsort(table[0], kind="stable")]
         scores, starts = np.unique(table[0], return_index=True)
-        for score, part in zip(scores.tolist(), np.split(table[1:].T, starts[1:]), strict=True):
-            self.waiting[score] = list(map(tuple, part.tolist()))
+        pairs = list(map(tuple, table[1:].T.tolist()))
+        for score, start, end in zip(scores.tolist(), starts, [*starts, len(pairs)][1:], strict=True):
+            self.waiting[score] = pairs[start:end]
             self.top = score
 
     def _score(self, count: int, pair: Pair) -> int:
@@ -148,10 +204,13 @@ class _Search:
             added, subtracted = added & room, subtracted & room
         return added, subtracted
 
+    def _may_take(self, row: int, more: int) -> bool:
+        return self.load[row] + more <= self.limits[row]
+
     def _room(self, more: int) -> int:
         """The rows, at every shift, that may take so much more load."""
         if more not in self.room:
-            rows = sum(1 << row for row, load in enumerate(self.load) if load + more <= self.limit)
+            rows = sum(1 << row for row in range(self.count) if self._may_take(row, more))
             self.room[more] = rows * self.every_shift
         return self.room[more]
 
@@ -167,7 +226,7 @@ class _Search:
             # Digits of one term may be in two occurrences, and a row's room may be used up.
             if digits.get((a, shift)) != first or digits.get((b, shift + distance)) != first * sign:
                 continue
-            if self.load[row] + more > self.limit:
+            if not self._may_take(row, more):
                 continue
             self._take(row, a, shift, first)
             self._take(row, b, shift + distance, first * sign)
@@ -189,7 +248,7 @@ class _Search:
     def _load(self, row: int, more: int) -> None:
         self.load[row] += more
         for step, room in self.room.items():
-            if self.load[row] + step > self.limit:
+            if not self._may_take(row, step):
                 self.room[step] = room & ~(self.every_shift << row)
 
     def _new_pairs(self, term: int, places: list[tuple[int, int, int]]) -> None:
@@ -206,46 +265,21 @@ class _Search:
 
     def network(self) -> Network:
         """The network with the sums of what is left in every row."""
-        wanted = {(row, sign) for row, sign, _ in self.sources if row is not None}
-        sums: dict[tuple[int | None, int], tuple[int, int]] = {}
+        sums: list[dict[int, tuple[int, int]]] = []
         for row, digits in enumerate(self.rows):
-            signs = [sign for sign in (1, -1) if (row, sign) in wanted]
-            listed = [Digit(term, shift, sign * signs[0]) for (term, shift), sign in digits.items()]
-            total = row_sum(self.terms, listed, self.limit)
-            sums[row, signs[0]] = total
-            for other in signs[1:]:
-                sums[row, other] = self.terms.add(None, 0, total[0], 0, subtract=True), total[1]
+            left = [Digit(term, shift, sign) for (term, shift), sign in digits.items()]
+            total, shift = row_sum(self.terms, left, self.limits[row])
+            sums.append({1: (total, shift)})
+            if self.matrix.negated[row]:
+                sums[row][-1] = self.terms.add(None, 0, total, 0, subtract=True), shift
         outputs = []
-        for row, sign, shift in self.sources:
-            if row is None:
+        for source, sign, more in self.matrix.sources:
+            if source is None:
                 outputs.append(Output(None, 0))
             else:
-                term, low = sums[row, sign]
-                outputs.append(Output(term, low + shift))
+                term, shift = sums[source][sign]
+                outputs.append(Output(term, shift + more))
         return Network(self.terms.inputs, tuple(self.terms.adders), tuple(outputs))
-
-
-def _primitive_rows(matrix: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], list[tuple[int | None, int, int]]]:
-    """The rows that are not a multiple of each other by plus or minus a power of two, and each row as (index of such a
-    row or None for zero, sign, shift)."""
-    found: dict[bytes, int] = {}
-    kept: list[npt.NDArray[np.int64]] = []
-    sources: list[tuple[int | None, int, int]] = []
-    for row in np.asarray(matrix, dtype=np.int64):
-        if not row.any():
-            sources.append((None, 1, 0))
-            continue
-        together = int(np.bitwise_or.reduce(np.abs(row)))
-        shift = (together & -together).bit_length() - 1
-        reduced = row >> shift
-        sign = 1 if reduced[np.flatnonzero(reduced)[0]] > 0 else -1
-        reduced = reduced * sign
-        key = reduced.tobytes()
-        if key not in found:
-            found[key] = len(kept)
-            kept.append(reduced)
-        sources.append((found[key], sign, shift))
-    return np.array(kept, dtype=np.int64).reshape(len(kept), matrix.shape[1]), sources
 
 
 def _ones(number: int) -> list[int]:
