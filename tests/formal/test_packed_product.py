@@ -22,7 +22,7 @@ LIMIT = 30
 
 
 class Split(wiring.Component):
-    """``lanes`` packed products in, their sums compared with those of what was packed. ``drop_carry``: a broken twin."""
+    """``lanes`` packed products in, their sums compared with those of what was packed. ``drop_carry``: the twin."""
 
     def __init__(self, packing: Packing, lanes: int, accumulated: bool, *, drop_carry: bool = False) -> None:
         self.packing, self.lanes, self.accumulated, self.drop_carry = packing, lanes, accumulated, drop_carry
