@@ -3,7 +3,8 @@
 Attributes: ``weights`` int64 [M, K], ``pixels_per_vector`` (a vector is that many consecutive pixels of the input
 stream), ``binary`` (absent: False; weights and inputs are 0 and 1, and what is summed is 1 where they are equal, else
 0). Folding: input_lanes = SIMD, output_lanes = PE. Neither needs to divide its channel count: surplus lanes carry zero
-weights, or, binary, a weight of 1 that a bit made 0 never equals.
+weights, or, binary, a weight of 1 that a bit made 0 never equals. SIMD up to a pixel's channels is a part of a pixel;
+above it, a part of a vector, which is then taken as one pixel.
 """
 
 from __future__ import annotations
@@ -57,14 +58,12 @@ class Mvu(HardwareOperator):
         return int(node.attributes["weights"].size) * node.outputs[0].typed.shape[0]
 
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
-        outputs, inputs = node.outputs[0].typed.shape[1], node.inputs[0].typed.shape[1]
         kinds: tuple[str, ...] = ("dsp", "lut")
         if is_binary(node.attributes):
             kinds = ("xnor",)
         elif costs.product_is_cheap_in_luts(node.inputs[0].typed.element, weight_type(node)):
             kinds = ("lut",)
-        pairs = [(pe, simd) for pe in costs.useful_lanes(outputs) for simd in costs.useful_lanes(inputs)]
-        pairs.sort(key=lambda p: (p[0] * p[1], p[0]))
+        pairs = _lane_pairs(node.inputs[0].typed.shape[1], *node.attributes["weights"].shape)
         widest = max(node.inputs[0].typed.element.bits, weight_type(node).bits)
         parts = {"dsp": costs.FAMILIES[device.family].dsp_width - 1 if widest > BLOCK else 0}
         return [Folding(simd, pe, pe * simd, kind, parts.get(kind, 0)) for pe, simd in pairs for kind in kinds]
@@ -102,6 +101,7 @@ class Mvu(HardwareOperator):
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
         synapse, neuron = folds(node, folding)
+        pixels, _ = _vector(node, folding)
         element = weight_type(node)
         words = weight_words(node, folding)
         file = MemoryFile(f"{name}_weights", pack_words(words, element.bits), words.shape[1] * element.bits)
@@ -109,7 +109,7 @@ class Mvu(HardwareOperator):
             shape_of(node.inputs[0].typed.element), shape_of(element), shape_of(node.outputs[0].typed.element),
             pe=folding.output_lanes, simd=folding.input_lanes, synapse_fold=synapse, neuron_fold=neuron,
             weights=Table(words=None, file=f"weights/{file.name}.mem", width=file.width, depth=len(words)),
-            multiplier=folding.multiplier, depth=depths[0], group=synapse // node.attributes["pixels_per_vector"],
+            multiplier=folding.multiplier, depth=depths[0], group=synapse // pixels,
             surplus=surplus_lanes(node, folding), part=folding.part or PART, ranges=_ranges(node),
         )
         return Built(core, [core.i], [core.o], [file])
@@ -147,24 +147,57 @@ def add_mvu(
     return context.add("mvu", "mvu", [stream], attributes)
 
 
+def _lane_pairs(channels: int, outputs: int, elements: int) -> list[tuple[int, int]]:
+    """(PE, SIMD) worth looking at for vectors of so many ``elements``, by products a cycle.
+
+    Lanes that fit a pixel take what producers offer; more take a vector's, in parts without surplus or with. Of each
+    kind those are left that no others, of the same or an earlier kind, undercut in steps or products while they have no
+    more of the other.
+    """
+    simds = [(0, simd, elements // channels * -(-channels // simd)) for simd in costs.useful_lanes(channels)]
+    for simd in costs.useful_lanes(elements):
+        if simd > channels:
+            simds.append((1 if elements % simd == 0 else 2, simd, -(-elements // simd)))
+    pes = [(pe, -(-outputs // pe)) for pe in costs.useful_lanes(outputs)]
+    kept: list[tuple[int, int]] = []
+    front: set[tuple[int, int]] = set()  # (steps a vector, products) that nothing undercuts
+    for kind in range(3):
+        rows = [(synapse * neuron, pe * simd, pe, simd) for k, simd, synapse in simds if k == kind for pe, neuron in pes]
+        best, least = set(), elements * outputs + 1
+        for steps, products in sorted(front | {row[:2] for row in rows}):
+            if products < least:
+                best.add((steps, products))
+                least = products
+        front = best
+        kept += [(pe, simd) for steps, products, pe, simd in rows if (steps, products) in front]
+    return sorted(kept, key=lambda pair: (pair[0] * pair[1], pair[0]))
+
+
+def _vector(node: Node, folding: Folding) -> tuple[int, int]:
+    """(pixels, channels) of a vector as the folding takes it."""
+    vector, channels = int(node.attributes["pixels_per_vector"]), node.inputs[0].typed.shape[1]
+    return (vector, channels) if folding.input_lanes <= channels else (1, vector * channels)
+
+
 def folds(node: Node, folding: Folding) -> tuple[int, int]:
     """(synapse fold, neuron fold): steps over a vector, passes over the outputs."""
-    channels, outputs = node.inputs[0].typed.shape[1], node.outputs[0].typed.shape[1]
-    synapse = node.attributes["pixels_per_vector"] * -(-channels // folding.input_lanes)
-    return int(synapse), -(-outputs // folding.output_lanes)
+    pixels, channels = _vector(node, folding)
+    synapse = pixels * -(-channels // folding.input_lanes)
+    return synapse, -(-node.outputs[0].typed.shape[1] // folding.output_lanes)
 
 
 def surplus_lanes(node: Node, folding: Folding) -> int:
-    """Lanes of a pixel's last beat that carry no channel and would count: only equal bits do, products are zero."""
-    return -node.inputs[0].typed.shape[1] % folding.input_lanes if is_binary(node.attributes) else 0
+    """Lanes of the last beat of a pixel (or of a vector taken as one) that carry no channel and would count: only equal
+    bits do, products are zero."""
+    return -_vector(node, folding)[1] % folding.input_lanes if is_binary(node.attributes) else 0
 
 
 def weight_words(node: Node, folding: Folding) -> IntArray:
     """Weights as [words, lanes]: word nf * SF + sf holds lane p * SIMD + s; surplus lanes hold zero, or one if binary
     (inputs there are taken as 0)."""
-    weights, vector = node.attributes["weights"], node.attributes["pixels_per_vector"]
+    weights, (vector, channels) = node.attributes["weights"], _vector(node, folding)
     pe, simd = folding.output_lanes, folding.input_lanes
-    outputs, channels = weights.shape[0], weights.shape[1] // vector
+    outputs = weights.shape[0]
     neuron, blocks = -(-outputs // pe), -(-channels // simd)
     padded = np.full((neuron * pe, vector, blocks * simd), int(is_binary(node.attributes)), dtype=np.int64)
     padded[:outputs, :, :channels] = weights.reshape(outputs, vector, channels)

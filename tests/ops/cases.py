@@ -259,6 +259,11 @@ MVU = [
     _mvu(
         "conv", 3, 4, 3, 5, U8, I8, (_fold(1, 1, "dsp"), _fold(2, 3, "dsp"), _fold(3, 2, "lut"), _fold(3, 5, "dsp"))
     ),
+    _mvu(
+        "vectors", 3, 4, 3, 5, U8, I8,
+        (_fold(4, 1, "dsp"), _fold(6, 5, "dsp"), _fold(5, 2, "lut"), _fold(12, 1, "lut"), _fold(12, 5, "dsp")),
+    ),
+    _mvu("vector_of_pixels", 2, 7, 1, 3, I8, I8, (_fold(3, 2, "dsp"), _fold(7, 3, "dsp"))),
     _mvu("one_step", 4, 1, 3, 2, I8, I8, (_fold(3, 2, "dsp"), _fold(3, 2, "lut"))),
     _mvu("one_vector", 1, 1, 7, 5, I4, I4, (_fold(4, 2, "lut"), _fold(7, 1, "lut"), _fold(1, 5, "dsp"))),
     _mvu("scalar", 2, 1, 1, 1, U8, U4, (_fold(1, 1, "dsp"),)),
@@ -320,7 +325,7 @@ MVU += [
     _xnor("xnor_vector", 3, 1, 37, 5, ((37, 5), (37, 2), (19, 3), (10, 5), (8, 1))),
     _xnor("xnor_wide", 2, 1, 200, 2, ((200, 1), (100, 2), (67, 1))),
     _xnor("xnor_single", 3, 1, 1, 1, ((1, 1),)),
-    _xnor("xnor_more_lanes_than_channels", 3, 2, 3, 2, ((5, 1), (4, 2))),
+    _xnor("xnor_vectors", 3, 2, 3, 2, ((5, 1), (4, 2), (6, 2))),
     _xnor(
         "xnor_intervals", 2, 2, 4, 3, ((3, 2),),
         intervals=(Interval(0, 1), Interval(0, 0), Interval(1, 1), Interval(0, 1)),
