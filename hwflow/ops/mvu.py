@@ -2,9 +2,10 @@
 
 Attributes: ``weights`` int64 [M, K], ``pixels_per_vector`` (a vector is that many consecutive pixels of the input
 stream), ``binary`` (absent: False; weights and inputs are 0 and 1, and what is summed is 1 where they are equal, else
-0). Folding: input_lanes = SIMD, output_lanes = PE. Neither needs to divide its channel count: surplus lanes carry zero
-weights, or, binary, a weight of 1 that a bit made 0 never equals. SIMD up to a pixel's channels is a part of a pixel;
-above it, a part of a vector, which is then taken as one pixel.
+0). Derived: ``weight_range`` (least and greatest weight, the zeros of surplus lanes among them). Folding: input_lanes =
+SIMD, output_lanes = PE. Neither needs to divide its channel count: surplus lanes carry zero weights, or, binary, a
+weight of 1 that a bit made 0 never equals. SIMD up to a pixel's channels is a part of a pixel; above it, a part of a
+vector, which is then taken as one pixel.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ from hwflow.types import Interval, IntType, TensorType
 class Mvu(HardwareOperator):
     name = "mvu"
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
+
+    def derive(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> Mapping[str, Any]:
+        weights = attributes["weights"]  # looked at once: a search asks for the cost of every folding
+        return {"weight_range": (min(0, int(weights.min())), max(0, int(weights.max())))}
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         weights, vector = attributes["weights"], attributes["pixels_per_vector"]
@@ -117,13 +122,13 @@ class Mvu(HardwareOperator):
 
 def weight_type(node: Node) -> IntType:
     """The narrowest type that holds every weight (and the zeros of surplus lanes)."""
-    return _type_of(node.attributes["weights"])
+    return IntType.holding(Interval(*node.attributes["weight_range"]))
 
 
 def _ranges(node: Node) -> tuple[tuple[int, int], tuple[int, int]]:
     """The least and the greatest input and weight, the zeros of surplus lanes among the weights."""
-    x, weights = node.inputs[0].typed.interval, node.attributes["weights"]
-    return (x.lo, x.hi), (min(0, int(weights.min())), max(0, int(weights.max())))
+    x = node.inputs[0].typed.interval
+    return (x.lo, x.hi), node.attributes["weight_range"]
 
 
 def _type_of(weights: IntArray) -> IntType:
@@ -162,7 +167,8 @@ def _lane_pairs(channels: int, outputs: int, elements: int) -> list[tuple[int, i
     kept: list[tuple[int, int]] = []
     front: set[tuple[int, int]] = set()  # (steps a vector, products) that nothing undercuts
     for kind in range(3):
-        rows = [(synapse * neuron, pe * simd, pe, simd) for k, simd, synapse in simds if k == kind for pe, neuron in pes]
+        mine = [(simd, synapse) for k, simd, synapse in simds if k == kind]
+        rows = [(synapse * neuron, pe * simd, pe, simd) for simd, synapse in mine for pe, neuron in pes]
         best, least = set(), elements * outputs + 1
         for steps, products in sorted(front | {row[:2] for row in rows}):
             if products < least:

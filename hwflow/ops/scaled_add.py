@@ -97,7 +97,8 @@ class ScaledAdd(LogicalOperator, Joined):
         lanes = folding.output_lanes
         channels = grouped(node.outputs[0].typed.shape, lanes)[1]
         multipliers = [
-            values * (channels // len(values)) if len(values) > 1 else values for values in node.attributes["multipliers"]
+            values if len(values) == 1 else values * (channels // len(values))
+            for values in node.attributes["multipliers"]
         ]
         files: list[MemoryFile] = []
         tables: list[Table | None] = []

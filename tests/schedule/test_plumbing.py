@@ -114,5 +114,5 @@ def test_an_input_of_fewer_channels_than_lanes():
 
 def test_lanes_that_are_no_whole_pixels_are_refused():
     value = value_of(6, 4)
-    with pytest.raises(ValueError, match="^lanes must be at most 4 .*, not 6$"):
+    with pytest.raises(ValueError, match=r"^lanes must be at most 4 .*, not 6$"):
         conversions(value, reader_of(value, 0), 6, 4)
