@@ -292,6 +292,25 @@ def _random_mvu(seed: int) -> Case:
 MVU += [_random_mvu(seed) for seed in range(5)]
 
 
+def _fold2(simd: int, pe: int, width: int = 18) -> Folding:
+    """Two products in a multiplier block of so many bits."""
+    return Folding(simd, pe, simd * pe, "dsp2", width - 1)
+
+
+U5, I6 = IntType(5, False), IntType(6, True)
+
+MVU += [
+    # sums of two products are split, of one, of all; rows without a partner
+    _mvu("pairs", 3, 4, 5, 5, U8, I4, (_fold2(5, 4), _fold2(1, 2), _fold2(3, 5), _fold2(5, 3, 17))),
+    _mvu("pairs_one_step", 4, 1, 7, 4, I4, I4, (_fold2(7, 4), _fold2(5, 3), _fold2(1, 2))),
+    _mvu("pairs_each", 2, 2, 6, 3, U5, I6, (_fold2(6, 3), _fold2(3, 2))),
+    _mvu("pairs_of_sixteen", 2, 2, 5, 4, I4, I4, (_fold2(5, 4, 16),), within=7),
+    _mvu("pairs_unsigned", 2, 1, 6, 4, U5, U4, (_fold2(6, 4), _fold2(6, 3, 16))),
+    _mvu("pairs_signs", 2, 2, 6, 4, I6, IntType(5, False), (_fold2(6, 4),), narrow=True),
+    _mvu("pairs_intervals", 2, 2, 5, 4, I8, IntType(5, True), (_fold2(5, 4),), within=15),
+]
+
+
 def count_corners(node: Node) -> IntArray:
     """For each output channel the frames whose every pixel differs from and equals its weights wherever it can."""
     source, weights = node.inputs[0].typed, node.attributes["weights"]
