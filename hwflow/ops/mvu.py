@@ -22,7 +22,7 @@ from hdl_lib.mvu import Mvu as Core
 from hdl_lib.packed_product import Packing, borrowed
 from hdl_lib.rom import Table
 from hwflow.ir.graph import IntArray, Node, Stage, Value
-from hwflow.ops import costs
+from hwflow.ops import constant_mvu, costs
 from hwflow.ops.dot_products import is_binary, row_intervals, row_values
 from hwflow.ops.memory import pack_words
 from hwflow.ops.operator import (
@@ -81,6 +81,8 @@ class Mvu(HardwareOperator):
             for kind in kinds for pe, simd in _lane_pairs(channels, outputs, elements, 2 if kind == "dsp2" else 1)
             if kind != "dsp2" or pe > 1
         ]
+        if not is_binary(node.attributes):
+            found += constant_mvu.foldings(node, device)
         return sorted(found, key=lambda folding: (folding.multipliers, folding.output_lanes))
 
     def input_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
@@ -92,10 +94,14 @@ class Mvu(HardwareOperator):
         return grouped((pixels // vector, vector * channels), lanes)
 
     def cycles(self, node: Node, folding: Folding) -> int:
+        if constant_mvu.is_constant(folding):
+            return constant_mvu.cycles(node, folding)
         synapse, neuron = folds(node, folding)
         return int(node.outputs[0].typed.shape[0]) * synapse * neuron
 
     def timing(self, node: Node, folding: Folding) -> Timing:
+        if constant_mvu.is_constant(folding):
+            return constant_mvu.timing(node, folding)
         pixels = node.outputs[0].typed.shape[0]
         synapse, neuron = folds(node, folding)
         steps = np.arange(pixels * neuron * synapse).reshape(pixels, neuron, synapse)
@@ -108,6 +114,8 @@ class Mvu(HardwareOperator):
         return Timing((process,), (latency,))
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+        if constant_mvu.is_constant(folding):
+            return constant_mvu.resources(node, folding, depths, device)
         synapse, neuron = folds(node, folding)
         return costs.mvu(
             device.family, node.inputs[0].typed.element, weight_type(node), node.outputs[0].typed.element,
@@ -116,6 +124,8 @@ class Mvu(HardwareOperator):
         )
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+        if constant_mvu.is_constant(folding):
+            return constant_mvu.build(node, folding, depths, name)
         synapse, neuron = folds(node, folding)
         pixels, _ = _vector(node, folding)
         element = weight_type(node)
