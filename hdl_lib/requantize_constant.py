@@ -9,11 +9,12 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .adder_network import AdderNetwork
-from .adder_tree import Term, registered
+from .adder_tree import Term, registered, shape_of
 from .blocks import delayed, less
 from .multiplier import interval
 from .output_queue import OutputQueue
 from .storage import check_depth
+from .wide_product import shifted_sum
 
 ROUNDINGS = ("floor", "half_even", "half_odd")
 
@@ -22,13 +23,14 @@ class ConstantRequantizer(wiring.Component):
     """``y = clamp((multiplier * x + addend) >> shift, low, high)`` with constants for each lane, without multipliers.
 
     The same function as :class:`hdl_lib.requantize_mas.MultiplyAddShift`, exact for all inputs within the network's
-    intervals. Rounding to nearest takes no adder of its own: half a quotient is part of the addend (one less for ties to
+    intervals. Rounding to nearest takes no adder of its own: half a unit is part of the addend (less one for ties to
     odd), and in a tie, which shows in the bits shifted out, the last bit is made even or odd.
 
     Parameters
     ----------
     input_shape, output_shape: of an element, integer shapes.
-    products: the network of ``multiplier * x``: lane k's input and output are its k-th ones.
+    products: the network of the multipliers' magnitudes times ``x``: lane k's input and output are its k-th ones.
+    negative: for each lane, whether its multiplier is negative.
     addends: one a lane.
     shift: bits, at least 0; at least 1 if ``rounding`` is not "floor".
     low, high: the results' limits, values of ``output_shape``.
@@ -56,6 +58,7 @@ class ConstantRequantizer(wiring.Component):
         input_shape: Shape,
         output_shape: Shape,
         products: AdderNetwork,
+        negative: Sequence[bool],
         addends: Sequence[int],
         *,
         shift: int,
@@ -67,6 +70,7 @@ class ConstantRequantizer(wiring.Component):
         self.input_shape = Shape.cast(input_shape)
         self.output_shape = Shape.cast(output_shape)
         self.products = products
+        self.negative = tuple(negative)
         self.addends = tuple(addends)
         self.shift = shift
         self.low = low
@@ -75,10 +79,11 @@ class ConstantRequantizer(wiring.Component):
         self.rounding = rounding
         check_depth(depth)
         lanes = len(self.addends)
-        if not lanes or (len(products.inputs), len(products.outputs)) != (lanes, lanes):
+        there = len(products.inputs), len(products.outputs), len(self.negative)
+        if not lanes or there != (lanes, lanes, lanes):
             raise ValueError(
-                f"products must have an input and an output for each addend, {lanes} and at least 1, not "
-                f"{len(products.inputs)} and {len(products.outputs)}"
+                f"there must be an input and an output of products and a sign for each addend, {lanes} and at least "
+                f"1, not {there[0]}, {there[1]} and {there[2]}"
             )
         if rounding not in ROUNDINGS:
             raise ValueError(f"rounding must be one of {', '.join(ROUNDINGS)}, not {rounding}")
@@ -111,7 +116,18 @@ class ConstantRequantizer(wiring.Component):
         """What the sum of a lane can be, with what rounding adds."""
         term, shift = self.products.outputs[lane]
         low, high = (0, 0) if term is None else (end << shift for end in self.products.intervals[term])
+        if self.negative[lane]:
+            low, high = -high, -low
         return low + self.offset(lane), high + self.offset(lane)
+
+    def carry_bits(self, lane: int) -> int:
+        """Bits of the carry chain of a lane's sum: those of the result without what passes by."""
+        term, distance = self.products.outputs[lane]
+        upper = self.offset(lane) >> distance
+        if term is None or (not upper and not self.negative[lane]):
+            return 0
+        passing = distance if self.negative[lane] else distance + _zeros(upper)
+        return max(0, shape_of(*self.sum_interval(lane)).width - passing)
 
     def offset(self, lane: int) -> int:
         """The constant of a lane: the addend and what rounding adds."""
@@ -149,16 +165,22 @@ class ConstantRequantizer(wiring.Component):
         return m
 
     def _sum(self, m: Module, lane: int, product: Value) -> Value:
-        """The product and the constant, in a register; bits of the constant below the product pass by the adder."""
+        """The product and the constant, in a register; bits that meet zeros pass by the adder."""
         term, distance = self.products.outputs[lane]
         offset = self.offset(lane)
-        low, high = self.sum_interval(lane)
         value: Value = Const(offset)
         if term is not None:
-            upper = product + (offset >> distance)
-            bits = Const(offset & ((1 << distance) - 1), distance)
-            value = Cat(bits, upper).as_signed() if upper.shape().signed else Cat(bits, upper)
-        return Value.cast(registered(m, f"sum_{lane}", Term(value, low, high)).value)
+            rest = offset >> distance
+            if self.negative[lane]:
+                upper = rest - product
+            elif rest:
+                zeros = _zeros(rest)
+                upper = shifted_sum(product, Const(rest >> zeros), zeros)
+            else:
+                upper = product
+            value = Cat(Const(offset & ((1 << distance) - 1), distance), upper)
+            value = value.as_signed() if upper.shape().signed else value
+        return Value.cast(registered(m, f"sum_{lane}", Term(value, *self.sum_interval(lane))).value)
 
     def _result(self, m: Module, lane: int, total: Value) -> Value:
         """The sum shifted, ties to even or odd, limited."""
@@ -177,6 +199,11 @@ class ConstantRequantizer(wiring.Component):
         if low is not None:
             value = Mux(_below(quotient, low), self.low, value)
         return value
+
+
+def _zeros(number: int) -> int:
+    """Zeros at the low end of a number that is not 0."""
+    return (number & -number).bit_length() - 1
 
 
 def _above(value: Value, limit: int) -> Value:
