@@ -107,8 +107,8 @@ def test_reset_and_paths():
 
 
 def test_adders():
-    """By hand, rounding to even by 2 bits, which adds 2. x + 5: -27..36 is 7 bits. -2 x - 3 is -65..61: 8 bits, the lowest
-    of which is the constant's. 4 x + 10 is -118..134: 9 bits, two of them the constant's, and what is above these in it
+    """By hand, rounding to even by 2 bits, which adds 2. x + 5: -27..36 is 7 bits. -2 x - 3 is -65..61: 8 bits, but the
+    lowest is the constant's. 4 x + 10 is -118..134: 9 bits, two of them the constant's, and what is above these in it
     is 2, so that one more passes. -x + 3: -28..0 is 6 bits."""
     dut = core("half_even", -5, 4)
     assert [dut.sum_interval(lane) for lane in range(5)] == [(-27, 36), (-65, 61), (-118, 134), (8, 8), (-28, 0)]
