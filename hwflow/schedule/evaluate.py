@@ -26,8 +26,8 @@ import numpy as np
 
 from hwflow.errors import Finding, InternalError
 from hwflow.ir.graph import Graph, Value
-from hwflow.ops.registry import hardware
-from hwflow.ops.timing import Steps, Timing, Wait, every
+from hwflow.ops.timing import Steps, every
+from hwflow.schedule.events import events_of
 
 _BEFORE = -(1 << 60)  # the cycle of what was before the first frame: nothing waits for it
 # Sweeps compute each event of a frame so many times on average before the frame is done step by step; after such a
@@ -177,47 +177,24 @@ class Network:
 
     def _connect(self, graph: Graph) -> None:
         """Processes, and what each needs of the others."""
-        timings = {n: hardware(n.op).timing(n, n.attributes["folding"]) for n in graph.nodes}
-        makes: dict[Value, tuple[_Runner, Steps]] = {}
-        takes: dict[Value, tuple[_Runner, Steps]] = {}
-        for node, timing in timings.items():
-            core = [
-                _Runner(node.name, process.steps, _visited(timing, index))
-                for index, process in enumerate(timing.processes)
-            ]
-            for runner, process in zip(core, timing.processes, strict=True):
-                for index, steps in process.consumes.items():
-                    takes[node.inputs[index]] = (runner, steps)
-                for index, steps in process.produces.items():
-                    makes[node.outputs[index]] = (runner, steps)
-                for wait in process.waits:
-                    steps = _new_waits(wait)
-                    _need(core[wait.process], wait.need[steps], runner, steps, wait.lag)
-            self._runners += core
-        for port in graph.outputs:
-            if port.value in makes:
-                beats = every(len(makes[port.value][1]))
-                takes[port.value] = (_Runner("", len(beats), beats), beats)
-                self._runners.append(takes[port.value][0])
-        for node, timing in timings.items():
-            for index, value in enumerate(node.outputs):
-                latency, depth = timing.latency[index], node.attributes["depths"][index]
-                self._queues[value] = self._queue(makes[value], takes[value], latency, depth)
+        events = events_of(graph)
+        runners = {track: _Runner(track.owner, track.of, track.steps) for track in events.tracks}
+        self._runners = list(runners.values())
+        orders = list(events.waits)
+        for channel in events.channels:
+            orders.append(channel.arrivals())
+            if channel.depth < self._most * channel.beats:  # else it never gets full
+                orders.append(channel.credits(channel.depth))
+            self._queues[channel.value] = _Queue(
+                runners[channel.maker], channel.makes, runners[channel.taker], channel.takes
+            )
+        for order in orders:
+            target = runners[order.target]
+            target.needs.append(_Need(runners[order.source], target, order.events, order.targets, order.lag))
         if self._pace is not None:
-            for value, (runner, steps) in takes.items():
-                if value not in makes:
-                    cycles = np.arange(len(steps)) * self._pace // len(steps)
-                    runner.offered.append((np.searchsorted(runner.steps, steps), cycles))
-
-    def _queue(self, made: tuple[_Runner, Steps], taken: tuple[_Runner, Steps], latency: int, depth: int) -> _Queue:
-        """Beats arrive, credits come back."""
-        (maker, makes), (taker, takes) = made, taken
-        _need(maker, makes, taker, takes, latency)
-        if depth < self._most * len(makes):  # else it never gets full
-            frame, beat = np.divmod(np.arange(len(makes)) - depth, len(makes))
-            _need(taker, frame * taker.of + takes[beat], maker, makes, 1)
-        events = np.searchsorted(maker.steps, makes), np.searchsorted(taker.steps, takes)
-        return _Queue(maker, events[0], taker, events[1])
+            for source in events.sources:
+                beats = len(source.takes)
+                runners[source.taker].offered.append((source.takes, np.arange(beats) * self._pace // beats))
 
     def _next_frame(self) -> None:
         later = self._least_delay()
@@ -345,27 +322,6 @@ class Network:
                     yield source, place
                 cycle = max(cycle, cycles_of[place] + lag)
             own.append(cycle)
-
-
-def _visited(timing: Timing, index: int) -> Steps:
-    """The steps of process ``index`` that depend on others or that others depend on, and the last one."""
-    process = timing.processes[index]
-    steps = [np.array([process.steps - 1]), *process.consumes.values(), *process.produces.values()]
-    steps += [_new_waits(wait) for wait in process.waits]
-    steps += [w.need % process.steps for p in timing.processes for w in p.waits if w.process == index]
-    return np.unique(np.concatenate(steps))
-
-
-def _new_waits(wait: Wait) -> Steps:
-    """Steps that wait for another step than the one before them did."""
-    return np.flatnonzero(np.diff(wait.need, prepend=wait.need[0] - 1))
-
-
-def _need(source: _Runner, needed: Steps, target: _Runner, steps: Steps, lag: int) -> None:
-    """Steps ``steps`` of ``target`` wait for the steps ``needed`` of ``source``: below 0, of frames before."""
-    frame, step = np.divmod(needed, source.of)
-    events = frame * source.events + np.searchsorted(source.steps, step)
-    target.needs.append(_Need(source, target, events, np.searchsorted(target.steps, steps), lag))
 
 
 def _mark(runner: _Runner, changed: int, stale: dict[_Runner, int]) -> None:

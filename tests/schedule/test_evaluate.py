@@ -12,6 +12,7 @@ from hwflow.errors import InternalError
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
 from hwflow.ops.timing import Process, Timing, Wait
 from hwflow.schedule import evaluate as subject
+from hwflow.schedule import events
 from hwflow.types import Interval, IntType, TensorType
 
 ANY = TensorType((1, 1), IntType(1, False), Interval(0, 1))
@@ -28,7 +29,7 @@ class _Operator:
 
 @pytest.fixture(autouse=True)
 def timings_from_attributes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subject, "hardware", lambda op: _Operator)
+    monkeypatch.setattr(events, "hardware", lambda op: _Operator)
 
 
 # --- the second implementation ------------------------------------------------------------------------------------
