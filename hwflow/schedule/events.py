@@ -143,6 +143,20 @@ def waits_of(timing: Timing, core: list[Track]) -> list[Order]:
     return orders
 
 
+def round_trips(cycles: Steps, depth: int, trip: int) -> Steps:
+    """The least cycles from these on of which each is at least ``trip`` after the one ``depth`` places before it: what
+    a queue's credits, which return after so long, say about one of its ends."""
+    if (cycles[depth:] >= cycles[:-depth] + trip).all():
+        return cycles
+    rounds = -(-len(cycles) // depth)
+    table = np.full(rounds * depth, np.iinfo(np.int64).min // 2)
+    table[: len(cycles)] = cycles
+    table = table.reshape(rounds, depth)
+    travelled = trip * np.arange(rounds)[:, None]
+    table = np.maximum.accumulate(table - travelled, axis=0) + travelled
+    return table.reshape(-1)[: len(cycles)]
+
+
 def _visited(timing: Timing, index: int) -> Steps:
     """The steps of process ``index`` that depend on others or that others depend on, and the last one."""
     process = timing.processes[index]

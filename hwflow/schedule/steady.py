@@ -21,7 +21,7 @@ import numpy.typing as npt
 from hwflow.ir.graph import Graph, Node
 from hwflow.ops.registry import hardware
 from hwflow.ops.timing import Steps
-from hwflow.schedule.events import Channel, Events, Order, Track, events_of, tracks_of, waits_of
+from hwflow.schedule.events import Channel, Events, Order, Track, events_of, round_trips, tracks_of, waits_of
 
 Causes = npt.NDArray[np.int32]  # numbers of arcs, or:
 _STEP_BEFORE, _NOT_MOVED, _ROUND_TRIP = -1, -2, -3  # that less the number of a channel
@@ -81,14 +81,14 @@ class Steady:
             if channel.taker is not channel.maker:
                 self._lines[channel.taker].channels.append(channel)
         self._all = frozenset(self._lines.values())
-        self.patience = 60
+        self.patience = 4
         self._size = sum(line.track.events for line in self._all)
 
     # --- what is asked ---------------------------------------------------------------------------------------------
 
     def settle(self) -> bool:
         """Whether the period can be kept as things are; the schedule then says how."""
-        return self._settle(self._all, 400 * self._size, True)
+        return self._settle(self._all, 100 * self._size + 20_000_000, True)
 
     def _budget(self, size: int) -> int:
         """Events to visit in a trial before it is given up, among ``size`` of them."""
@@ -199,7 +199,7 @@ class Steady:
                             waiting.setdefault(arc.target, {})[arc] = None
             order.reverse()
             passes += 1
-            if waiting and (budget < 0 or (passes >= check and self._too_slow(waiting))):
+            if waiting and (budget < 0 or (passes >= check and self._too_slow(waiting.values()))):
                 good = False
                 break
             if passes >= check:
@@ -254,27 +254,19 @@ class Steady:
         events = channel.makes if line.track is channel.maker else channel.takes
         cycles = base[events] + line.track.steps[events]
         trip = channel.latency + 1
-        if (cycles[depth:] >= cycles[:-depth] + trip).all():
-            return
-        rounds = -(-len(cycles) // depth)
-        table = np.full(rounds * depth, np.iinfo(np.int64).min // 2)
-        table[: len(cycles)] = cycles
-        table = table.reshape(rounds, depth)
-        table -= trip * np.arange(rounds)[:, None]
-        np.maximum.accumulate(table, axis=0, out=table)
-        table += trip * np.arange(rounds)[:, None]
-        later = np.flatnonzero(table.reshape(-1)[: len(cycles)] > cycles)
-        base[events[later]] = table.reshape(-1)[later] - line.track.steps[events[later]]
+        after = round_trips(cycles, depth, trip)
+        later = np.flatnonzero(after > cycles)
+        base[events[later]] = after[later] - line.track.steps[events[later]]
         line.cause[events[later]] = _ROUND_TRIP - number
 
     # --- circuits --------------------------------------------------------------------------------------------------
 
-    def _too_slow(self, waiting: Iterable[_Line]) -> bool:
+    def _too_slow(self, waiting: Iterable[dict[_Arc, None]]) -> bool:
         """Whether an event that moved, to make room for what made it move, is among what made it move."""
         lasts: dict[_Line, Steps] = {}
         clear: set[tuple[_Line, int]] = set()
-        for goal in waiting:
-            for arc in goal.leaving + goal.arcs:
+        for arcs in waiting:
+            for arc in arcs:
                 line, at = arc.source, int(arc.events[len(arc.events) // 2])
                 seen: set[tuple[_Line, int]] = set()
                 while line.saved is not None and (line, at) not in clear:
@@ -293,9 +285,9 @@ class Steady:
                     if cause <= _ROUND_TRIP:
                         channel = line.channels[_ROUND_TRIP - cause]
                         events = channel.makes if line.track is channel.maker else channel.takes
-                        at = int(events[np.searchsorted(events, found) - self.depths[channel]])
+                        at = int(events[events.searchsorted(found) - self.depths[channel]])
                     else:
                         arc = line.arcs[cause]
-                        line, at = arc.source, int(arc.events[np.searchsorted(arc.targets, found)])
+                        line, at = arc.source, int(arc.events[arc.targets.searchsorted(found)])
                 clear |= seen
         return False
