@@ -15,6 +15,8 @@ from hwflow.ir.graph import Graph, Node, Value
 from hwflow.ops.registry import hardware
 from hwflow.ops.timing import Steps, Timing, Wait, every
 
+ROUND_TRIPS = 3  # sweeps of a process after which the loops through its queues are looked at by themselves
+
 
 @dataclass(eq=False)
 class Track:
@@ -149,12 +151,12 @@ def round_trips(cycles: Steps, depth: int, trip: int) -> Steps:
     if (cycles[depth:] >= cycles[:-depth] + trip).all():
         return cycles
     rounds = -(-len(cycles) // depth)
-    table = np.full(rounds * depth, np.iinfo(np.int64).min // 2)
-    table[: len(cycles)] = cycles
-    table = table.reshape(rounds, depth)
+    padded = np.full(rounds * depth, np.iinfo(np.int64).min // 2)
+    padded[: len(cycles)] = cycles
     travelled = trip * np.arange(rounds)[:, None]
-    table = np.maximum.accumulate(table - travelled, axis=0) + travelled
-    return table.reshape(-1)[: len(cycles)]
+    table = np.maximum.accumulate(padded.reshape(rounds, depth) - travelled, axis=0) + travelled
+    least: Steps = table.reshape(-1)[: len(cycles)]
+    return least
 
 
 def _visited(timing: Timing, index: int) -> Steps:

@@ -13,8 +13,6 @@ cannot tell counts as loss of interval.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from hwflow.errors import Finding, InternalError
 from hwflow.ir.graph import Graph, Node, Value
 from hwflow.ops import costs
@@ -167,13 +165,3 @@ def _set_depths(graph: Graph, steady: Steady) -> None:
         node.attributes["depths"] = [0] * len(node.outputs)
     for channel, depth in steady.depths.items():
         channel.node.attributes["depths"][channel.index] = depth
-
-
-def total_bits(graph: Graph, values: Iterable[Value] | None = None) -> int:
-    """Bits of all queues of a scheduled graph."""
-    return sum(
-        depth * node.attributes["folding"].output_lanes * value.typed.element.bits
-        for node in graph.nodes
-        for value, depth in zip(node.outputs, node.attributes["depths"], strict=True)
-        if values is None or value in values
-    )

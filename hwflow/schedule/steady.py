@@ -21,12 +21,20 @@ import numpy.typing as npt
 from hwflow.ir.graph import Graph, Node
 from hwflow.ops.registry import hardware
 from hwflow.ops.timing import Steps
-from hwflow.schedule.events import Channel, Events, Order, Track, events_of, round_trips, tracks_of, waits_of
+from hwflow.schedule.events import (
+    ROUND_TRIPS,
+    Channel,
+    Events,
+    Order,
+    Track,
+    events_of,
+    round_trips,
+    tracks_of,
+    waits_of,
+)
 
 Causes = npt.NDArray[np.int32]  # numbers of arcs, or:
 _STEP_BEFORE, _NOT_MOVED, _ROUND_TRIP = -1, -2, -3  # that less the number of a channel
-
-_ROUND_TRIPS = 3  # sweeps of a process in a trial after which the loops through its queues are looked at by themselves
 
 
 @dataclass(eq=False)
@@ -127,8 +135,10 @@ class Steady:
         lines = {line for line in self._all if line.track.node is node}
         tracks = [line.track for line in self._lines.values() if line in lines]
         timing = hardware(node.op).timing(node, node.attributes["folding"])
-        if any(not np.isin(new.steps, old.steps).all() for new, old in zip(tracks_of(node, timing), tracks, strict=True)):
-            return False
+        if any(
+            not np.isin(new.steps, old.steps).all() for new, old in zip(tracks_of(node, timing), tracks, strict=True)
+        ):
+            return False  # steps that did not matter do
         old = [arc for line in lines for arc in line.arcs if arc.source in lines and arc.wait]
         for arc in old:
             self._remove(arc)
@@ -231,7 +241,7 @@ class Steady:
             return False
         line.visits += 1
         self._follow(line, base)
-        if line.visits > _ROUND_TRIPS:
+        if line.visits > ROUND_TRIPS:
             for number, channel in enumerate(line.channels):
                 self._round_trips(line, channel, base, number)
             self._follow(line, base)
