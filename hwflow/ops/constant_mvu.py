@@ -69,7 +69,8 @@ def resources(node: Node, folding: Folding, depths: Sequence[int], device: Devic
     if not chosen and "network" not in node.attributes:
         inputs = [width_of(low, high) for low, high in ranges]
         return costs.estimated_adder_network(
-            device.family, _digits(node), inputs, _depth(node), vectors, _output_bits(node), depths[0]
+            device.family, _digits(node), _weight_bits(node), inputs, _depth(node), vectors, _output_bits(node),
+            depths[0],
         )
     network = network_of(node)
     carries = [network.carry_bits(adder) for adder in network.adders]
