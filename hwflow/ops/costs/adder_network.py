@@ -17,6 +17,7 @@ from hwflow.ops.costs.memory import queue
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
 
+
 def _share(digits: int, weight_bits: int) -> float:
     """Adders to signed digits, as measured for layers of 300 to 20,000 digits: 0.38 to 0.45 with ternary weights, 0.47
     to 0.53 with 6 and 8 bits; up to 0.62 below 1,000 digits, which share less."""
