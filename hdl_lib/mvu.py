@@ -7,6 +7,7 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .adder_tree import Term
+from .blocks import count_up, loop
 from .dot_product import MatchCount, ProductSum
 from .multiplier import FORMS as PRODUCTS
 from .multiplier import PART, Multiplier
@@ -16,6 +17,7 @@ from .rom import Rom, Table
 FORMS = (*PRODUCTS, "xnor")
 MAXIMUM_INPUT = 32  # bits
 MAXIMUM_WEIGHT = 40
+GROUP = 8  # rows that share the registers of their accumulators' control signals
 Ranges = tuple[tuple[int, int], tuple[int, int]]  # least and greatest of the inputs, of the weights
 
 
@@ -26,6 +28,11 @@ def _row(
     if form == "xnor":
         return MatchCount(simd)
     return ProductSum(Multiplier(input_shape, weight_shape, form, part, ranges), simd)
+
+
+def _input_latency(synapse_fold: int, neuron_fold: int) -> int:
+    """Cycles from a step to its inputs: one more where they come from a memory, which has a register behind it."""
+    return 3 if synapse_fold > 1 and neuron_fold > 1 else 2
 
 
 class Mvu(wiring.Component):
@@ -76,7 +83,8 @@ class Mvu(wiring.Component):
     max(t + latency, handshake of output beat j - 1, + 1).
 
     Initiation interval: ``synapse_fold * neuron_fold`` cycles a pixel. Latency (:meth:`latency_of`): 2 cycles for
-    weights and input registers, 1 for the multiples of the input where "lut" needs them, the product's, one a level
+    weights and input registers (3 with both folds above 1: inputs come from a memory with a register behind it), 1 for
+    operands in registers ("dsp") or the multiples of the input ("lut" where it needs them), the product's, one a level
     of the adder tree (for "xnor" in place of both ceil(log2(simd)), at least 1), 1 for the accumulator if
     synapse_fold > 1, 1 for the output queue. Backpressure stops the issue of steps only; what was issued runs on into
     the queue.
@@ -164,12 +172,13 @@ class Mvu(wiring.Component):
 
     @staticmethod
     def latency_of(
-        *, input_shape, weight_shape, simd: int, synapse_fold: int, multiplier: str, part: int = PART,
+        *, input_shape, weight_shape, simd: int, synapse_fold: int, neuron_fold: int, multiplier: str, part: int = PART,
         ranges: Ranges | None = None,
     ) -> int:
         """Cycles from the step that produces to ``o.valid`` with an empty queue."""
         row = _row(Shape.cast(input_shape), Shape.cast(weight_shape), simd, multiplier, part, ranges)
-        return 2 + row.operand_latency + row.latency + int(synapse_fold > 1) + 1
+        inputs = _input_latency(synapse_fold, neuron_fold)
+        return inputs + row.operand_latency + row.latency + int(synapse_fold > 1) + 1
 
     @property
     def latency(self) -> int:
@@ -179,6 +188,7 @@ class Mvu(wiring.Component):
             weight_shape=self.weight_shape,
             simd=self.simd,
             synapse_fold=self.synapse_fold,
+            neuron_fold=self.neuron_fold,
             multiplier=self.multiplier,
             part=self.part,
             ranges=self.ranges,
@@ -191,7 +201,7 @@ class Mvu(wiring.Component):
 
         # Issue: which step is next, and whether it can be taken.
         step = Signal()
-        consumes, produces, first, synapse = self._schedule(m, step)
+        consumes, produces, synapse = self._schedule(m, step)
         room = Signal()
         m.d.comb += [
             room.eq(~produces | queue.available),
@@ -200,10 +210,11 @@ class Mvu(wiring.Component):
             queue.reserve.eq(step & produces),
         ]
 
-        # Operands: the weights leave the table's output register in the same cycle the inputs leave theirs.
+        # Operands: the weights leave the table's output register when the sums take them.
         row = _row(self.input_shape, self.weight_shape, self.simd, self.multiplier, self.part, self.ranges)
-        ahead = row.operand_latency
+        arrival = _input_latency(self.synapse_fold, self.neuron_fold)
         m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
+        ahead = arrival + row.operand_latency - row.weight_lead - rom.latency
         m.d.comb += [
             rom.en.eq(self._delayed(m, "weight_read", step, ahead, reset=True)),
             rom.addr.eq(self._delayed(m, "weight_address", self._address(m, step), ahead)),
@@ -220,53 +231,42 @@ class Mvu(wiring.Component):
                 m.d.comb += weight.eq(rom.data.word_select(p * self.simd + s, self.weight_shape.width))
                 weights.append(weight)
             sums.append(row.sum(m, str(p), operands, weights, self.accumulator_shape.width))
-        stages = 2 + ahead + row.latency
+        stages = arrival + row.operand_latency + row.latency
 
         # Accumulation.
         results = sums
         if self.synapse_fold > 1:
-            restart = self._delayed(m, "restart", first, stages)
-            update = self._delayed(m, "update", step, stages, reset=True)
-            results = [self._accumulator(m, f"accumulator{p}", term, restart, update) for p, term in enumerate(sums)]
+            results = self._accumulators(m, sums, step, produces, stages)
             stages += 1
         m.d.comb += queue.push.eq(self._delayed(m, "push", step & produces, stages, reset=True))
         for p, term in enumerate(results):
             m.d.comb += queue.payload[p].eq(term.value)
         return m
 
-    def _schedule(self, m: Module, step: Signal) -> tuple[Signal, Signal, Signal, Signal]:
-        """The next step: whether it consumes, whether it produces, whether its sf is 0; its sf. All registers."""
+    def _schedule(self, m: Module, step: Signal) -> tuple[Signal, Signal, Signal]:
+        """The next step: whether it consumes, whether it produces; its sf. All registers."""
         consumes = Signal(init=1)
         produces = Signal(init=self.synapse_fold == 1)
-        first = Signal(init=1)
         synapse = Signal(range(self.synapse_fold))
-        neuron = Signal(range(self.neuron_fold))
         with m.If(step):
             if self.synapse_fold > 1:
                 m.d.sync += [
-                    first.eq(produces),
                     produces.eq(synapse == self.synapse_fold - 2),
                     synapse.eq(Mux(produces, 0, synapse + 1)),
                 ]
             if self.neuron_fold > 1:
                 with m.If(produces):
-                    last = neuron == self.neuron_fold - 1
-                    m.d.sync += [consumes.eq(last), neuron.eq(Mux(last, 0, neuron + 1))]
-        return consumes, produces, first, synapse
+                    m.d.sync += consumes.eq(loop(m, "neuron", self.neuron_fold, step & produces))
+        return consumes, produces, synapse
 
     def _address(self, m: Module, step: Signal) -> Signal:
         """The address of the next step's weights."""
-        words = self.weights.depth
-        weight = Signal(range(max(2, words)))
-        if words > 1:
-            with m.If(step):
-                m.d.sync += weight.eq(Mux(weight == words - 1, 0, weight + 1))
-        return weight
+        return count_up(m, "weight", self.weights.depth, step)
 
     def _inputs(
         self, m: Module, step: Signal, consumes: Signal, produces: Signal, synapse: Signal
     ) -> list[Signal]:
-        """The lanes of the step's input beat, 2 cycles after the step."""
+        """The lanes of the step's input beat, as many cycles after the step as :func:`_input_latency` says."""
         beat = data.ArrayLayout(self.input_shape, self.simd)
         arrived = Signal(beat, reset_less=True)
         used = Signal(beat, reset_less=True)
@@ -286,18 +286,25 @@ class Mvu(wiring.Component):
         if self.neuron_fold > 1 and self.synapse_fold > 1:
             # A beat that arrives at t is written at t + 1 and first read at t + synapse_fold or later, so that a read
             # never meets the write of its own word, and the buffer is only overwritten a pixel later.
-            m.submodules.replay = replay = memory.Memory(shape=beat, depth=self.synapse_fold, init=[])
+            # The memory's read register is written out: synthesis takes "no read meets a write" for such ones only.
+            bits = len(arrived.as_value())
+            m.submodules.replay = replay = memory.Memory(
+                shape=bits, depth=self.synapse_fold, init=[], attrs={"no_rw_check": 1}
+            )
             write = replay.write_port()
-            read = replay.read_port()
+            read = replay.read_port(domain="comb")
+            read_data, replayed, waiting = (
+                Signal(bits, name=name, reset_less=True) for name in ("replay_data", "replayed", "waiting")
+            )
             m.d.comb += [
                 write.en.eq(self._delayed(m, "replay_write", step & consumes, 1, reset=True)),
                 write.addr.eq(self._delayed(m, "replay_address", synapse, 1)),
                 write.data.eq(arrived),
-                read.en.eq(1),
                 read.addr.eq(synapse),
             ]
-            fresh = self._delayed(m, "fresh", consumes, 1)
-            m.d.sync += used.eq(Mux(fresh, arrived.as_value(), read.data.as_value()))
+            fresh = self._delayed(m, "fresh", consumes, 2)
+            m.d.sync += [read_data.eq(read.data), replayed.eq(read_data), waiting.eq(arrived)]
+            m.d.sync += used.eq(Mux(fresh, waiting, replayed))
         else:
             m.d.sync += used.eq(arrived)
         return [used[s] for s in range(self.simd)]
@@ -314,12 +321,41 @@ class Mvu(wiring.Component):
             m.d.sync += place.eq(Mux(last, 0, place + 1))
         return last
 
-    def _accumulator(self, m: Module, name: str, term: Term, restart: Signal, update: Signal) -> Term:
-        """The running sum, one cycle later."""
-        accumulator = Signal(self.accumulator_shape, name=name, reset_less=True)
-        with m.If(update):
-            m.d.sync += accumulator.eq(Mux(restart, 0, accumulator) + term.value)
-        return Term(accumulator, 0, 0)
+    def _accumulators(
+        self, m: Module, sums: list[Term], step: Signal, produces: Signal, stages: int
+    ) -> list[Term]:
+        """The sums over ``synapse_fold`` steps, one cycle later, for a cycle.
+
+        What is carried on is zero again behind the last step of a sum, which goes to a register of its own, so that
+        nothing but an adder stands between registers. The control signals have a register for each group of rows.
+        """
+        results = []
+        update = self._delayed(m, "update", step, stages - 1, reset=True)
+        last = self._delayed(m, "last", produces, stages - 1)
+        group_update = group_last = update
+        for p, term in enumerate(sums):
+            if p % GROUP == 0:
+                group_update, group_last = (
+                    self._copy(m, f"{name}_of{p}", value) for name, value in (("update", update), ("last", last))
+                )
+            carried = Signal(self.accumulator_shape, name=f"accumulator{p}")
+            result = Signal(self.accumulator_shape, name=f"result{p}", reset_less=True)
+            total = Signal(self.accumulator_shape, name=f"total{p}")
+            m.d.comb += total.eq(carried + term.value)
+            m.d.sync += result.eq(total)
+            with m.If(group_update):
+                m.d.sync += carried.eq(total)
+                with m.If(group_last):
+                    m.d.sync += carried.eq(0)
+            results.append(Term(result, 0, 0))
+        return results
+
+    @staticmethod
+    def _copy(m: Module, name: str, value: Signal) -> Signal:
+        """A register of ``value`` that synthesis must not merge with others of the same value."""
+        register = Signal(name=name, attrs={"keep": 1})
+        m.d.sync += register.eq(value)
+        return register
 
     @staticmethod
     def _delayed(m: Module, name: str, value, cycles: int, *, reset: bool = False) -> Signal:
