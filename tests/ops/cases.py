@@ -101,7 +101,10 @@ FORK = [
 ]
 
 WIDTH_CONVERTER = [
-    Case(f"x{a}_to_x{b}_of_{c}", "width_converter", {}, stream(4, c, I4), (Folding(a, b),), constant_corners)
+    Case(
+        f"x{a}_to_x{b}_of_{c}", "width_converter", {"view": (4, c)}, stream(4, c, I4), (Folding(a, b),),
+        constant_corners,
+    )
     for a, b, c in [
         (1, 2, 4),
         (1, 3, 7),
@@ -113,6 +116,19 @@ WIDTH_CONVERTER = [
         (5, 1, 5),
         (2, 4, 9),
         (8, 4, 5),
+        (3, 7, 7),
+        (7, 3, 7),
+    ]
+] + [
+    Case(
+        f"x{a}_to_x{b}_of_{c}_in_pixels_of_{own}", "width_converter", {"view": (12 * own // c, c)},
+        stream(12, own, I4), (Folding(a, b),), constant_corners,
+    )
+    for a, b, c, own in [
+        (2, 8, 8, 2),
+        (12, 3, 12, 3),
+        (4, 12, 12, 4),
+        (5, 12, 12, 2),
     ]
 ]
 
@@ -120,11 +136,15 @@ FRAME_SYNC = [
     Case(
         "image", "frame_sync", {}, stream(6, 3, I8), (Folding(1, 1), Folding(2, 2), Folding(3, 3)), constant_corners
     ),
+    Case("pixels", "frame_sync", {}, stream(6, 3, I8), (Folding(6, 6), Folding(18, 18)), constant_corners),
+    Case("vectors", "frame_sync", {"view": (2, 9)}, stream(6, 3, I8), (Folding(4, 4),), constant_corners),
     Case("single_beat", "frame_sync", {}, stream(1, 1, U4), (Folding(1, 1),), constant_corners),
 ]
 
 FIFO = [
     Case("image", "fifo", {}, stream(6, 3, I8), (Folding(1, 1), Folding(2, 2)), constant_corners),
+    Case("pixels", "fifo", {}, stream(6, 3, I8), (Folding(6, 6), Folding(18, 18)), constant_corners),
+    Case("vectors", "fifo", {"view": (2, 9)}, stream(6, 3, I8), (Folding(4, 4),), constant_corners),
     Case("single_beat", "fifo", {}, stream(1, 1, U4), (Folding(1, 1),), constant_corners),
 ]
 
@@ -265,6 +285,43 @@ def _random_mvu(seed: int) -> Case:
 
 
 MVU += [_random_mvu(seed) for seed in range(5)]
+
+
+def _whole(vectors: int, inputs: int, outputs: int) -> Folding:
+    return Folding(vectors * inputs, vectors * outputs, vectors * inputs * outputs, "shift_add")
+
+
+MVU += [
+    _mvu("shift_add", 6, 1, 4, 5, I8, I8, (_whole(1, 4, 5), _whole(3, 4, 5)), seed=21),
+    _mvu("shift_add_windows", 4, 3, 2, 3, U4, I4, (_whole(2, 6, 3), _whole(4, 6, 3)), seed=22, narrow=True),
+    _mvu("shift_add_ternary", 2, 1, 9, 3, I2, I2, (_whole(1, 9, 3),), within=1, seed=23),
+    _mvu("shift_add_scalar", 2, 1, 1, 1, U8, U4, (_whole(1, 1, 1), _whole(2, 1, 1))),
+    # wires and zeros, a row and its negative, a row of subtractions, a constant input
+    Case(
+        "shift_add_rows", "mvu",
+        {"weights": np.array([[0, 8, 0], [0, 0, 0], [3, 5, 0], [-6, -10, 0], [-1, -4, -2]]), "pixels_per_vector": 1},
+        stream(2, 3, I4, (Interval(-8, 7), Interval(0, 5), Interval(3, 3))), (_whole(1, 3, 5),), mvu_corners,
+    ),
+]
+
+
+def _fold2(simd: int, pe: int, width: int = 18) -> Folding:
+    """Two products in a multiplier block of so many bits."""
+    return Folding(simd, pe, simd * pe, "dsp2", width - 1)
+
+
+U5, I6 = IntType(5, False), IntType(6, True)
+
+MVU += [
+    # sums of two products are split, of one, of all; rows without a partner
+    _mvu("pairs", 3, 4, 5, 5, U8, I4, (_fold2(5, 4), _fold2(1, 2), _fold2(3, 5), _fold2(5, 3, 17))),
+    _mvu("pairs_one_step", 4, 1, 7, 4, I4, I4, (_fold2(7, 4), _fold2(5, 3), _fold2(1, 2))),
+    _mvu("pairs_each", 2, 2, 6, 3, U5, I6, (_fold2(6, 3), _fold2(3, 2))),
+    _mvu("pairs_of_sixteen", 2, 2, 5, 4, I4, I4, (_fold2(5, 4, 16),), within=7),
+    _mvu("pairs_unsigned", 2, 1, 6, 4, U5, U4, (_fold2(6, 4), _fold2(6, 3, 16))),
+    _mvu("pairs_signs", 2, 2, 6, 4, I6, IntType(5, False), (_fold2(6, 4),), narrow=True),
+    _mvu("pairs_intervals", 2, 2, 5, 4, I8, IntType(5, True), (_fold2(5, 4),), within=15),
+]
 
 
 def count_corners(node: Node) -> IntArray:
