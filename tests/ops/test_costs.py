@@ -186,8 +186,8 @@ def test_the_model_fits_the_samples(core: str) -> None:
 
 
 def test_block_ram_or_look_up_tables() -> None:
-    """Yosys charges 128 a block RAM, a sixteenth a bit of a table in logic, 4 for 16 x 4 bits of distributed RAM and half
-    a bit for what selects among them."""
+    """Yosys charges 128 a block RAM, a sixteenth a bit of a table in logic, 4 for 16 x 4 bits of distributed RAM and
+    half a bit for what selects among them."""
     assert costs.rom("ecp5", 36, 256).bram == 0  # 8 * 128 > 36 * 256 / 16
     assert costs.rom("ecp5", 64, 256).bram == 0  # equal
     assert costs.rom("ecp5", 65, 256).bram == 8
