@@ -9,6 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .adder_tree import Term, adder_tree, registered, tree_levels
+from .block_product import BLOCK_LATENCY, block_product
 from .blocks import delayed
 from .multiplier import interval
 from .output_queue import OutputQueue
@@ -38,8 +39,8 @@ class ConstantProducts(wiring.Component):
     Timing
     ------
     One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
-    input, operands, products, levels of the adder tree of the row with most weights, output queue. Initiation interval
-    1 cycle a beat. Under backpressure no step begins; those begun go on.
+    input, operands, two for products (:mod:`hdl_lib.block_product`), levels of the adder tree of the row with most
+    weights, output queue. Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun go on.
 
     Ordering
     --------
@@ -73,7 +74,7 @@ class ConstantProducts(wiring.Component):
     @staticmethod
     def latency_of(terms: int) -> int:
         """Cycles from a step to ``o.valid``; ``terms``: nonzero weights of the row with most of them."""
-        return 4 + tree_levels(max(1, terms))
+        return 3 + BLOCK_LATENCY + tree_levels(max(1, terms))
 
     @property
     def latency(self) -> int:
@@ -111,8 +112,7 @@ class ConstantProducts(wiring.Component):
         for k, (weight, x) in enumerate(zip(row, xs, strict=True)):
             if weight:
                 term = Term(x * Const(weight), *sorted((weight * low, weight * high)))
-                # Registers to keep: see hdl_lib.multiplier.
-                products.append(registered(m, f"product_{name}_{k}", term, keep=True))
+                products.append(block_product(m, f"product_{name}_{k}", term))
         if not products:
             return Const(0)
         limit = self.output_shape.width

@@ -59,7 +59,7 @@ def constant_products(
         for weight, ends in zip(filter(None, row), terms, strict=True):
             block = abs(weight) & (abs(weight) - 1) and x.bits + _bits(*sorted((0, weight))) >= device.dsp_product
             negation = _chain(family, x.bits + 1) if weight < 0 and not block else 0
-            total += Resources(lut=negation, ff=min(_bits(*ends), x.bits) if not block else _bits(*ends))
+            total += Resources(lut=negation, ff=2 * (_bits(*ends) if block else min(_bits(*ends), x.bits)))
             total += Resources(dsp=int(bool(block)))
         for _ in range(levels if terms else 0):
             sums = [tuple(map(sum, zip(*terms[k : k + 2], strict=True))) for k in range(0, len(terms), 2)]
