@@ -111,7 +111,7 @@ class ConstantProducts(wiring.Component):
         products = []
         for k, (weight, x) in enumerate(zip(row, xs, strict=True)):
             if weight:
-                term = Term(x * Const(weight), *sorted((weight * low, weight * high)))
+                term = Term(_times(x, weight), *sorted((weight * low, weight * high)))
                 products.append(block_product(m, f"product_{name}_{k}", term))
         if not products:
             return Const(0)
@@ -120,3 +120,11 @@ class ConstantProducts(wiring.Component):
         for stage in range(tree_levels(len(products)), tree_levels(self._terms)):
             total = registered(m, f"sum_{name}_late{stage}", total, limit)
         return Value.cast(total.value)
+
+
+def _times(x: Value, weight: int) -> Value:
+    """The product; by a power of two a shift, which synthesis would put into a multiplier block if it is negative."""
+    if abs(weight) & (abs(weight) - 1):
+        return x * Const(weight)
+    shifted = x.shift_left(abs(weight).bit_length() - 1)
+    return -shifted if weight < 0 else shifted
