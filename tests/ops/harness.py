@@ -16,7 +16,7 @@ from amaranth.hdl import Elaboratable, Module
 
 from hdl_lib.rom import Table
 from hwflow.ir.graph import Graph, IntArray, Node, Port, Stage, Value, identity_order
-from hwflow.ops.operator import Built, Folding, MemoryFile
+from hwflow.ops.operator import Built, Folding, MemoryFile, grouped
 from hwflow.ops.registry import hardware
 from hwflow.schedule.evaluate import Run, evaluate
 from hwflow.types import TensorType
@@ -107,7 +107,7 @@ def golden(node: Node, frames: Frames) -> list[IntArray]:
 def beats_of(frames: IntArray, type_: TensorType, lanes: int, seed: int) -> list[int]:
     """[frames, pixels, channels] to payloads, random bits in surplus lanes."""
     rng = random.Random(seed)
-    bits, channels = type_.element.bits, type_.shape[1]
+    bits, (_, channels) = type_.element.bits, pixels_of(type_, lanes)
     beats = []
     for pixel in frames.reshape(-1, channels).tolist():
         for start in range(0, channels, lanes):
@@ -119,11 +119,17 @@ def beats_of(frames: IntArray, type_: TensorType, lanes: int, seed: int) -> list
 
 def frames_of(beats: Sequence[int], type_: TensorType, lanes: int) -> IntArray:
     """Payloads back to [frames, pixels, channels]; surplus lanes are dropped."""
-    pixels, channels = type_.shape
+    pixels, channels = pixels_of(type_, lanes)
     blocks = -(-channels // lanes)
     values = [bench.unpack(b, type_.element.bits, lanes, signed=type_.element.signed) for b in beats]
     array = np.array(values, dtype=np.int64).reshape(-1, pixels, blocks * lanes)
-    return array[:, :, :channels]
+    return array[:, :, :channels].reshape(-1, *type_.shape)
+
+
+def pixels_of(type_: TensorType, lanes: int) -> tuple[int, int]:
+    """(pixels, channels), several pixels taken for one where a beat holds several."""
+    whole = lanes > type_.shape[1] and lanes % type_.shape[1] == 0 and type_.shape[0] * type_.shape[1] % lanes == 0
+    return grouped(type_.shape, lanes) if whole else type_.shape
 
 
 def with_words(built: Built) -> Built:
@@ -238,7 +244,7 @@ class Bench:
         return evaluate(single_node_graph(self.node), frames)
 
     def _beats(self, output: int) -> int:
-        pixels, channels = self.node.outputs[output].typed.shape
+        pixels, channels = pixels_of(self.node.outputs[output].typed, self.folding.output_lanes)
         return int(pixels * -(-channels // self.folding.output_lanes))
 
 
