@@ -74,8 +74,9 @@ class _TreePool(wiring.Component):
         arrives = delayed(m, "step", step, levels) if rounds > 1 else Const(0)
         first = Signal(name="first_round", init=1)
         if rounds > 1:
+            last = delayed(m, "last_round", produces, levels)
             with m.If(arrives):
-                m.d.sync += first.eq(delayed(m, "last_round", produces, levels))
+                m.d.sync += first.eq(last)
         for lane in range(len(self.o.payload)):
             group, channel = divmod(lane, self.channels)
             pixels = range(group * together, (group + 1) * together)
