@@ -37,12 +37,12 @@ class WindowRows(wiring.Component):
     Timing
     ------
     Two processes, each at most one step a cycle. A *writer* step consumes an input beat: a word of an image row. A
-    *reader* frame has ``steps.steps`` steps: for each output row one for each word of an image row, and
-    ``steps.tail`` after the last row's. Step ``steps.sends(row, beat)`` produces a beat, :attr:`latency` cycles later
+    *reader* frame has ``steps.steps`` steps: for each output row ``steps.row_steps``, the first of them one for each word
+    of an image row, and ``steps.tail`` after the last row's. Step ``steps.sends(row, beat)`` produces a beat, :attr:`latency` cycles later
     on ``o.valid``, and needs a credit of the output queue. Words are numbered through all frames.
 
     - A reader step comes at least :attr:`lag` cycles after the writer step of the same word of the last image row that
-      the output row needs (``geometry.needed_rows``), those of the tail with the last one.
+      the output row needs (``geometry.needed_rows``), those after a row's last word with that.
     - A writer step of a word of image row g comes at least a cycle after the reader step that released that word of
       row ``g - rows``. An output row releases the frame's rows up to ``geometry.released_rows``: a word of the first of
       them in the step with the same word (its last one in the output row's last step), the others in its last step.
@@ -246,18 +246,17 @@ class _Reader:
     def _walk(self) -> None:
         """Word, output row, and the ends of rows and frames, of the step ahead; all begin with a frame's step 1."""
         m, steps = self._m, self.steps
-        words, rows, tail = steps.words, steps.geometry.out_height, steps.tail
-        longest = words + tail
-        first = 1 % words if rows > 1 else 1 % longest
-        self._row = Signal(range(max(2, rows)), name="row_ahead", init=int(words == 1 and rows > 1))
-        self._place = Signal(range(max(2, longest)), name="word_ahead", init=first)
+        words, rows = steps.words, steps.geometry.out_height
+        short, long = steps.row_steps, steps.row_steps + steps.tail  # of a frame's last row
+        self._ends_first = (long if rows == 1 else short) == 1  # step 0 is its output row's last one
+        self._row = Signal(range(max(2, rows)), name="row_ahead", init=int(self._ends_first and rows > 1))
+        self._place = Signal(range(max(2, long)), name="word_ahead", init=int(not self._ends_first))
         last = self._row == rows - 1 if rows > 1 else Const(1)
-        self._row_end = self._place == words - 1 if words > 1 else Const(1)
-        self._waits: Value = Const(0)  # a step from the last word on that does not end the frame
-        if tail:
-            row_end = self._row_end
-            self._row_end = Mux(last, self._place == longest - 1, row_end)
-            self._waits = last & (self._place >= words - 1) & (self._place != longest - 1)
+        self._row_end: Value = self._place == short - 1 if long > 1 else Const(1)
+        if steps.tail:
+            self._row_end = Mux(last, self._place == long - 1, self._row_end)
+        # A step from the last word on that does not end the row.
+        self._waits: Value = (self._place >= words - 1) & ~self._row_end if long > words else Const(0)
         self._frame_end = self._row_end & last
         with m.If(self.issue):
             with m.If(self._row_end):
@@ -269,15 +268,14 @@ class _Reader:
     def _outputs(self) -> None:
         """Which steps send a beat, and which beat of its output row."""
         m, steps = self._m, self.steps
-        start = -steps.delay % steps.words  # of the words whose beats the first steps would send
-        final = divmod(steps.words - 1, steps.period)
-
-        def after(word: int) -> tuple[int, int, int]:
-            """(begun, beat, part) of the word after one of a first row."""
-            return (1, 0, 0) if word == steps.words - 1 else (int(start == 0), *divmod(word + 1, steps.period))
+        length = steps.row_steps
+        start = -steps.delay % length  # of the steps whose beats the first ones would send
+        final = divmod(length - 1, steps.period)
 
         restart = int(start == 0), *divmod(start, steps.period)
-        init = restart if steps.steps == 1 else after(start)
+        init = (1, 0, 0) if start == length - 1 else (int(start == 0), *divmod(start + 1, steps.period))
+        if steps.steps == 1:
+            init = restart
         shapes = 1, range(max(2, final[0] + 1)), range(max(2, steps.period))
         begun, beat, part = (
             Signal(shape, name=f"{name}_ahead", init=value)
@@ -311,7 +309,7 @@ class _Reader:
         g = steps.geometry
         self.rows: dict[int, Value] = {}
         self.banks: dict[int, Value] = {}
-        row_end = self._register("row_end", self._row_end, int(steps.words == 1 and (g.out_height > 1 or not steps.tail)))
+        row_end = self._register("row_end", self._row_end, int(self._ends_first))
         frame_end = self._register("frame_end", self._frame_end, int(steps.steps == 1))
         over = (g.height - (g.out_height - 1) * g.stride[0]) % rows
         for row, (low, high) in steps.kernel_rows.items():
@@ -354,9 +352,7 @@ class _Reader:
                     m.d.comb += [taken.eq(0), returned.eq(0)]
                 with m.Else():
                     m.d.comb += [taken.eq(-1), returned.eq(change[2])]
-        ends = words == 1 and (g.out_height > 1 or not self.steps.tail)
-        waits = words == 1 and not ends
-        after = (changes[0][0], changes[0][1]) if ends else (0, 0) if waits else (-1, changes[0][2])
+        after = changes[0][:2] if self._ends_first else (0, 0) if words == 1 else (-1, changes[0][2])
         lead_change = self._register("lead_change", taken, after[0], taken.shape())
         spare_change = self._register("spare_change", returned, after[1], returned.shape())
         # Both sums at once, the choice last: `issue` comes late.

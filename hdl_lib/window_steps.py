@@ -39,8 +39,13 @@ class WindowSteps:
 
     @property
     def words(self) -> int:
-        """Words of an image row: steps of an output row."""
+        """Words of an image row."""
         return self.geometry.width // self.pixels
+
+    @property
+    def row_steps(self) -> int:
+        """Steps of an output row: one for each word, more if its beats take more."""
+        return max(self.words, (self.beats - 1) * self.period + 1)
 
     @property
     def beats(self) -> int:
@@ -91,13 +96,13 @@ class WindowSteps:
 
     @property
     def tail(self) -> int:
-        """Steps of a frame after its last word, for the beats that are left."""
-        return max(0, (self.beats - 1) * self.period + self.delay - (self.words - 1))
+        """Steps of a frame after its last row's, for the beats that are left."""
+        return max(0, (self.beats - 1) * self.period + self.delay - (self.row_steps - 1))
 
     @property
     def steps(self) -> int:
         """Steps of a frame."""
-        return self.geometry.out_height * self.words + self.tail
+        return self.geometry.out_height * self.row_steps + self.tail
 
     @cached_property
     def ages(self) -> dict[int, int]:
@@ -110,4 +115,4 @@ class WindowSteps:
 
     def sends(self, row: int, beat: int) -> int:
         """The step that sends a beat of an output row."""
-        return row * self.words + beat * self.period + self.delay
+        return row * self.row_steps + beat * self.period + self.delay

@@ -143,11 +143,11 @@ class SlidingWindow(HardwareOperator):
 
 def _rows_timing(steps: WindowSteps, rows: int) -> Timing:
     """The two processes of :mod:`hdl_lib.window_rows`."""
-    g, words = steps.geometry, steps.words
-    y, word = np.arange(g.out_height)[:, None], np.arange(words)
+    g, words, row_steps = steps.geometry, steps.words, steps.row_steps
+    y, word, step = np.arange(g.out_height)[:, None], np.arange(words), np.minimum(np.arange(row_steps), words - 1)
     # The reader, in the step of a word, needs that word of the last image row its windows reach, at least of the first.
     last_row = y * g.stride[0] + g.reach[0] - 1 - g.pads[0]
-    need_write = (np.clip(last_row, 0, g.height - 1) * words + word).reshape(-1)
+    need_write = (np.clip(last_row, 0, g.height - 1) * words + step).reshape(-1)
     need_write = np.append(need_write, np.repeat(need_write[-1:], steps.tail))
     # The writer, at image row g, needs row g - rows (of this or an earlier frame) released: of the first row that an
     # output row releases word by word, of others, and of the last word of each, with the output row's last step.
@@ -156,8 +156,8 @@ def _rows_timing(steps: WindowSteps, rows: int) -> Timing:
     frame, row = np.divmod(np.arange(g.height) - rows, g.height)
     output_row = np.searchsorted(released, row, side="right")
     is_first = row == np.append(0, released)[output_row]
-    row_ends = np.append(np.arange(1, g.out_height) * words, steps.steps) - 1
-    by_word = np.where(word < words - 1, output_row[:, None] * words + word, row_ends[output_row][:, None])
+    row_ends = np.append(np.arange(1, g.out_height) * row_steps, steps.steps) - 1
+    by_word = np.where(word < words - 1, output_row[:, None] * row_steps + word, row_ends[output_row][:, None])
     need_read = np.where(is_first[:, None], by_word, row_ends[output_row][:, None])
     need_read = (frame[:, None] * steps.steps + need_read).reshape(-1)
     sends = steps.sends(y, np.arange(steps.beats)).reshape(-1)
