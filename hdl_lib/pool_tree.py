@@ -110,8 +110,8 @@ class MaxPoolTree(_TreePool):
     Timing
     ------
     A step each input beat. A step with a window's last pixel produces, and needs a credit; :attr:`latency` cycles later
-    the beat shows on ``o.valid``: a level of the tree each, one more where a window has several beats, and one. Initiation
-    interval 1 cycle an input beat. Under backpressure the steps that would produce wait.
+    the beat shows on ``o.valid``: one for each level of the tree, one more where a window has several beats, and one.
+    Initiation interval 1 cycle an input beat. Under backpressure the steps that would produce wait.
 
     Ordering
     --------

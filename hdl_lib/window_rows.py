@@ -37,9 +37,10 @@ class WindowRows(wiring.Component):
     Timing
     ------
     Two processes, each at most one step a cycle. A *writer* step consumes an input beat: a word of an image row. A
-    *reader* frame has ``steps.steps`` steps: for each output row ``steps.row_steps``, the first of them one for each word
-    of an image row, and ``steps.tail`` after the last row's. Step ``steps.sends(row, beat)`` produces a beat, :attr:`latency` cycles later
-    on ``o.valid``, and needs a credit of the output queue. Words are numbered through all frames.
+    *reader* frame has ``steps.steps`` steps: for each output row ``steps.row_steps``, of which the first are one for
+    each word of an image row, and ``steps.tail`` after the last row's. Step ``steps.sends(row, beat)`` produces a beat,
+    :attr:`latency` cycles later on ``o.valid``, and needs a credit of the output queue. Words are numbered through all
+    frames.
 
     - A reader step comes at least :attr:`lag` cycles after the writer step of the same word of the last image row that
       the output row needs (``geometry.needed_rows``), those after a row's last word with that.

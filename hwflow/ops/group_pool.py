@@ -1,7 +1,7 @@
 """Pools over groups of consecutive pixels of a stream, channel by channel: what the maximum and the sum have in common.
 
-Attribute: ``window``, pixels a group. Lanes of at most a pixel: one after the other. More input lanes are several pixels
-of a group (which they divide), then with all channels an output beat, or several whole groups.
+Attribute: ``window``, pixels a group. Lanes of at most a pixel: one after the other. More input lanes are several
+pixels of a group (which they divide), then with all channels an output beat, or several whole groups.
 """
 
 from __future__ import annotations

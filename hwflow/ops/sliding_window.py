@@ -28,7 +28,6 @@ from hwflow.ops.timing import Process, Timing, Wait, beat_by_beat, every
 from hwflow.ops.windows import WindowGeometry
 from hwflow.types import Interval, IntType, TensorType
 
-
 _SOME_WORDS = 6  # a row: what takes a few cycles from reader to writer no longer costs interval
 
 
@@ -129,15 +128,15 @@ class SlidingWindow(HardwareOperator):
         return Built(core, [core.i], [core.o])
 
     def _build_parallel(self, node: Node, folding: Folding, depth: int) -> Built:
-        shapes = [shape_of(value.typed.element) for value in (node.inputs[0], node.outputs[0])]
+        source, result = shape_of(node.inputs[0].typed.element), shape_of(node.outputs[0].typed.element)
         channels, pad_value = node.inputs[0].typed.shape[1], node.attributes["pad_value"]
         core: WindowImage | WindowRows
         if is_whole(node, folding):
             geometry = core_geometry(node.attributes["geometry"])
-            core = WindowImage(*shapes, channels, geometry, pad_value=pad_value, depth=depth)
+            core = WindowImage(source, result, channels, geometry, pad_value=pad_value, depth=depth)
         else:
             steps, rows = steps_of(node, folding), line_buffer_rows(node, folding)
-            core = WindowRows(*shapes, channels, steps, pad_value=pad_value, rows=rows, depth=depth)
+            core = WindowRows(source, result, channels, steps, pad_value=pad_value, rows=rows, depth=depth)
         return Built(core, [core.i], [core.o])
 
 
@@ -160,7 +159,7 @@ def _rows_timing(steps: WindowSteps, rows: int) -> Timing:
     by_word = np.where(word < words - 1, output_row[:, None] * row_steps + word, row_ends[output_row][:, None])
     need_read = np.where(is_first[:, None], by_word, row_ends[output_row][:, None])
     need_read = (frame[:, None] * steps.steps + need_read).reshape(-1)
-    sends = steps.sends(y, np.arange(steps.beats)).reshape(-1)
+    sends = np.array([steps.sends(row, beat) for row in range(g.out_height) for beat in range(steps.beats)])
     writer = Process(g.height * words, {0: every(g.height * words)}, {}, (Wait(1, need_read),))
     lag = WindowRows.lag_of(words)
     reader = Process(steps.steps, {}, {0: sends}, (Wait(0, np.maximum.accumulate(need_write), lag),))

@@ -42,12 +42,12 @@ class SumPool(GroupPool):
         )
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
-        shapes = [shape_of(value.typed.element) for value in (node.inputs[0], node.outputs[0])]
+        source, result = shape_of(node.inputs[0].typed.element), shape_of(node.outputs[0].typed.element)
         channels, window = node.inputs[0].typed.shape[1], node.attributes["window"]
         together = folding.input_lanes // channels
         core: Core | TreeCore
         if together > 1:
-            core = TreeCore(*shapes, channels, together, window, depth=depths[0])
+            core = TreeCore(source, result, channels, together, window, depth=depths[0])
         else:
-            core = Core(*shapes, channels, folding.input_lanes, window, depth=depths[0])
+            core = Core(source, result, channels, folding.input_lanes, window, depth=depths[0])
         return Built(core, [core.i], [core.o])

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hwflow.boards import find_board
 from hwflow.ir.graph import IntArray, Node
 from hwflow.numerics.elementwise import Relu
 from hwflow.numerics.stages import QuantizerStage, StepStage
 from hwflow.numerics.step_function import StepFunction
-from hwflow.boards import find_board
 from hwflow.ops.operator import Folding
 from hwflow.ops.registry import hardware
 from hwflow.ops.windows import WindowGeometry
@@ -230,8 +230,9 @@ def _whole_windows(
     rows: int | None = None,
 ) -> Case:
     """``pairs``: (pixels an input beat, windows an output beat)."""
-    case = _window(name, size, channels, kernel, strides, pads, dilations, (), pad_value=pad_value, element=element,
-                   rows=rows)  # fmt: skip
+    case = _window(
+        name, size, channels, kernel, strides, pads, dilations, (), pad_value=pad_value, element=element, rows=rows
+    )
     window = channels * kernel[0] * kernel[1]
     return replace(case, foldings=tuple(Folding(x * channels, p * window) for x, p in pairs))
 
@@ -255,7 +256,7 @@ SLIDING_WINDOW += [
     _whole_windows("skips", (7, 6), 1, (1, 1), ((2, 2), (3, 1), (6, 2)), strides=(3, 3), element=U4),
     _whole_windows("all_padding_above", (2, 3), 1, (1, 2), ((1, 1), (3, 3)), pads=(2, 0, 2, 1), pad_value=-1),
     _whole_windows("pad_beyond_the_type", (3, 4), 1, (2, 1), ((4, 4), (12, 12)), pads=(0, 0, 1, 0), element=U4,
-                   pad_value=-1),  # fmt: skip
+                   pad_value=-1),
 ]
 
 
