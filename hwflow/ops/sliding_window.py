@@ -139,7 +139,6 @@ class SlidingWindow(HardwareOperator):
             core = WindowRows(source, result, channels, steps, pad_value=pad_value, rows=rows, depth=depth)
         return Built(core, [core.i], [core.o])
 
-
 def _rows_timing(steps: WindowSteps, rows: int) -> Timing:
     """The two processes of :mod:`hdl_lib.window_rows`."""
     g, words, row_steps = steps.geometry, steps.words, steps.row_steps
@@ -192,14 +191,19 @@ def steps_of(node: Node, folding: Folding) -> WindowSteps:
     return WindowSteps(core_geometry(window), pixels, windows)
 
 
+def least_rows(node: Node) -> int:
+    """The fewest rows of the line buffer with which the core works."""
+    return core_geometry(node.attributes["geometry"]).minimum_rows
+
+
 def line_buffer_rows(node: Node, folding: Folding | None = None) -> int:
     """Rows of the line buffer: as set by the schedule, else a stride more than the least that works; of whole windows
-    a beat, whose buffer is released word by word, the least if a row has some words."""
+    a beat (``folding``, or as set by the schedule), whose buffer is released word by word, the least if a row has some
+    words."""
     if "rows" in node.attributes:
         return int(node.attributes["rows"])
     window: WindowGeometry = node.attributes["geometry"]
     folding = folding or node.attributes.get("folding")
-    least = core_geometry(window).minimum_rows
     if folding is not None and not is_serial(node, folding) and not is_whole(node, folding):
-        return least + (window.strides[0] if steps_of(node, folding).words < _SOME_WORDS else 0)
-    return least + window.strides[0]
+        return least_rows(node) + (window.strides[0] if steps_of(node, folding).words < _SOME_WORDS else 0)
+    return least_rows(node) + window.strides[0]
