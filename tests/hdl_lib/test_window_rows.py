@@ -77,15 +77,15 @@ def test_what_a_schedule_refuses(pixels, windows, message):
 
 def test_what_the_window_cores_refuse():
     steps = WindowSteps(geometry(), 2, 2)
-    with pytest.raises(ValueError, match="^rows must be at least 3, not 2: "):
+    with pytest.raises(ValueError, match=r"^rows must be at least 3, not 2: "):
         WindowRows(signed(4), signed(4), 1, steps, rows=2, depth=3)
-    with pytest.raises(ValueError, match="^channels must be at least 1, not 0$"):
+    with pytest.raises(ValueError, match=r"^channels must be at least 1, not 0$"):
         WindowRows(signed(4), signed(4), 0, steps, rows=3, depth=3)
     with pytest.raises(ValueError, match=r"^pad_value must be in -8\.\.7, the range of signed\(4\), not 8$"):
         WindowRows(signed(4), signed(4), 1, steps, pad_value=8, rows=3, depth=3)
-    with pytest.raises(ValueError, match="^depth must be an integer of at least 1, not 0$"):
+    with pytest.raises(ValueError, match=r"^depth must be an integer of at least 1, not 0$"):
         WindowImage(signed(4), signed(4), 1, geometry(), depth=0)
-    with pytest.raises(ValueError, match="^channels must be at least 1, not 0$"):
+    with pytest.raises(ValueError, match=r"^channels must be at least 1, not 0$"):
         WindowImage(signed(4), signed(4), 0, geometry(), depth=1)
 
 
@@ -102,7 +102,7 @@ def test_latencies():
 
 @pytest.mark.parametrize(("pixels", "window"), [(3, 4), (6, 4), (0, 4), (1, 0)])
 def test_what_pools_refuse(pixels, window):
-    with pytest.raises(ValueError, match=f"^pixels must divide the window of {window} or be a multiple of it, not"):
+    with pytest.raises(ValueError, match=rf"^pixels must divide the window of {window} or be a multiple of it, not"):
         MaxPoolTree(unsigned(4), 1, pixels, window, depth=1)
-    with pytest.raises(ValueError, match="^channels must be at least 1, not 0$"):
+    with pytest.raises(ValueError, match=r"^channels must be at least 1, not 0$"):
         SumPoolTree(unsigned(4), unsigned(8), 0, 1, 4, depth=1)

@@ -1,5 +1,5 @@
-"""Convolutions and pools whose cores take several windows a beat, as whole designs: values are the golden model's, every
-frame comes in the cycles the schedule predicts, at the interval that the image allows."""
+"""Convolutions and pools whose cores take several windows a beat, as whole designs: values are the golden model's,
+every frame comes in the cycles the schedule predicts, at the interval that the image allows."""
 
 from __future__ import annotations
 
