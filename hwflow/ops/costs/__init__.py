@@ -10,6 +10,8 @@ from hwflow.ops.costs.adder_network import constant_requantizer as constant_requ
 from hwflow.ops.costs.adder_network import estimated_adder_network as estimated_adder_network
 from hwflow.ops.costs.basics import adders as adders
 from hwflow.ops.costs.basics import bits as bits
+from hwflow.ops.costs.basics import count_up as count_up
+from hwflow.ops.costs.basics import loop as loop
 from hwflow.ops.costs.basics import skid_buffer as skid_buffer
 from hwflow.ops.costs.basics import stream_lanes as stream_lanes
 from hwflow.ops.costs.basics import useful_lanes as useful_lanes
@@ -41,6 +43,7 @@ from hwflow.ops.costs.requantize import search as search
 from hwflow.ops.costs.requantize import thresholds as thresholds
 from hwflow.ops.costs.streams import add_multipliers as add_multipliers
 from hwflow.ops.costs.streams import concat as concat
+from hwflow.ops.costs.streams import fork as fork
 from hwflow.ops.costs.streams import frame_sync as frame_sync
 from hwflow.ops.costs.streams import stream_add as stream_add
 from hwflow.ops.costs.streams import stream_product as stream_product
