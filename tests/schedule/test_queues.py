@@ -3,14 +3,14 @@ has anything to spare: with one entry less the interval grows or the design stan
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 import pytest
 from hwflow.boards import find_board
 
 from hwflow.errors import InternalError
-from hwflow.ir.graph import Graph, Node
-from hwflow.ops.registry import hardware
+from hwflow.ir.graph import Graph
+from hwflow.ops.registry import OPERATORS, hardware
 from hwflow.ops.sliding_window import least_rows
 from hwflow.schedule.evaluate import evaluate
 from hwflow.schedule.folding import Budget
@@ -41,9 +41,10 @@ def pace(graph: Graph, frames: int) -> float:
     return (last[-1] - last[frames // 2]) / (frames - 1 - frames // 2)
 
 
-def smaller(graph: Graph) -> Iterator[str]:
-    """With each queue an entry shorter, then with each line buffer a row shorter, where such ones can be built."""
-    for node in graph.nodes:
+def smaller(graph: Graph, operators: Container[str]) -> Iterator[str]:
+    """With each queue an entry shorter, with each line buffer a row shorter, where such ones can be built; of nodes of
+    these operators."""
+    for node in (node for node in graph.nodes if node.op in operators):
         for index, depth in enumerate(node.attributes["depths"]):
             if depth > 1 and node.op != "frame_sync":
                 node.attributes["depths"][index] = depth - 1
@@ -59,31 +60,30 @@ def slowest(graph: Graph) -> int:
     return max(hardware(node.op).cycles(node, node.attributes["folding"]) for node in graph.nodes)
 
 
-def check(found: Schedule) -> int:
+def check(found: Schedule, operators: Container[str] = OPERATORS) -> int:
     """The pace is kept, and by nothing smaller; how many smaller ones there were."""
     graph = found.graph
     assert found.initiation_interval == slowest(graph)
     assert pace(graph, 8) == slowest(graph)
     tries = 0
-    for what in smaller(graph):
+    for what in smaller(graph, operators):
         # A shortage may take many frames to be felt: until all that is on its way piles up.
         assert any(pace(graph, frames) > slowest(graph) for frames in (8, 24, MOST_FRAMES)), what
         tries += 1
     return tries
 
 
-@pytest.mark.parametrize("slower", [1, 4])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "slower"), [*((kind, 1) for kind in KINDS), ("one", 4)])
 def test_no_queue_has_an_entry_to_spare(kind: str, slower: int) -> None:
     assert check(scheduled(skip_graph(kind), slower=slower)) >= 3
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_nor_where_streams_meet(seed: int) -> None:
     check(scheduled(meeting_graph(seed)))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_nor_in_chains(seed: int) -> None:
     check(scheduled(random_graph(seed), 12))
 
@@ -91,25 +91,18 @@ def test_nor_in_chains(seed: int) -> None:
 def test_nor_with_queues_in_block_ram() -> None:
     found = scheduled(skewed_graph(), 2)
     assert [node.op for node in found.graph.nodes].count("fifo") == 1
-    check(found)
-
-
-def fork_branches(graph: Graph) -> list[tuple[Node, int, int]]:
-    """(fork, branch, depth), deepest first."""
-    branches = [(n, i, d) for n in graph.nodes if n.op == "fork" for i, d in enumerate(n.attributes["depths"])]
-    return sorted(branches, key=lambda branch: -branch[2])
+    assert check(found, {"fifo", "fork"}) >= 1
 
 
 def test_a_short_way_of_one_entry_stands_still() -> None:
     """The long way of the residual block needs several rows before its first sum: without room for them on the short
     way nothing moves, and who waits is named."""
     graph = scheduled(skip_graph("one")).graph
-    fork, index, _ = fork_branches(graph)[0]
-    for node in graph.nodes:  # nor anywhere else on that way
+    for node in graph.nodes:
         node.attributes["depths"] = [1] * len(node.outputs)
     with pytest.raises(InternalError) as raised:
         evaluate(graph, 2)
     (finding,) = raised.value.findings
     assert finding.rule == "no-deadlock"
-    assert repr(fork.name) in finding.where
-    assert any(repr(node.name) in finding.where for node in graph.nodes if node.op == "scaled_add")
+    for op in ("fork", "scaled_add"):
+        assert any(repr(node.name) in finding.where for node in graph.nodes if node.op == op)
