@@ -103,3 +103,10 @@ def line_buffer_rows(node: Node) -> int:
     if "rows" in node.attributes:
         return int(node.attributes["rows"])
     return least_rows(node) + int(node.attributes["geometry"].strides[0])
+
+
+def row_bits(node: Node) -> int:
+    """Bits of a row of the line buffer, with those of surplus lanes."""
+    lanes, channels = node.attributes["folding"].input_lanes, node.inputs[0].typed.shape[1]
+    elements = node.attributes["geometry"].width * (-(-channels // lanes) * lanes if lanes < channels else channels)
+    return int(elements * node.outputs[0].typed.element.bits)

@@ -28,8 +28,9 @@ class _Skips(Builder):
 
 
 def skip_graph(kind: str, seed: int = 0) -> Graph:
-    """``kind``: a residual block; two of them, the second at half the rows and columns, its short way a convolution; one
-    around the other; or a U: three levels, each way down a pool or strides, what comes up joined channel by channel."""
+    """``kind``: a residual block; two of them, the second at half the rows and columns with a convolution on its short
+    way; one around the other; or a U: three levels, each way down a pool or strides, what comes up joined channel by
+    channel."""
     build = _Skips(np.random.default_rng(seed))
     start = build.conv(build.input((2, 6, 6), build.element), 3, 3)
     match kind:
