@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from hwflow.ir.graph import Graph, Stage
-from hwflow.ops.operator import Device, Resources
+from hwflow.errors import Finding, ModelRefused
+from hwflow.ir.graph import Graph, Node, Stage
+from hwflow.ops.operator import Folding, Resources
 from hwflow.ops.registry import hardware
 from hwflow.schedule.evaluate import Run, evaluate
-from hwflow.schedule.folding import Budget, FoldingSearch
+from hwflow.schedule.folding import RESOURCES, Budget, Chip, FoldingSearch
 from hwflow.schedule.plumbing import insert_plumbing
 from hwflow.schedule.queues import MOST_FRAMES, size_queues
 
@@ -34,19 +35,60 @@ class Schedule:
         return self.run.latency
 
 
-def schedule(graph: Graph, device: Device, budget: Budget, interval: int | None = None) -> Schedule:
-    """Fold for at most ``interval`` cycles a frame at least cost, or (None) for the least interval that fits."""
-    search = FoldingSearch(graph, device, budget)
-    _, foldings = search.best() if interval is None else search.for_interval(interval)
-    for node, folding in foldings.items():
-        node.attributes["folding"] = folding
-    insert_plumbing(graph)
-    graph.stage = Stage.SCHEDULED
-    run = _settled(graph, size_queues(graph, device))
+def schedule(graph: Graph, device: Chip, budget: Budget, interval: int | None = None) -> Schedule:
+    """Fold for at most ``interval`` cycles a frame at least cost, or (None) for the least interval that fits.
+
+    ``graph`` stays as it is. The search for foldings takes queues of some beats for granted. How deep they must be is
+    known when there are foldings: where the whole then exceeds the budget, the search is asked again with so much less,
+    until the whole fits. Raises :class:`ModelRefused` if that is never so.
+    """
+    whole = FoldingSearch(graph, device, budget)
+    search, left = whole, budget
+    while True:
+        try:
+            _, foldings = search.best() if interval is None else search.for_interval(interval)
+        except ModelRefused as refused:
+            if left == budget:
+                raise
+            raise ModelRefused([*_queues(graph, budget, left), *refused.findings]) from None
+        scheduled = _with_foldings(graph, device, foldings)
+        short = budget.shortages(scheduled.resources)
+        if not short:
+            return scheduled
+        counted = search.total(foldings)
+        most = {name: getattr(left, name) for name in RESOURCES}
+        for name, wanted, there in short:
+            most[name] = min(most[name], getattr(counted, name)) - (wanted - there)
+        left = Budget(**most)
+        search = whole.within(left)
+
+
+def _with_foldings(graph: Graph, device: Chip, foldings: dict[Node, Folding]) -> Schedule:
+    own = graph.copy()
+    for node, original in zip(own.nodes, graph.nodes, strict=True):
+        node.attributes["folding"] = foldings[original]
+    insert_plumbing(own)
+    own.stage = Stage.SCHEDULED
+    run = _settled(own, size_queues(own, device))
     total = Resources()
-    for node in graph.nodes:
+    for node in own.nodes:
         total += hardware(node.op).resources(node, node.attributes["folding"], node.attributes["depths"], device)
-    return Schedule(graph, run, total)
+    return Schedule(own, run, total)
+
+
+def _queues(graph: Graph, budget: Budget, left: Budget) -> list[Finding]:
+    """What was kept for queues in vain."""
+    return [
+        Finding(
+            "queue-budget",
+            f"model '{graph.name}'",
+            f"{name} must be at most {getattr(budget, name)} with all queues, which need "
+            f"{getattr(budget, name) - getattr(left, name)} of them",
+            "the findings below say what is short in what is left",
+        )
+        for name in RESOURCES
+        if getattr(left, name) < getattr(budget, name)
+    ]
 
 
 def _settled(graph: Graph, run: Run) -> Run:

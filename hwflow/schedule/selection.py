@@ -177,15 +177,18 @@ def _bound(order: Elimination, price: IntArray, limits: IntArray, any_at_all: bo
 
 def _search(order: Elimination, price: IntArray, limits: IntArray, bound: _Bound) -> Selection | None:
     """The cheapest selection within the limits."""
-    most = sum(int((t.needs @ price).max()) for t in order.tables)
-    ceiling = most if bound.best is None else _cost(bound.best, price) - 1
+    best = bound.best
+    ceiling = sum(int((t.needs @ price).max()) for t in order.tables) if best is None else _cost(best, price) - 1
     step = max(1.0, bound.least * _FIRST_STEP)
-    while True:
+    while bound.least < ceiling + 1:
         target = min(ceiling, int(bound.least + step))
         found = _Labels(order, price, limits, bound.charged, target).best()
-        if found is not None or target >= ceiling:
-            return bound.best if found is None else found
+        if found is not None:  # it may be above the target, where not everything has been looked at
+            best, ceiling = found, _cost(found, price) - 1
+        if target >= ceiling:
+            break
         step *= _GROWTH
+    return best
 
 
 @dataclass
