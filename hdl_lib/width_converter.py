@@ -30,9 +30,10 @@ class WidthConverter(wiring.Component):
     Members: ``i`` (in): stream of ``ArrayLayout(shape, lanes_in)``; ``o`` (out): of ``ArrayLayout(shape, lanes_out)``.
 
     Timing (steps, one a cycle at most):
-        ``lanes_out = r * lanes_in``: a step for each input beat; the step of each r-th beat and of the pixel's last
-        beat produces, the others need no credit. Latency 1.
-        ``lanes_in = r * lanes_out``: a step for each output beat; the first of an input beat consumes it. Latency 1.
+        ``lanes_out = r * lanes_in`` or ``channels``: a step for each input beat; the step of each r-th beat and of the
+        pixel's last beat produces, the others need no credit. Latency 1.
+        ``lanes_in = r * lanes_out`` or ``channels``: a step for each output beat; the first of an input beat consumes
+        it. Latency 1.
         Any other ratio: two such processes, up to the least common multiple and down from it, with a queue of 2 beats
         between them; latency 2.
         Initiation interval a pixel: the larger of its beats in and its beats out, if ``depth`` is at least 2.
@@ -53,9 +54,9 @@ class WidthConverter(wiring.Component):
         self.lanes_in = lanes_in
         self.lanes_out = lanes_out
         self.depth = depth
-        if lanes_out % lanes_in == 0:
+        if lanes_out % lanes_in == 0 or lanes_in < lanes_out == channels:
             self.stages = {"up": Up(shape, channels, lanes_in, lanes_out, depth)}
-        elif lanes_in % lanes_out == 0:
+        elif lanes_in % lanes_out == 0 or lanes_out < lanes_in == channels:
             self.stages = {"down": Down(shape, channels, lanes_in, lanes_out, depth)}
         else:
             common = lcm(lanes_in, lanes_out)
@@ -70,15 +71,10 @@ class WidthConverter(wiring.Component):
             }
         )
 
-    @staticmethod
-    def latency_of(lanes_in, lanes_out):
-        """:attr:`latency` of a converter between these lanes."""
-        return 1 if lanes_in % lanes_out == 0 or lanes_out % lanes_in == 0 else 2
-
     @property
     def latency(self):
         """Cycles from the first step that completes an output beat to ``o.valid``."""
-        return self.latency_of(self.lanes_in, self.lanes_out)
+        return len(self.stages)
 
     def elaborate(self, platform):
         m = Module()
@@ -130,11 +126,12 @@ class _Converter(wiring.Component):
 
 
 class Up(_Converter):
-    """``lanes_out = ratio * lanes_in``: beats are collected; the ratio-th, or the pixel's last, completes one."""
+    """``lanes_out = ratio * lanes_in``: beats are collected; the ratio-th, or the pixel's last, completes one. Where
+    ``lanes_out`` is the whole pixel, its last beat may be one with surplus lanes."""
 
     def __init__(self, shape, channels, lanes_in, lanes_out, depth):
         super().__init__(shape, channels, lanes_in, lanes_out, depth)
-        self.ratio = min(lanes_out // lanes_in, self.beats_in)
+        self.ratio = min(-(-lanes_out // lanes_in), self.beats_in)
         self.place = Signal(range(self.ratio))  # of the input beat to come in its output beat
         self.parts = [
             Signal(lanes_in * self.element, name=f"part_{k}", reset_less=True) for k in range(self.ratio - 1)
@@ -179,11 +176,12 @@ class Up(_Converter):
 
 
 class Down(_Converter):
-    """``lanes_in = ratio * lanes_out``: the first part of a beat is sent as it is taken, the rest from registers."""
+    """``lanes_in = ratio * lanes_out``: the first part of a beat is sent as it is taken, the rest from registers. Where
+    ``lanes_in`` is the whole pixel, its last part may have surplus lanes."""
 
     def __init__(self, shape, channels, lanes_in, lanes_out, depth):
         super().__init__(shape, channels, lanes_in, lanes_out, depth)
-        self.ratio = min(lanes_in // lanes_out, self.beats_out)  # steps of each input beat but a pixel's last
+        self.ratio = min(-(-lanes_in // lanes_out), self.beats_out)  # steps of each input beat but a pixel's last
         self.held = Signal(lanes_out * self.element * (self.ratio - 1), reset_less=True)
         self.left = Signal(range(self.ratio))  # steps the beat in ``held`` still needs
 

@@ -10,10 +10,9 @@ import os
 import secrets
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from hwflow.errors import Finding, HwflowError, ToolError, UsageError, merged
 
@@ -30,17 +29,39 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(Finding("command-line", self.prog, message, f"see '{self.prog} --help'"))
 
 
-@contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
-    """A live status line on a terminal, one line a step elsewhere; on stderr, so that stdout stays data."""
-    from rich.console import Console  # takes longer to import than many models to check
+class _Progress:
+    """A live line on a terminal, with a bar where it is known how much there is to do; one line a step elsewhere. On
+    stderr, so that stdout stays data."""
 
-    err = Console(stderr=True, highlight=False)
-    if err.is_terminal:
-        with err.status("starting") as status:
-            yield lambda line: status.update(line)
-    else:
-        yield lambda line: print(line, file=sys.stderr, flush=True)
+    def __enter__(self) -> Self:
+        from rich.console import Console  # takes longer to import than many models to check
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
+        console = Console(stderr=True, highlight=False)
+        self._shown: Progress | None = None
+        if console.is_terminal:
+            columns = SpinnerColumn(), TextColumn("{task.description}", markup=False)
+            self._shown = Progress(*columns, console=console, transient=True).__enter__()
+            self._task = self._shown.add_task("starting", total=None)
+            self._counting = *columns, BarColumn(), MofNCompleteColumn()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._shown is not None:
+            self._shown.stop()
+
+    def __call__(self, line: str) -> None:
+        """A step begins."""
+        if self._shown is None:
+            print(line, file=sys.stderr, flush=True)
+        else:
+            self._shown.update(self._task, description=line)
+
+    def count(self, done: int, total: int) -> None:
+        """So much of the step is done."""
+        if self._shown is not None:
+            self._shown.columns = self._counting
+            self._shown.update(self._task, completed=done, total=total)
 
 
 def _table(*columns: str) -> Table:
@@ -118,7 +139,7 @@ def _synth(arguments: argparse.Namespace) -> int:
     board = board_named(arguments.board)
     target = Path(f"build/{Path(arguments.model).stem}" if arguments.output is None else arguments.output)
     check_writable(target.absolute())
-    with _progress() as progress:
+    with _Progress() as progress:
         design = compile(
             arguments.model, board, fps=arguments.fps, dimensions=_dimensions(arguments.dim), trusted=arguments.trust,
             progress=progress,
@@ -163,11 +184,11 @@ def _sim(arguments: argparse.Namespace) -> int:
     from hwflow.simulation import require, simulate
 
     seed = secrets.randbelow(1 << 31) if arguments.seed is None else arguments.seed
-    with _progress() as progress:
+    with _Progress() as progress:
         simulation = simulate(
             arguments.target, inputs=arguments.input, frames=arguments.frames, simulator=arguments.simulator,
             stall=arguments.stall, seed=seed, wave=arguments.wave, output=arguments.output,
-            dimensions=_dimensions(arguments.dim), trusted=arguments.trust, progress=progress,
+            dimensions=_dimensions(arguments.dim), trusted=arguments.trust, progress=progress, on_frames=progress.count,
         )
     if arguments.format == "json":
         _print_json(simulation.table())
@@ -204,7 +225,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     from hwflow.comparison import compare, require
 
     seed = secrets.randbelow(1 << 31) if arguments.seed is None else arguments.seed
-    with _progress() as progress:
+    with _Progress() as progress:
         comparison = compare(
             arguments.model, inputs=arguments.input, frames=arguments.frames, seed=seed, progress=progress,
             dimensions=_dimensions(arguments.dim), trusted=arguments.trust,
@@ -222,7 +243,7 @@ def _compare(arguments: argparse.Namespace) -> int:
 def _quantize(arguments: argparse.Namespace) -> int:
     from hwflow.quantization import quantize
 
-    with _progress() as progress:
+    with _Progress() as progress:
         quantization = quantize(
             arguments.model, arguments.calibration, arguments.output, bits=arguments.bits,
             activations=arguments.activations, inputs=arguments.input, frames=arguments.frames,

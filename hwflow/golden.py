@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 import numpy as np
 
 from hwflow.errors import Finding, ModelRefused
-from hwflow.ir.graph import Graph, IntArray, Port, Value
+from hwflow.ir.graph import Graph, IntArray, Node, Port, Value
 from hwflow.ops.registry import OPERATORS
 
 
@@ -16,20 +17,44 @@ def evaluate(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[str, IntArray
 
     Raises :class:`ModelRefused` for an input that is missing, not of integers, of the wrong shape or outside its type.
     """
-    values = trace(graph, inputs)
-    return {port.name: _to_logical(port, values[port.value]) for port in graph.outputs}
+    _check(graph, inputs)
+    frames = len(inputs[graph.inputs[0].name]) if graph.inputs else 1
+    last_use = {value: place for place, node in enumerate(graph.nodes) for value in node.inputs}
+    kept = {port.value for port in graph.outputs}
+    elements = [sum(prod(v.typed.shape) for v in (*node.inputs, *node.outputs)) for node in graph.nodes]
+    step = max(1, _ELEMENTS // max(elements, default=1))
+    parts: dict[str, list[IntArray]] = {port.name: [] for port in graph.outputs}
+    for first in range(0, max(1, frames), step):
+        values = _inputs(graph, {name: array[first : first + step] for name, array in inputs.items()})
+        for place, node in enumerate(graph.nodes):
+            _evaluate(node, values)
+            for value in node.inputs:
+                if last_use[value] == place and value not in kept:
+                    values.pop(value, None)
+        for port in graph.outputs:
+            parts[port.name].append(_to_logical(port, values[port.value]))
+    return {name: np.concatenate(arrays) for name, arrays in parts.items()}
+
+
+_ELEMENTS = 1 << 22  # of a node's operands and results, for the frames that are evaluated together
 
 
 def trace(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[Value, IntArray]:
     """Every value of the graph, [frames, *its shape]."""
     _check(graph, inputs)
-    values: dict[Value, IntArray] = {}
-    for port in graph.inputs:
-        values[port.value] = _to_stream(port, np.asarray(inputs[port.name], dtype=np.int64))
+    values = _inputs(graph, inputs)
     for node in graph.nodes:
-        results = OPERATORS[node.op].evaluate(node.attributes, [values[v] for v in node.inputs])
-        values.update(zip(node.outputs, results, strict=True))
+        _evaluate(node, values)
     return values
+
+
+def _inputs(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[Value, IntArray]:
+    return {p.value: _to_stream(p, np.asarray(inputs[p.name], dtype=np.int64)) for p in graph.inputs}
+
+
+def _evaluate(node: Node, values: dict[Value, IntArray]) -> None:
+    results = OPERATORS[node.op].evaluate(node.attributes, [values[v] for v in node.inputs])
+    values.update(zip(node.outputs, results, strict=True))
 
 
 def _to_stream(port: Port, array: IntArray) -> IntArray:

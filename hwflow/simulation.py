@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,15 +84,18 @@ def simulate(
     dimensions: Mapping[str, int] | None = None,
     trusted: Folders = (),
     progress: Progress | None = None,
+    on_frames: Callable[[int, int], None] | None = None,
 ) -> Simulation:
     """Simulate an output folder of ``synth``, or a model (which is compiled to a temporary folder first).
 
     ``stall``: probability per cycle that the source pauses and that the sink is not ready; timing is judged without
     stalls only. ``output``: an .npz for the model's outputs, written if the hardware's are right. ``dimensions`` (of a
-    model; an output folder has its own) and ``trusted``: as for :func:`hwflow.load`. Raises :class:`UsageError`,
+    model; an output folder has its own) and ``trusted``: as for :func:`hwflow.load`. ``on_frames``: called with the
+    number of frames that Verilator has simulated so far, and of all. Raises :class:`UsageError`,
     :class:`ModelRefused`, :class:`ToolError`; a wrong design raises nothing.
     """
     say = progress or (lambda line: None)
+    report = on_frames or (lambda done, frames: None)
     path = Path(target)
     if simulator not in SIMULATORS:
         raise UsageError(
@@ -126,7 +129,7 @@ def simulate(
             raise UsageError(Finding("dimension-option", "option --dim", message, "leave it out"))
         model = _compiled_model(path)
         chosen = choose_inputs(model, path / "model.onnx", inputs, frames, np.random.default_rng(seed))
-        simulation = _run(model, path, chosen, frames, simulator, stall, seed, wave, say)
+        simulation = _run(model, path, chosen, frames, simulator, stall, seed, wave, say, report)
         return _written(simulation, output)
     design: Design = compile_model(
         path, DEFAULT_BOARD, dimensions=dimensions, trusted=trusted, progress=progress
@@ -135,7 +138,7 @@ def simulate(
     with tempfile.TemporaryDirectory(prefix="hwflow-") as folder:
         out = Path(folder) / "out"
         design.write(out, "verilog", progress)
-        simulation = _run(design.model, out, chosen, frames, simulator, stall, seed, wave, say)
+        simulation = _run(design.model, out, chosen, frames, simulator, stall, seed, wave, say, report)
     return _written(simulation, output)
 
 
@@ -195,7 +198,7 @@ def _compiled_model(out: Path) -> Model:
 
 def _run(
     model: Model, out: Path, chosen: Inputs, frames: int | None, simulator: str, stall: float, seed: int,
-    wave: str | os.PathLike[str] | None, say: Progress,
+    wave: str | os.PathLike[str] | None, say: Progress, report: Callable[[int, int], None],
 ) -> Simulation:
     arrays = chosen.arrays
     if simulator == "icarus" and frames is None:
@@ -205,7 +208,7 @@ def _run(
         vectors = golden_vectors(model, out, port_inputs(model, arrays))
         say(f"simulating {vectors.frames} frames with {simulator}")
         interval, latency = _predicted(out, vectors.frames)
-        result = _simulator(simulator, out, vectors, stall, seed, Path(wave) if wave is not None else None)
+        result = _simulator(simulator, out, vectors, stall, seed, Path(wave) if wave is not None else None, report)
     except (ManifestError, VectorError) as error:
         raise UsageError(Finding("output-folder", f"folder '{out}'", str(error), "run 'hwflow synth' again")) from None
     except SimulatorFailed as error:
@@ -221,7 +224,10 @@ def _run(
     return Simulation(model, result, chosen, interval, latency, tuple(findings), outputs, accuracy)
 
 
-def _simulator(simulator: str, out: Path, vectors: Vectors, stall: float, seed: int, wave: Path | None) -> RunResult:
+def _simulator(
+    simulator: str, out: Path, vectors: Vectors, stall: float, seed: int, wave: Path | None,
+    report: Callable[[int, int], None],
+) -> RunResult:
     if simulator == "verilator":
         verilator = VERILATOR.find()
         return run_verilator(
@@ -232,6 +238,7 @@ def _simulator(simulator: str, out: Path, vectors: Vectors, stall: float, seed: 
             stall=stall,
             seed=seed,
             wave=wave,
+            on_frames=lambda done: report(done, vectors.frames),
         )
     icarus = ICARUS.find()
     VVP.find()

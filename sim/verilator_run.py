@@ -6,7 +6,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from .errors import SimulatorFailed, tail_of
@@ -31,6 +31,7 @@ def run_verilator(
     watchdog: int | None = None,
     optimize: str | None = None,
     jobs: int | None = None,
+    on_frames: Callable[[int], None] | None = None,
 ) -> RunResult:
     """Simulate all frames of ``vectors`` and return the verdict.
 
@@ -38,7 +39,8 @@ def run_verilator(
     compiled program is kept (default ``OUT/testbench/build/verilator``); ``stall``: probability that the sink is not
     ready in a cycle, and (unless ``gap`` is given) that the source pauses before a beat in a cycle; ``seed`` of both
     and of the registers' initial values; ``wave``: write a waveform (.vcd; another program is built for it);
-    ``watchdog``: cycles without a handshake after which the design counts as hung.
+    ``watchdog``: cycles without a handshake after which the design counts as hung; ``on_frames``: called now and then
+    with the number of frames that are done.
 
     Raises ManifestError, VectorError, :class:`SimulatorFailed`. A wrong design raises nothing: see the result.
     """
@@ -77,22 +79,13 @@ def run_verilator(
             pack(s, vectors[s.port]).tofile(words)
             lines.append(f"stream {s.port} {s.beats} {s.channels} {s.lanes} {s.element_bytes} {int(s.signed)} {words}")
         config.write_text("\n".join(lines) + "\n")
-        done = subprocess.run(
-            [str(built.program), str(config), str(seed)],
-            cwd=design.directory,
-            env={**os.environ, **(environment or {})},
-            text=True,
-            errors="replace",
-            check=False,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+        status, text = _run(
+            [str(built.program), str(config), str(seed)], design.directory, {**os.environ, **(environment or {})},
+            on_frames or (lambda frames: None),
         )
-        log.write_text(done.stdout)
-        if done.returncode != 0 or not result.is_file():
-            raise SimulatorFailed(
-                "run the Verilator harness", log, tail_of(f"{done.stdout}\nexit status {done.returncode}")
-            )
+        log.write_text(text)
+        if status != 0 or not result.is_file():
+            raise SimulatorFailed("run the Verilator harness", log, tail_of(f"{text}\nexit status {status}"))
         return RunResult.load(
             result,
             design,
@@ -102,3 +95,26 @@ def run_verilator(
             build_seconds=built.seconds,
             run_seconds=time.monotonic() - begin,
         )
+
+
+def _run(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], on_frames: Callable[[int], None]
+) -> tuple[int, str]:
+    """Exit status and output; its lines "frames N" go to ``on_frames``."""
+    text = []
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, text=True, errors="replace", stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ) as program:
+        try:
+            assert program.stdout is not None, "it is a pipe"
+            for line in program.stdout:
+                word, _, count = line.partition(" ")
+                if word == "frames" and count.strip().isdigit():
+                    on_frames(int(count))
+                else:
+                    text.append(line)
+        except BaseException:
+            program.kill()
+            raise
+    return program.returncode, "".join(text)

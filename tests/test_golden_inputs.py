@@ -44,3 +44,17 @@ def test_no_frames_are_fine(tmp_path: Path) -> None:
     b.output(b.node("MatMul", b.node("Flatten", p), b.weights(np.ones((4, 3), int)), name="y"))
     results = golden.evaluate(b.load(tmp_path).quantized, {"x": np.zeros((0, 1, 4, 4), np.uint8)})
     assert results["y"].shape == (0, 3)
+
+
+def test_frames_are_evaluated_in_groups_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    b = Builder()
+    x = b.requantize(b.input("x", ["N", 2]), 0.5)
+    b.output(b.node("MatMul", x, b.weights([[1, 2], [-3, 4]]), name="y"))
+    b.output(b.node("Add", x, x, name="z"))
+    graph = b.load(tmp_path).quantized
+    given = {p.name: np.arange(10).reshape(5, 2) for p in graph.inputs}
+    whole = golden.evaluate(graph, given)
+    for elements in (1, 9, 17):
+        monkeypatch.setattr(golden, "_ELEMENTS", elements)
+        parts = golden.evaluate(graph, given)
+        assert {name: array.tolist() for name, array in parts.items()} == {n: a.tolist() for n, a in whole.items()}

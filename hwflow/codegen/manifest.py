@@ -44,7 +44,7 @@ def manifest(
 
 
 def _stream(stream: StreamPort) -> dict[str, Any]:
-    pixels, channels = stream.type.shape
+    pixels, channels = stream.view
     port = stream.port
     return {
         "name": port.name,

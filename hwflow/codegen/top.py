@@ -13,7 +13,7 @@ from amaranth.lib.data import ArrayLayout
 from hdl_lib.frame_mark import FrameMark
 from hwflow.codegen.names import identifiers
 from hwflow.ir.graph import Graph, Port
-from hwflow.ops.operator import Built, MemoryFile, beats
+from hwflow.ops.operator import Built, MemoryFile, beats, grouped
 from hwflow.ops.registry import hardware
 from hwflow.ops.shapes import shape_of
 from hwflow.types import TensorType
@@ -24,12 +24,13 @@ TOP = "hwflow_top"
 @dataclass(frozen=True)
 class StreamPort:
     """One AXI4-Stream of the top level: ``prefix`` of its signal names, ``lanes`` elements of ``element_bytes`` bytes a
-    beat."""
+    beat, of which only the last one of each of the ``view``'s pixels, (pixels, channels), may have surplus lanes."""
 
     port: Port
     prefix: str
     type: TensorType
     lanes: int
+    view: tuple[int, int]
 
     @property
     def element_bytes(self) -> int:
@@ -37,7 +38,7 @@ class StreamPort:
 
     @property
     def beats(self) -> int:
-        return beats(self.type.shape, self.lanes)
+        return beats(self.view, self.lanes)
 
     @property
     def bytes(self) -> int:
@@ -56,13 +57,17 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
         self.inputs = []
         for index, port in enumerate(graph.inputs):
             prefix = "s_axis" if len(graph.inputs) == 1 else f"s{index}_axis"
-            lanes = consumers[port.value][0][0].attributes["folding"].input_lanes
-            self.inputs.append(StreamPort(port, prefix, port.value.typed, lanes))
+            reader = consumers[port.value][0][0]
+            lanes = reader.attributes["folding"].input_lanes
+            view = hardware(reader.op).input_view(reader, port.value.typed.shape, lanes)
+            self.inputs.append(StreamPort(port, prefix, port.value.typed, lanes, view))
         self.outputs = []
         for index, port in enumerate(graph.outputs):
             prefix = "m_axis" if len(graph.outputs) == 1 else f"m{index}_axis"
-            lanes = producers[port.value].attributes["folding"].output_lanes
-            self.outputs.append(StreamPort(port, prefix, port.value.typed, lanes))
+            producer = producers[port.value]
+            lanes = producer.attributes["folding"].output_lanes
+            view = producer.attributes.get("view") or grouped(port.value.typed.shape, lanes)
+            self.outputs.append(StreamPort(port, prefix, port.value.typed, lanes, view))
         self._signals: dict[str, Signal] = {}
         for stream in [*self.inputs, *self.outputs]:
             for name, width in (("tdata", 8 * stream.bytes), ("tvalid", 1), ("tready", 1), ("tlast", 1)):

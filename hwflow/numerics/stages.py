@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from hwflow.numerics.elementwise import Elementwise
 from hwflow.numerics.function import enclose
@@ -88,7 +88,8 @@ class StepStage(Stage):
         return StepFunction.of(lo, hi, starts)
 
 
-def chain(stages: Sequence[Stage], lo: int, hi: int) -> StepFunction:
+@lru_cache(maxsize=1 << 13)  # of a network's channels: every pass that infers types asks again
+def chain(stages: tuple[Stage, ...], lo: int, hi: int) -> StepFunction:
     """The step function of ``stages`` one after the other over [lo, hi]."""
     result = stages[0].steps(lo, hi)
     for stage in stages[1:]:

@@ -25,7 +25,6 @@ from hwflow.ops.operator import (
     LogicalOperator,
     LoweringContext,
     Resources,
-    beats,
 )
 from hwflow.ops.shapes import shape_of
 from hwflow.ops.timing import Process, Timing, every
@@ -96,11 +95,11 @@ class StreamConcat(HardwareOperator):
         return [Folding(count, count) for count in lanes]
 
     def cycles(self, node: Node, folding: Folding) -> int:
-        return sum(beats(value.typed.shape, folding.input_lanes) for value in node.inputs)
+        return sum(_beats(value, folding.input_lanes) for value in node.inputs)
 
     def timing(self, node: Node, folding: Folding) -> Timing:
         counts = _turns(node, folding)
-        rounds = beats(node.inputs[0].typed.shape, folding.input_lanes) // counts[0]
+        rounds = _beats(node.inputs[0], folding.input_lanes) // counts[0]
         steps = every(rounds * sum(counts)).reshape(rounds, sum(counts))
         ends = np.cumsum(counts)
         consumes = {
@@ -122,9 +121,15 @@ class StreamConcat(HardwareOperator):
         return Built(core, core.i, [core.o])
 
 
+def _beats(value: Value, lanes: int) -> int:
+    """Beats a frame of an input: a pixel at a time, however few channels it has."""
+    pixels, channels = value.typed.shape
+    return int(pixels) * -(-channels // lanes)
+
+
 def _turns(node: Node, folding: Folding) -> list[int]:
     """Beats of each input in a round."""
-    counts = [beats(value.typed.shape, folding.input_lanes) for value in node.inputs]
+    counts = [_beats(value, folding.input_lanes) for value in node.inputs]
     rounds = node.inputs[0].typed.shape[0] if node.attributes["axis"] == 1 else node.attributes["rounds"]
     return [count // rounds for count in counts]
 

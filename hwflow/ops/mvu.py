@@ -2,8 +2,9 @@
 
 Attributes: ``weights`` int64 [M, K], ``pixels_per_vector`` (a vector is that many consecutive pixels of the input
 stream), ``binary`` (absent: False; weights and inputs are 0 and 1, and what is summed is 1 where they are equal, else
-0). Folding: input_lanes = SIMD, output_lanes = PE. Neither needs to divide its channel count: surplus lanes carry zero
-weights, or, binary, a weight of 1 that a bit made 0 never equals.
+0). Derived: ``weight_range`` (least and greatest weight, the zeros of surplus lanes among them). Folding: input_lanes =
+SIMD, output_lanes = PE. Neither needs to divide its channel count: surplus lanes carry zero weights, or, binary, a
+weight of 1 that a bit made 0 never equals.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from hwflow.ops.operator import (
     LoweringContext,
     MemoryFile,
     Resources,
+    grouped,
 )
 from hwflow.ops.shapes import shape_of
 from hwflow.ops.timing import Process, Timing
@@ -38,6 +40,10 @@ from hwflow.types import Interval, IntType, TensorType
 class Mvu(HardwareOperator):
     name = "mvu"
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
+
+    def derive(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> Mapping[str, Any]:
+        weights = attributes["weights"]  # looked at once: a search asks for the cost of every folding
+        return {"weight_range": (min(0, int(weights.min())), max(0, int(weights.max())))}
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         weights, vector = attributes["weights"], attributes["pixels_per_vector"]
@@ -67,6 +73,14 @@ class Mvu(HardwareOperator):
         widest = max(node.inputs[0].typed.element.bits, weight_type(node).bits)
         parts = {"dsp": costs.FAMILIES[device.family].dsp_width - 1 if widest > BLOCK else 0}
         return [Folding(simd, pe, pe * simd, kind, parts.get(kind, 0)) for pe, simd in pairs for kind in kinds]
+
+    def input_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
+        """Up to a pixel's channels lanes are of pixels, beyond that of vectors."""
+        pixels, channels = shape
+        vector = int(node.attributes["pixels_per_vector"])
+        if lanes <= channels:
+            return pixels, channels
+        return grouped((pixels // vector, vector * channels), lanes)
 
     def cycles(self, node: Node, folding: Folding) -> int:
         synapse, neuron = folds(node, folding)
@@ -108,13 +122,13 @@ class Mvu(HardwareOperator):
 
 def weight_type(node: Node) -> IntType:
     """The narrowest type that holds every weight (and the zeros of surplus lanes)."""
-    return _type_of(node.attributes["weights"])
+    return IntType.holding(Interval(*node.attributes["weight_range"]))
 
 
 def _ranges(node: Node) -> tuple[tuple[int, int], tuple[int, int]]:
     """The least and the greatest input and weight, the zeros of surplus lanes among the weights."""
-    x, weights = node.inputs[0].typed.interval, node.attributes["weights"]
-    return (x.lo, x.hi), (min(0, int(weights.min())), max(0, int(weights.max())))
+    x = node.inputs[0].typed.interval
+    return (x.lo, x.hi), node.attributes["weight_range"]
 
 
 def _type_of(weights: IntArray) -> IntType:

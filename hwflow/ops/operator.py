@@ -135,6 +135,12 @@ class HardwareOperator(Operator):
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
         """Every sensible folding, cheapest first."""
 
+    def input_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
+        """(pixels, channels) as which the core takes an input stream of this shape with so many lanes: a pixel's last
+        beat may have surplus lanes. An operator that takes several pixels for one with fewer lanes than they have
+        elements says so here."""
+        return grouped(shape, lanes)
+
     @abstractmethod
     def cycles(self, node: Node, folding: Folding) -> int:
         """Steps a frame of the longest process: ``timing(node, folding).cycles`` without the arrays."""

@@ -14,7 +14,7 @@ from hdl_lib.frame_sync import FrameSync as FrameSyncCore
 from hdl_lib.width_converter import WidthConverter as WidthConverterCore
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ops import costs
-from hwflow.ops.operator import Built, Device, Folding, HardwareOperator, Resources, beats
+from hwflow.ops.operator import Built, Device, Folding, HardwareOperator, Resources, beats, grouped
 from hwflow.ops.shapes import shape_of
 from hwflow.ops.timing import Process, Timing, beat_by_beat, every
 from hwflow.types import TensorType
@@ -65,7 +65,9 @@ def queue_styles(node: Node) -> tuple[str, ...]:
 
 
 class _PassThrough(HardwareOperator):
-    """Beats in, the same values out; the schedule that inserts it gives it its one folding."""
+    """Beats in, the same values out; the schedule that inserts it gives it its one folding.
+
+    Attribute ``view``: (pixels, channels) as which it takes the stream; absent: as lanes alone tell."""
 
     stages = frozenset({Stage.SCHEDULED})
 
@@ -78,20 +80,30 @@ class _PassThrough(HardwareOperator):
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
         return [node.attributes["folding"]]
 
+    def input_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
+        return view_of(node, lanes)
+
     def cycles(self, node: Node, folding: Folding) -> int:
-        return beats(node.inputs[0].typed.shape, min(folding.input_lanes, folding.output_lanes))
+        lanes = min(folding.input_lanes, folding.output_lanes)
+        return beats(view_of(node, lanes), lanes)
+
+
+def view_of(node: Node, lanes: int) -> tuple[int, int]:
+    """(pixels, channels) as which a core that changes nothing takes its stream, and passes it on."""
+    pixels, channels = node.attributes.get("view") or grouped(node.inputs[0].typed.shape, lanes)
+    return pixels, channels
 
 
 class WidthConverter(_PassThrough):
-    """Other lanes for the same stream."""
+    """Other lanes for the same stream: of lanes in and out, one divides the other or is a whole pixel of the view."""
 
     name = "width_converter"
 
     def timing(self, node: Node, folding: Folding) -> Timing:
-        pixels, channels = node.inputs[0].typed.shape
         narrow, wide = sorted((folding.input_lanes, folding.output_lanes))
+        pixels, channels = view_of(node, wide)
         few, many = -(-channels // wide), -(-channels // narrow)
-        ratio = wide // narrow
+        ratio = -(-wide // narrow)
         steps = np.arange(pixels * many).reshape(pixels, many)
         if folding.input_lanes < folding.output_lanes:  # up: the last narrow beat of each group produces
             last = np.minimum((np.arange(few) + 1) * ratio, many) - 1
@@ -105,7 +117,7 @@ class WidthConverter(_PassThrough):
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
         core = WidthConverterCore(
-            shape_of(node.inputs[0].typed.element), node.inputs[0].typed.shape[1],
+            shape_of(node.inputs[0].typed.element), view_of(node, max(folding.input_lanes, folding.output_lanes))[1],
             folding.input_lanes, folding.output_lanes, depth=depths[0],
         )
         return Built(core, [core.i], [core.o])
@@ -117,7 +129,7 @@ class Fifo(_PassThrough):
     name = "fifo"
 
     def timing(self, node: Node, folding: Folding) -> Timing:
-        count = beats(node.inputs[0].typed.shape, folding.input_lanes)
+        count = self.cycles(node, folding)
         return beat_by_beat(count, FifoCore.latency_of(1, 1, "block"))
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
@@ -135,13 +147,13 @@ class FrameSync(_PassThrough):
     name = "frame_sync"
 
     def timing(self, node: Node, folding: Folding) -> Timing:
-        return beat_by_beat(beats(node.inputs[0].typed.shape, folding.input_lanes), 1)
+        return beat_by_beat(self.cycles(node, folding), 1)
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
-        count = beats(node.inputs[0].typed.shape, folding.input_lanes)
+        count = self.cycles(node, folding)
         return costs.frame_sync(device.family, folding.input_lanes * node.inputs[0].typed.element.bits, count)
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
         layout = ArrayLayout(shape_of(node.inputs[0].typed.element), folding.input_lanes)
-        core = FrameSyncCore(layout, beats(node.inputs[0].typed.shape, folding.input_lanes))
+        core = FrameSyncCore(layout, self.cycles(node, folding))
         return Built(core, [core.i], [core.o])

@@ -2,10 +2,58 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import lcm
 
 from hwflow.ir.graph import Graph, Names, Node, Value
-from hwflow.ops.operator import Folding
+from hwflow.ops.operator import Folding, grouped
+from hwflow.ops.registry import hardware
+
+View = tuple[int, int]  # (pixels, channels): the channels taken for one pixel, whose last beat may have surplus lanes
+
+
+@dataclass(frozen=True)
+class Step:
+    """A width converter: from ``folding.input_lanes`` to ``folding.output_lanes`` of a stream seen as ``view``."""
+
+    view: View
+    folding: Folding
+
+
+def conversions(value: Value, reader: Node, here: int, there: int) -> list[Step]:
+    """The width converters between a producer of ``value`` with ``here`` lanes and a ``reader`` with ``there``.
+
+    Lanes that divide the channels of a pixel leave no lane empty, so that such a stream may be seen with as many
+    elements a pixel as one likes; with other lanes it has the pixels that its producer or its reader sees. A converter
+    works on pixels that suit both of its sides; where none do, elements go by way of a whole pixel a beat. No step in
+    between has more beats than both ends.
+
+    Raises ValueError if the lanes suit neither a part of a pixel nor whole pixels that divide the frame.
+    """
+    source = grouped(value.typed.shape, here)
+    target = hardware(reader.op).input_view(reader, value.typed.shape, there)
+    fills, suits = source[1] % here == 0, target[1] % there == 0
+    if fills and suits:
+        return _within(value, lcm(here, there), here, there)
+    if fills and target[1] % here == 0:
+        return _within(value, target[1], here, there)
+    if (suits and source[1] % there == 0) or source == target:
+        return _within(value, source[1], here, there)
+    if not fills:
+        return _within(value, source[1], here, source[1]) + conversions(value, reader, source[1], there)
+    return _within(value, lcm(here, target[1]), here, target[1]) + _within(value, target[1], target[1], there)
+
+
+def _within(value: Value, channels: int, here: int, there: int) -> list[Step]:
+    """From ``here`` to ``there`` lanes of pixels of so many ``channels``: in one step where one divides the other or is
+    the whole pixel, else up and then down."""
+    if here == there:
+        return []
+    pixels = value.typed.shape[0] * value.typed.shape[1] // channels
+    if lcm(here, there) in (here, there) or channels in (here, there):
+        return [Step((pixels, channels), Folding(here, there))]
+    middle = min(lcm(here, there), channels)
+    return [Step((pixels, channels), Folding(a, b)) for a, b in ((here, middle), (middle, there))]
 
 
 def insert_plumbing(graph: Graph) -> None:
@@ -14,10 +62,11 @@ def insert_plumbing(graph: Graph) -> None:
     consumers = graph.consumers()
     nodes: list[Node] = []
     for port in graph.inputs:
-        readers = consumers[port.value]
+        readers, view = consumers[port.value], grouped(port.value.typed.shape, 1)
         lanes = readers[0][0].attributes["folding"].input_lanes if readers else 1
-        folding = Folding(lanes, lanes)
-        synced = insert(graph, port.value, "frame_sync", folding, names, nodes)
+        if readers:
+            view = hardware(readers[0][0].op).input_view(readers[0][0], port.value.typed.shape, lanes)
+        synced = insert(graph, port.value, "frame_sync", Folding(lanes, lanes), names, nodes, view)
         for node, index in readers:
             node.inputs[index] = synced
         _redirect_outputs(graph, port.value, synced, nodes[-1])
@@ -26,7 +75,10 @@ def insert_plumbing(graph: Graph) -> None:
         for value in list(node.outputs):
             for reader, index in consumers[value]:
                 here, there = node.attributes["folding"].output_lanes, reader.attributes["folding"].input_lanes
-                reader.inputs[index] = _convert(graph, value, here, there, names, nodes)
+                made = value
+                for step in conversions(value, reader, here, there):
+                    made = insert(graph, made, "width_converter", step.folding, names, nodes, step.view)
+                reader.inputs[index] = made
     graph.nodes = nodes
 
 
@@ -36,20 +88,19 @@ def _redirect_outputs(graph: Graph, old: Value, new: Value, sync: Node) -> None:
             port.value = new
 
 
-def _convert(graph: Graph, value: Value, here: int, there: int, names: Fresh, nodes: list[Node]) -> Value:
-    """Width converters from ``here`` to ``there`` lanes: one where one divides the other, else up and then down."""
-    middle = lcm(here, there)
-    for source, target in ((here, middle), (middle, there)):
-        if source != target:
-            value = insert(graph, value, "width_converter", Folding(source, target), names, nodes)
-    return value
-
-
-def insert(graph: Graph, value: Value, op: str, folding: Folding, names: Fresh, nodes: list[Node]) -> Value:
+def insert(
+    graph: Graph, value: Value, op: str, folding: Folding, names: Fresh, nodes: list[Node], view: View | None = None
+) -> Value:
+    """A new node behind ``nodes`` that reads ``value``; its output. ``view``: how it sees the stream, by default as the
+    node before it does."""
     suffixes = {"frame_sync": "sync", "fifo": "queue"}
     wish = f"{value.name}_{suffixes.get(op, f'x{folding.input_lanes}_to_x{folding.output_lanes}')}"
     result = Value(names.values.fresh(wish), value.type, value.origin)
-    nodes.append(Node(names.nodes.fresh(wish), op, [value], [result], {"folding": folding}))
+    if view is None:
+        maker = next((node for node in reversed(nodes) if value in node.outputs), None)
+        view = maker.attributes.get("view") if maker else None
+    attributes = {"folding": folding} if view is None else {"folding": folding, "view": view}
+    nodes.append(Node(names.nodes.fresh(wish), op, [value], [result], attributes))
     return result
 
 

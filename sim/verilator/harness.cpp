@@ -1,7 +1,8 @@
 // Bulk simulation of an emitted design with Verilator: drives every input stream, checks every output stream, measures.
 //
 // Usage: harness CONFIG SEED. Model-specific facts (class, pins, widths) are in the generated hwflow_pins.h; the config is
-// lines of "key value"; words are raw tdata bytes, least significant first, beat after beat. The verdict is one JSON file.
+// lines of "key value"; words are raw tdata bytes, least significant first, beat after beat. The verdict is one JSON file;
+// stdout says now and then how many frames are done.
 //
 // A cycle: with the clock low the pins are driven and settle; what the outputs then show is what the rising edge acts on
 // (a handshake is valid and ready at that moment); then the clock rises. Cycle 0 is the first one after reset.
@@ -37,6 +38,7 @@ struct Pins {
 static const uint64_t NONE = ~uint64_t{0};
 static const int RESET_CYCLES = 4;
 static const uint64_t TAIL_CYCLES = 64;  // run on after the last beat: nothing more may come
+static const uint64_t REPORT_CYCLES = 1 << 16;  // after so many cycles a line "frames N" on stdout says how many are done
 
 [[noreturn]] static void fail(const std::string& what) {
     fprintf(stderr, "harness: %s\n", what.c_str());
@@ -389,6 +391,12 @@ int main(int argc, char** argv) {
         if (error && *error && error_cycle == NONE) error_cycle = cycle;
         half(1);
         idle = progress ? 0 : idle + 1;
+        if ((cycle + 1) % REPORT_CYCLES == 0) {
+            uint64_t complete = c.frames;
+            for (const Sink& s : c.sinks) complete = std::min(complete, s.at / s.beats);
+            printf("frames %llu\n", static_cast<unsigned long long>(complete));
+            fflush(stdout);
+        }
         if (done) tail++;
         else if (idle >= c.watchdog) {
             hang_cycle = cycle;

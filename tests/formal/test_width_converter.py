@@ -155,7 +155,7 @@ class ConverterProof(wiring.Component):
                 m.d.comb += Assert(~((queued > k) & last) | (entry[(lanes_out - surplus) * WIDTH :] == 0))
         inside = following & (ahead >= queued)  # not in the queue yet
         if isinstance(stage, Up):
-            ratio = lanes_out // lanes_in
+            ratio = -(-lanes_out // lanes_in)
             m.d.comb += [
                 Assert(stage.place == lookup(lambda k: k % ratio, in_beat, beats_in)),
                 Assert((stage.beat == in_beat) | (stage.beat == 0)),
@@ -178,7 +178,7 @@ class ConverterProof(wiring.Component):
                     else:
                         m.d.comb += Assert(~here)
         else:
-            ratio = lanes_in // lanes_out
+            ratio = -(-lanes_in // lanes_out)
             m.d.comb += [
                 Assert(stage.beat == in_beat),
                 Assert(stage.left < stage.ratio),
@@ -211,8 +211,8 @@ class GenerousQueue(OutputQueue):
         self.spare = Signal(range(-1, depth + 1), init=depth)
 
 
-UP = [(5, 1, 2), (5, 2, 4), (3, 1, 4), (7, 2, 4)]  # channels, lanes in, lanes out
-DOWN = [(5, 2, 1), (5, 4, 2), (7, 4, 1), (3, 4, 2)]
+UP = [(5, 1, 2), (5, 2, 4), (3, 1, 4), (7, 2, 4), (3, 2, 3), (5, 2, 5)]  # channels, lanes in, lanes out
+DOWN = [(5, 2, 1), (5, 4, 2), (7, 4, 1), (3, 4, 2), (3, 3, 2), (5, 5, 2)]
 
 
 @pytest.mark.parametrize(("channels", "lanes_in", "lanes_out"), UP + DOWN)
@@ -235,8 +235,8 @@ def test_pixels_that_never_end_are_refuted(channels, lanes_in, lanes_out, tmp_pa
 
 @pytest.mark.parametrize(("lanes_in", "lanes_out"), [(2, 3), (3, 2)])
 def test_other_ratios_with_pixels_an_element_short_are_refuted(lanes_in, lanes_out, tmp_path):
-    dut = WidthConverter(WIDTH, 3, lanes_in, lanes_out)
-    dut.channels = 4  # what the proof expects; the stages are built for 3
+    dut = WidthConverter(WIDTH, 4, lanes_in, lanes_out)
+    dut.channels = 5  # what the proof expects; the stages are built for 4
     refute(ConverterProof(dut, invariants=False, slack=3), tmp_path, depth=9)
 
 

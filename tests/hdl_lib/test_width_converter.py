@@ -27,6 +27,10 @@ CASES = [  # channels, lanes in, lanes out, depth
     (7, 3, 2, 2),
     (5, 2, 3, 1),
     (10, 6, 4, 4),
+    (7, 3, 7, 2),
+    (7, 7, 3, 2),
+    (8, 5, 8, 1),
+    (5, 5, 3, 3),
 ]
 
 
@@ -64,9 +68,9 @@ def steps_down(channels, lanes_in, lanes_out, pixels):
 
 
 def processes(channels, lanes_in, lanes_out, depth, pixels):
-    if lanes_out % lanes_in == 0:
+    if lanes_out % lanes_in == 0 or lanes_in < lanes_out == channels:
         return [Process(steps_up(channels, lanes_in, lanes_out, pixels), depth, 1)]
-    if lanes_in % lanes_out == 0:
+    if lanes_in % lanes_out == 0 or lanes_out < lanes_in == channels:
         return [Process(steps_down(channels, lanes_in, lanes_out, pixels), depth, 1)]
     common = next(n for n in range(lanes_in, lanes_in * lanes_out + 1) if n % lanes_in == n % lanes_out == 0)
     return [

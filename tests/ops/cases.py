@@ -101,7 +101,10 @@ FORK = [
 ]
 
 WIDTH_CONVERTER = [
-    Case(f"x{a}_to_x{b}_of_{c}", "width_converter", {}, stream(4, c, I4), (Folding(a, b),), constant_corners)
+    Case(
+        f"x{a}_to_x{b}_of_{c}", "width_converter", {"view": (4, c)}, stream(4, c, I4), (Folding(a, b),),
+        constant_corners,
+    )
     for a, b, c in [
         (1, 2, 4),
         (1, 3, 7),
@@ -113,6 +116,19 @@ WIDTH_CONVERTER = [
         (5, 1, 5),
         (2, 4, 9),
         (8, 4, 5),
+        (3, 7, 7),
+        (7, 3, 7),
+    ]
+] + [
+    Case(
+        f"x{a}_to_x{b}_of_{c}_in_pixels_of_{own}", "width_converter", {"view": (12 * own // c, c)},
+        stream(12, own, I4), (Folding(a, b),), constant_corners,
+    )
+    for a, b, c, own in [
+        (2, 8, 8, 2),
+        (12, 3, 12, 3),
+        (4, 12, 12, 4),
+        (5, 12, 12, 2),
     ]
 ]
 
@@ -120,11 +136,15 @@ FRAME_SYNC = [
     Case(
         "image", "frame_sync", {}, stream(6, 3, I8), (Folding(1, 1), Folding(2, 2), Folding(3, 3)), constant_corners
     ),
+    Case("pixels", "frame_sync", {}, stream(6, 3, I8), (Folding(6, 6), Folding(18, 18)), constant_corners),
+    Case("vectors", "frame_sync", {"view": (2, 9)}, stream(6, 3, I8), (Folding(4, 4),), constant_corners),
     Case("single_beat", "frame_sync", {}, stream(1, 1, U4), (Folding(1, 1),), constant_corners),
 ]
 
 FIFO = [
     Case("image", "fifo", {}, stream(6, 3, I8), (Folding(1, 1), Folding(2, 2)), constant_corners),
+    Case("pixels", "fifo", {}, stream(6, 3, I8), (Folding(6, 6), Folding(18, 18)), constant_corners),
+    Case("vectors", "fifo", {"view": (2, 9)}, stream(6, 3, I8), (Folding(4, 4),), constant_corners),
     Case("single_beat", "fifo", {}, stream(1, 1, U4), (Folding(1, 1),), constant_corners),
 ]
 

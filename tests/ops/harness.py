@@ -16,7 +16,7 @@ from amaranth.hdl import Elaboratable, Module
 
 from hdl_lib.rom import Table
 from hwflow.ir.graph import Graph, IntArray, Node, Port, Stage, Value, identity_order
-from hwflow.ops.operator import Built, Folding, MemoryFile
+from hwflow.ops.operator import Built, Folding, MemoryFile, grouped
 from hwflow.ops.registry import hardware
 from hwflow.schedule.evaluate import Run, evaluate
 from hwflow.types import TensorType
@@ -104,10 +104,10 @@ def golden(node: Node, frames: Frames) -> list[IntArray]:
     return list(hardware(node.op).evaluate(node.attributes, frames))
 
 
-def beats_of(frames: IntArray, type_: TensorType, lanes: int, seed: int) -> list[int]:
-    """[frames, pixels, channels] to payloads, random bits in surplus lanes."""
+def beats_of(frames: IntArray, type_: TensorType, view: tuple[int, int], lanes: int, seed: int) -> list[int]:
+    """Frames, seen as [frames, pixels, channels] by the core, to payloads; random bits in surplus lanes."""
     rng = random.Random(seed)
-    bits, channels = type_.element.bits, type_.shape[1]
+    bits, channels = type_.element.bits, view[1]
     beats = []
     for pixel in frames.reshape(-1, channels).tolist():
         for start in range(0, channels, lanes):
@@ -117,13 +117,13 @@ def beats_of(frames: IntArray, type_: TensorType, lanes: int, seed: int) -> list
     return beats
 
 
-def frames_of(beats: Sequence[int], type_: TensorType, lanes: int) -> IntArray:
-    """Payloads back to [frames, pixels, channels]; surplus lanes are dropped."""
-    pixels, channels = type_.shape
+def frames_of(beats: Sequence[int], type_: TensorType, view: tuple[int, int], lanes: int) -> IntArray:
+    """Payloads of pixels as the core sees them back to [frames, pixels, channels]; surplus lanes are dropped."""
+    pixels, channels = view
     blocks = -(-channels // lanes)
     values = [bench.unpack(b, type_.element.bits, lanes, signed=type_.element.signed) for b in beats]
     array = np.array(values, dtype=np.int64).reshape(-1, pixels, blocks * lanes)
-    return array[:, :, :channels]
+    return array[:, :, :channels].reshape(-1, *type_.shape)
 
 
 def with_words(built: Built) -> Built:
@@ -183,8 +183,9 @@ class Bench:
     def offered(self, frames: Frames, seed: int) -> list[list[int]]:
         """The payloads of each input's frames; a frame synchroniser's carry the mark above the data."""
         lanes = self.folding.input_lanes
+        operator = hardware(self.case.op)
         beats = [
-            beats_of(array, source, lanes, seed + index)
+            beats_of(array, source, operator.input_view(self.node, source.shape, lanes), lanes, seed + index)
             for index, (array, source) in enumerate(zip(frames, self.case.sources, strict=True))
         ]
         if self.case.op == "frame_sync":
@@ -231,15 +232,22 @@ class Bench:
         protocol.check_no_paths(built.component, inputs=built.inputs, outputs=built.outputs)
 
     def values(self, beats: Sequence[int], output: int = 0) -> IntArray:
-        return frames_of(beats, self.node.outputs[output].typed, self.folding.output_lanes)
+        return frames_of(
+            beats, self.node.outputs[output].typed, self._output_view(output), self.folding.output_lanes
+        )
 
     def predicted(self, frames: int) -> Run:
         """The scheduler's model of a graph that is this node alone."""
         return evaluate(single_node_graph(self.node), frames)
 
     def _beats(self, output: int) -> int:
-        pixels, channels = self.node.outputs[output].typed.shape
+        pixels, channels = self._output_view(output)
         return int(pixels * -(-channels // self.folding.output_lanes))
+
+    def _output_view(self, output: int) -> tuple[int, int]:
+        """What changes no values passes on the pixels that it sees; the others make pixels, or several a beat."""
+        view: tuple[int, int] | None = self.node.attributes.get("view")
+        return view or grouped(self.node.outputs[output].typed.shape, self.folding.output_lanes)
 
 
 def single_node_graph(node: Node) -> Graph:

@@ -2,11 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from hwflow.toolchain.verilator import VERILATOR
 from sim.cocotb_run import run_cocotb
 from sim.errors import SimulatorFailed
+from sim.vectors import Vectors
 
 
 def test_the_program_is_built_once_and_follows_the_sources(verilator, plus, copy_of):
@@ -26,6 +28,16 @@ def test_the_program_is_built_once_and_follows_the_sources(verilator, plus, copy
     result = verilator(out, vectors, build_folder=design.directory / "testbench" / "build" / "verilator")
     assert result.mismatches == 16
     assert programs[0].stat().st_mtime_ns == built
+
+
+def test_frames_are_counted_while_they_run(verilator, plus):
+    design, _, _ = plus
+    x = np.arange(4 * 20_000).reshape(20_000, 4, 1) % 256
+    counts = []
+    vectors = Vectors.of(design, {"x": x}, {"y": (x + 1) % 256})
+    assert verilator(design, vectors, on_frames=counts.append).cycles == 7 * 20_000
+    # After 65,536 cycles and twice as many: frame f's last beat leaves in cycle 7 f + 6.
+    assert counts == [65_536 // 7, 131_072 // 7]
 
 
 def test_verilog_that_does_not_compile_is_a_failure_of_the_simulator(verilator, icarus, plus, copy_of):
