@@ -20,22 +20,21 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from math import lcm
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph, Node, Value
-from hwflow.ops import costs
-from hwflow.ops.operator import Device, Folding, Resources, beats
+from hwflow.ops.operator import Device, Folding, Resources
 from hwflow.ops.registry import hardware
 from hwflow.schedule.elimination import IntArray, Selection, Table
+from hwflow.schedule.plumbing import View, conversions
 from hwflow.schedule.selection import cheapest, undercut_by_none
 
 RESOURCES = ("lut", "ff", "dsp", "bram")
-PROVISIONAL_DEPTH = 4  # beats a queue is taken to hold before depths are computed
+PROVISIONAL_DEPTH = 2  # beats a queue is taken to hold before depths are computed
 WEIGHTS = {"lut": 1.0, "ff": 1.0, "dsp": 0.2, "bram": 0.5}
 PRICE_UNITS = 1_000_000_000  # of the price: the whole device's look-up tables cost so many
 
@@ -91,7 +90,7 @@ class FoldingSearch:
         self._lanes: list[list[int]] = []  # of each variable, what it can be
         self._outputs: dict[Node, int] = {}  # the variable of a node's output lanes
         self._inputs: dict[Node, int] = {}
-        self._bridges: dict[tuple[int, int, int], Resources] = {}
+        self._bridges: dict[tuple[Any, ...], Resources] = {}
         self._options = {node: self._options_of(node) for node in graph.nodes}
         self._edges = [self._edge(node, value, reader) for node, value, reader in self._connections()]
 
@@ -140,7 +139,7 @@ class FoldingSearch:
         for node, folding in foldings.items():
             total += self.resources(node, folding)
         for node, value, reader in self._connections():
-            total += self._bridge(value, foldings[node].output_lanes, foldings[reader].input_lanes)
+            total += self._bridge(value, reader, foldings[node].output_lanes, foldings[reader].input_lanes)
         return total
 
     def resources(self, node: Node, folding: Folding) -> Resources:
@@ -150,8 +149,8 @@ class FoldingSearch:
         for value in node.inputs:
             if any(port.value is value for port in self._graph.inputs):
                 lanes = folding.input_lanes
-                count = beats(value.typed.shape, lanes)
-                total += costs.frame_sync(self._device.family, lanes * value.typed.element.bits, count)
+                view = hardware(node.op).input_view(node, value.typed.shape, lanes)
+                total += self._inserted("frame_sync", value, Folding(lanes, lanes), view)
         return total
 
     # The problem
@@ -190,22 +189,25 @@ class FoldingSearch:
         ends = self._outputs[node], self._inputs[reader]
         here, there = (self._lanes[v] for v in ends)
         places = np.array([(a, b) for a in range(len(here)) for b in range(len(there))], dtype=np.int64)
-        needs = np.array([_row(self._bridge(value, a, b)) for a in here for b in there], dtype=np.int64)
+        needs = np.array([_row(self._bridge(value, reader, a, b)) for a in here for b in there], dtype=np.int64)
         return Table(ends, places, needs)
 
-    def _bridge(self, value: Value, here: int, there: int) -> Resources:
+    def _bridge(self, value: Value, reader: Node, here: int, there: int) -> Resources:
         """Width converters from ``here`` to ``there`` lanes."""
         if here == there:
             return Resources()
-        bits = value.typed.element.bits
-        if (bits, here, there) not in self._bridges:
-            total, middle = Resources(), lcm(here, there)
-            for source, target in ((here, middle), (middle, there)):
-                if source != target:
-                    step = Folding(source, target)
-                    total += costs.width_converter(self._device.family, bits, step, PROVISIONAL_DEPTH)
-            self._bridges[bits, here, there] = total
-        return self._bridges[bits, here, there]
+        shape, bits = value.typed.shape, value.typed.element.bits
+        key = (shape, bits, hardware(reader.op).input_view(reader, shape, there), here, there)
+        if key not in self._bridges:
+            steps = conversions(value, reader, here, there)
+            bridge = (self._inserted("width_converter", value, step.folding, step.view) for step in steps)
+            self._bridges[key] = sum(bridge, Resources())
+        return self._bridges[key]
+
+    def _inserted(self, op: str, value: Value, folding: Folding, view: View) -> Resources:
+        """Of a node that the plumbing would insert."""
+        node = Node("", op, [value], [value], {"folding": folding, "view": view})
+        return hardware(op).resources(node, folding, [PROVISIONAL_DEPTH], self._device)
 
     def _select(
         self, interval: int, limits: IntArray, *, price: IntArray | None = None, any_at_all: bool = False
