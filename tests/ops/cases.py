@@ -287,6 +287,43 @@ def _random_mvu(seed: int) -> Case:
 MVU += [_random_mvu(seed) for seed in range(5)]
 
 
+def _whole(vectors: int, inputs: int, outputs: int) -> Folding:
+    return Folding(vectors * inputs, vectors * outputs, vectors * inputs * outputs, "shift_add")
+
+
+MVU += [
+    _mvu("shift_add", 6, 1, 4, 5, I8, I8, (_whole(1, 4, 5), _whole(3, 4, 5)), seed=21),
+    _mvu("shift_add_windows", 4, 3, 2, 3, U4, I4, (_whole(2, 6, 3), _whole(4, 6, 3)), seed=22, narrow=True),
+    _mvu("shift_add_ternary", 2, 1, 9, 3, I2, I2, (_whole(1, 9, 3),), within=1, seed=23),
+    _mvu("shift_add_scalar", 2, 1, 1, 1, U8, U4, (_whole(1, 1, 1), _whole(2, 1, 1))),
+    # wires and zeros, a row and its negative, a row of subtractions, a constant input
+    Case(
+        "shift_add_rows", "mvu",
+        {"weights": np.array([[0, 8, 0], [0, 0, 0], [3, 5, 0], [-6, -10, 0], [-1, -4, -2]]), "pixels_per_vector": 1},
+        stream(2, 3, I4, (Interval(-8, 7), Interval(0, 5), Interval(3, 3))), (_whole(1, 3, 5),), mvu_corners,
+    ),
+]
+
+
+def _fold2(simd: int, pe: int, width: int = 18) -> Folding:
+    """Two products in a multiplier block of so many bits."""
+    return Folding(simd, pe, simd * pe, "dsp2", width - 1)
+
+
+U5, I6 = IntType(5, False), IntType(6, True)
+
+MVU += [
+    # sums of two products are split, of one, of all; rows without a partner
+    _mvu("pairs", 3, 4, 5, 5, U8, I4, (_fold2(5, 4), _fold2(1, 2), _fold2(3, 5), _fold2(5, 3, 17))),
+    _mvu("pairs_one_step", 4, 1, 7, 4, I4, I4, (_fold2(7, 4), _fold2(5, 3), _fold2(1, 2))),
+    _mvu("pairs_each", 2, 2, 6, 3, U5, I6, (_fold2(6, 3), _fold2(3, 2))),
+    _mvu("pairs_of_sixteen", 2, 2, 5, 4, I4, I4, (_fold2(5, 4, 16),), within=7),
+    _mvu("pairs_unsigned", 2, 1, 6, 4, U5, U4, (_fold2(6, 4), _fold2(6, 3, 16))),
+    _mvu("pairs_signs", 2, 2, 6, 4, I6, IntType(5, False), (_fold2(6, 4),), narrow=True),
+    _mvu("pairs_intervals", 2, 2, 5, 4, I8, IntType(5, True), (_fold2(5, 4),), within=15),
+]
+
+
 def count_corners(node: Node) -> IntArray:
     """For each output channel the frames whose every pixel differs from and equals its weights wherever it can."""
     source, weights = node.inputs[0].typed, node.attributes["weights"]
