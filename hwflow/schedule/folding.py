@@ -16,7 +16,6 @@ are too few blocks, look-up tables take over where that is cheapest.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -94,6 +93,11 @@ class FoldingSearch:
         self._options = {node: self._options_of(node) for node in graph.nodes}
         self._edges = [self._edge(node, value, reader) for node, value, reader in self._connections()]
 
+    @property
+    def foldings(self) -> int:
+        """How many foldings there are to choose from, all nodes together."""
+        return sum(len(o.foldings) for o in self._options.values())
+
     def within(self, budget: Budget) -> FoldingSearch:
         """The same search for another budget."""
         other = copy(self)
@@ -111,27 +115,22 @@ class FoldingSearch:
         """The least feasible interval with its cheapest foldings. Raises :class:`ModelRefused` if nothing fits."""
         index = bisect_left(range(len(self.intervals)), True, key=lambda i: self._fits(self.intervals[i]))
         if index == len(self.intervals):
-            raise ModelRefused(self._refusal(self.intervals[-1], None))
+            raise ModelRefused(self.refusal(self.intervals[-1], None))
         interval = self.intervals[index]
         return interval, self.for_interval(interval)[1]
 
     def for_interval(self, interval: int) -> tuple[int, dict[Node, Folding]]:
         """The cheapest foldings of at most ``interval`` cycles. Raises :class:`ModelRefused` if there are none."""
-        if interval < self.intervals[0]:
-            slow = max(self._options, key=lambda n: int(self._options[n].cycles.min()))
-            raise ModelRefused(
-                Finding(
-                    "reachable-interval",
-                    f"node '{slow.name}' ({slow.op})",
-                    f"the target must be at least {self.intervals[0]} cycles a frame, not {interval}",
-                    "ask for fewer frames a second",
-                )
-            )
+        foldings = self.choose(interval)
+        if foldings is None:
+            best = None if interval < self.intervals[0] else self.best()[0]
+            raise ModelRefused(self.refusal(interval, best))
+        return interval, foldings
+
+    def choose(self, interval: int) -> dict[Node, Folding] | None:
+        """The cheapest foldings of at most ``interval`` cycles that fit, if there are any."""
         found = self._select(interval, self._limits)
-        if found is None:
-            best, _ = self.best()
-            raise ModelRefused(self._refusal(interval, best))
-        return interval, found[0]
+        return None if found is None else found[0]
 
     def total(self, foldings: dict[Node, Folding]) -> Resources:
         """What the cost model says of a combination."""
@@ -176,12 +175,14 @@ class FoldingSearch:
         if (lanes[:, 0] == lanes[:, 1]).all():
             names, places = np.unique(lanes[:, 0], return_inverse=True)
             self._inputs[node] = self._outputs[node] = self._variable(names.tolist())
-            variables, columns = (self._inputs[node],), places[:, None]
+            variables: tuple[int, ...] = (self._inputs[node],)
+            columns = places[:, None]
         else:
             inside, left = np.unique(lanes[:, 0], return_inverse=True)
             outside, right = np.unique(lanes[:, 1], return_inverse=True)
             self._inputs[node], self._outputs[node] = self._variable(inside.tolist()), self._variable(outside.tolist())
-            variables, columns = (self._inputs[node], self._outputs[node]), np.stack([left, right], axis=1)
+            variables = self._inputs[node], self._outputs[node]
+            columns = np.stack([left, right], axis=1)
         kept = _cell_by_cell(columns, np.column_stack([needs @ self.price, needs, cycles]))
         return _Options(variables, [foldings[k] for k in kept], columns[kept], needs[kept], cycles[kept])
 
@@ -235,8 +236,14 @@ class FoldingSearch:
 
     # What does not fit
 
-    def _refusal(self, interval: int, best: int | None) -> list[Finding]:
-        """Which resources are short at ``interval``, by how much and where; ``best``: the least interval that fits."""
+    def refusal(self, interval: int, best: int | None) -> list[Finding]:
+        """Why nothing fits at ``interval``: the core that is too slow, or which resources are short, by how much and
+        where. ``best``: the least interval that fits, None if none does."""
+        if interval < self.intervals[0]:
+            slow = max(self._options, key=lambda n: int(self._options[n].cycles.min()))
+            message = f"the target must be at least {self.intervals[0]} cycles a frame, not {interval}"
+            where = f"node '{slow.name}' ({slow.op})"
+            return [Finding("reachable-interval", where, message, "ask for fewer frames a second")]
         alone = []
         for index, name in enumerate(RESOURCES):
             price = np.zeros(len(RESOURCES), dtype=np.int64)
@@ -248,7 +255,8 @@ class FoldingSearch:
         short = alone or [(name, need, foldings) for name, _, _ in self._budget.shortages(need)]
         if best is None:
             enough = ", ".join(f"{name}={getattr(need, name)}" for name in RESOURCES)
-            remedy = f"a budget of {enough} is enough at {interval} cycles a frame: use a larger board or a smaller model"
+            remedy = f"a budget of {enough} is enough at {interval} cycles a frame"
+            remedy += ": use a larger board or a smaller model"
         else:
             remedy = f"ask for fewer frames a second: {best} cycles a frame fit"
         return [self._short(interval, name, need, foldings, remedy) for name, need, foldings in short]
@@ -261,8 +269,8 @@ class FoldingSearch:
     def _short(
         self, interval: int, name: str, need: Resources, foldings: dict[Node, Folding], remedy: str
     ) -> Finding:
-        of: Callable[[Node], int] = lambda node: int(getattr(self.resources(node, foldings[node]), name))
-        most = max(foldings, key=of)
+        parts = {node: int(getattr(self.resources(node, f), name)) for node, f in foldings.items()}
+        most = max(parts, key=lambda node: parts[node])
         options = self._options[most]
         least = int(options.needs[options.cycles <= interval, RESOURCES.index(name)].min())
         wanted, there = int(getattr(need, name)), int(getattr(self._budget, name))
@@ -270,7 +278,7 @@ class FoldingSearch:
             "device-budget",
             f"model '{self._graph.name}'",
             f"{name} must be at most {there}, not {wanted}, at {interval} cycles a frame ({wanted - there} too many; "
-            f"node '{most.name}' ({most.op}) takes most of them: {of(most)}, at the least {least})",
+            f"node '{most.name}' ({most.op}) takes most of them: {parts[most]}, at the least {least})",
             remedy,
         )
 
@@ -284,5 +292,5 @@ def _cell_by_cell(places: IntArray, columns: IntArray) -> npt.NDArray[np.int64]:
     order = np.lexsort((*columns.T[::-1], *places.T))
     new = np.append(True, (np.diff(places[order], axis=0) != 0).any(axis=1))
     starts = np.flatnonzero(new)
-    kept = [order[a:b][undercut_by_none(columns[order[a:b]])] for a, b in zip(starts, [*starts[1:], len(order)], strict=True)]
-    return np.sort(np.concatenate(kept))
+    groups = [order[a:b] for a, b in zip(starts, [*starts[1:], len(order)], strict=True)]
+    return np.sort(np.concatenate([group[undercut_by_none(columns[group])] for group in groups]))

@@ -35,22 +35,37 @@ class Schedule:
         return self.run.latency
 
 
+class OutOfReach(ModelRefused):
+    """No design has the interval that was asked for; ``best``: the least interval of one that fits."""
+
+    def __init__(self, findings: list[Finding], best: int) -> None:
+        super().__init__(findings)
+        self.best = best
+
+
 def schedule(graph: Graph, device: Chip, budget: Budget, interval: int | None = None) -> Schedule:
     """Fold for at most ``interval`` cycles a frame at least cost, or (None) for the least interval that fits.
 
-    ``graph`` stays as it is. The search for foldings takes queues of some beats for granted. How deep they must be is
+    ``graph`` stays as it is. The search for foldings takes queues of a few beats for granted. How deep they must be is
     known when there are foldings: where the whole then exceeds the budget, the search is asked again with so much less,
-    until the whole fits. Raises :class:`ModelRefused` if that is never so.
+    until the whole fits.
+
+    Raises :class:`ModelRefused` if nothing fits at any interval, :class:`OutOfReach` if only slower designs do.
     """
     whole = FoldingSearch(graph, device, budget)
     search, left = whole, budget
     while True:
-        try:
-            _, foldings = search.best() if interval is None else search.for_interval(interval)
-        except ModelRefused as refused:
-            if left == budget:
-                raise
-            raise ModelRefused([*_queues(graph, budget, left), *refused.findings]) from None
+        if interval is None:
+            try:
+                _, foldings = search.best()
+            except ModelRefused as refused:
+                raise ModelRefused([*_queues(graph, budget, left), *refused.findings]) from None
+        else:
+            chosen = search.choose(interval)
+            if chosen is None:
+                best = schedule(graph, device, budget).initiation_interval
+                raise OutOfReach([*_queues(graph, budget, left), *search.refusal(interval, best)], best)
+            foldings = chosen
         scheduled = _with_foldings(graph, device, foldings)
         short = budget.shortages(scheduled.resources)
         if not short:
@@ -77,14 +92,14 @@ def _with_foldings(graph: Graph, device: Chip, foldings: dict[Node, Folding]) ->
 
 
 def _queues(graph: Graph, budget: Budget, left: Budget) -> list[Finding]:
-    """What was kept for queues in vain."""
+    """What the cores may not have because of the queues between them."""
     return [
         Finding(
             "queue-budget",
             f"model '{graph.name}'",
-            f"{name} must be at most {getattr(budget, name)} with all queues, which need "
-            f"{getattr(budget, name) - getattr(left, name)} of them",
-            "the findings below say what is short in what is left",
+            f"{name} of all but deep queues must be at most {getattr(left, name)}, not {getattr(budget, name)}: "
+            "the queues of the designs tried need the rest",
+            "see the other findings",
         )
         for name in RESOURCES
         if getattr(left, name) < getattr(budget, name)

@@ -24,11 +24,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from hwflow.schedule.elimination import Elimination, FloatArray, IntArray, Selection, Table, Weighed, parts
+from hwflow.schedule.elimination import Elimination, IntArray, Selection, Table, Weighed, parts
 
 _ROUNDING = 1e-9  # relative; prices and resources are whole numbers below 2**40
 _ROUNDS = 60  # of the linear program: few resources take few
-_FIRST_STEP, _GROWTH = 1 / 256, 4  # of the target above the bound
+_FIRST_STEP, _GROWTH = 1 / 4096, 4  # of the target above the bound
+_PIVOTS = 256  # rows that others are compared with: what they all leave may be undercut, and is only carried along
 
 
 @dataclass
@@ -203,7 +204,8 @@ class _Relation:
     made_of: list[tuple[_Relation, IntArray]] = field(default_factory=list)
 
     def take(self, rows: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> _Relation:
-        return _Relation(self.variables, self.values[rows], self.needs[rows], None, [(self, np.arange(len(self.needs))[rows])])
+        origin = [(self, np.arange(len(self.needs))[rows])]
+        return _Relation(self.variables, self.values[rows], self.needs[rows], None, origin)
 
     def trace(self, row: int, chosen: dict[int, int]) -> None:
         """Add the table rows that ``row`` is made of."""
@@ -228,7 +230,14 @@ class _Labels:
 
     def best(self) -> Selection | None:
         order = self._order
-        everything = sum((t.needs.max(axis=0) for t in order.tables), np.zeros(len(self._limits), dtype=np.int64))
+        everything = np.zeros(len(self._limits), dtype=np.int64)
+        tables: dict[int, _Relation] = {}
+        for index, bucket in enumerate(order.buckets):
+            for number in bucket.tables:
+                tables[number] = self._possible(index, self._rows(number), {("table", number)})
+                if not len(tables[number].needs):
+                    return None
+                everything += tables[number].needs.max(axis=0)
         self._tight = np.flatnonzero(everything > self._limits)
         messages: dict[int, _Relation] = {}
         roots: list[_Relation] = []
@@ -236,8 +245,9 @@ class _Labels:
             joined: _Relation | None = None
             left_out: set[tuple[str, int]] = set()
             for kind, number in sorted(parts(bucket), key=lambda part: part[0] == "table"):
-                part = messages.pop(number) if kind == "message" else self._rows(number)
-                part = self._possible(index, part, {(kind, number)})
+                part = tables[number]
+                if kind == "message":
+                    part = self._possible(index, messages.pop(number), {(kind, number)})
                 left_out.add((kind, number))
                 joined = part if joined is None else self._possible(index, _join(joined, part), left_out)
                 if not len(joined.needs):
@@ -295,19 +305,19 @@ class _Labels:
 
 
 def undercut_by_none(rows: IntArray) -> IntArray:
-    """Places of the rows that no other equals or undercuts in every column (of equal ones the first); rows ascend by
-    their first column, then the second and so on."""
+    """Places of the rows that no other equals or undercuts in every column (of equal ones the first); of very many,
+    some that others do may stay. Rows ascend by their first column, then the second and so on."""
     if rows.shape[1] == 1:
         return np.zeros(1, dtype=np.int64)
     if rows.shape[1] == 2:
         least = np.minimum.accumulate(rows[:, 1])
         return np.flatnonzero(np.append(True, rows[1:, 1] < least[:-1]))
     left = np.arange(len(rows))
-    kept = []
-    while len(left):
+    kept: list[np.int64] = []
+    while len(left) and len(kept) < _PIVOTS:
         kept.append(left[0])
         left = left[1:][(rows[left[1:], 1:] < rows[left[0], 1:]).any(axis=1)]
-    return np.array(kept, dtype=np.int64)
+    return np.concatenate([np.array(kept, dtype=np.int64), left])
 
 
 def _join(left: _Relation, right: _Relation) -> _Relation:
