@@ -9,6 +9,7 @@ from hwflow.ops.costs.adder_network import estimated_adder_network as estimated_
 from hwflow.ops.costs.basics import adders as adders
 from hwflow.ops.costs.basics import bits as bits
 from hwflow.ops.costs.basics import skid_buffer as skid_buffer
+from hwflow.ops.costs.basics import stream_lanes as stream_lanes
 from hwflow.ops.costs.basics import useful_lanes as useful_lanes
 from hwflow.ops.costs.family import FAMILIES as FAMILIES
 from hwflow.ops.costs.family import Family as Family
