@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -50,10 +51,8 @@ def _near(board: Board, target: Fraction) -> list[ClockPlan]:
     plans = [plan_clock(board, board.clock.hz / 1_000_000)]
     wanted = min(max(target, Fraction(low)), Fraction(high))
     while True:
-        try:
+        with suppress(UsageError):  # nothing so low
             plans.append(plan_clock(board, wanted / 1_000_000))
-        except UsageError:  # nothing so low
-            pass
         if plans[-1].frequency_hz > target or wanted == high:
             return plans
         wanted = min(wanted * (1 + _STEP), Fraction(high))

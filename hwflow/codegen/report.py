@@ -10,7 +10,7 @@ from hwflow.codegen.host_models import host_nodes
 from hwflow.ir.graph import Graph, Node
 from hwflow.numerics.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
 from hwflow.onnxspec.model import ResolvedModel
-from hwflow.ops.operator import Resources, beats
+from hwflow.ops.operator import Resources
 from hwflow.ops.registry import OPERATORS, hardware
 from hwflow.schedule.schedule import Schedule
 
@@ -116,12 +116,13 @@ def _layer(node: Node) -> dict[str, Any]:
 
 
 def _fifo(node: Node, index: int) -> dict[str, Any]:
-    value, lanes = node.outputs[index], node.attributes["folding"].output_lanes
+    value, folding = node.outputs[index], node.attributes["folding"]
+    processes = hardware(node.op).timing(node, folding).processes
     return {
         "name": value.name,
-        "width": lanes * value.typed.element.bits,
+        "width": folding.output_lanes * value.typed.element.bits,
         "depth": node.attributes["depths"][index],
-        "beats_per_frame": beats(value.typed.shape, lanes),
+        "beats_per_frame": sum(len(p.produces[index]) for p in processes if index in p.produces),
     }
 
 
