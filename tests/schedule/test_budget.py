@@ -11,7 +11,7 @@ from hwflow.ops.registry import hardware
 from hwflow.schedule import schedule as module
 from hwflow.schedule.folding import Budget, FoldingSearch
 from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
-from tests.schedule.graphs import dataflow, meeting_graph, skewed_graph
+from tests.schedule.graphs import dataflow, meeting_graph
 
 PART = find_board("ulx3s_85f").part
 
@@ -25,12 +25,12 @@ def whole(scheduled: Schedule) -> Resources:
 
 
 def test_what_queues_need_is_taken_from_the_cores() -> None:
-    """The residual block's deep queues are not in the search's model: budgets of exactly what that says for a design
-    do not hold the design, so a slower one is made."""
-    graph = dataflow(skewed_graph())
+    """The queues of a residual block are deeper than the search takes for granted: budgets of exactly what that says
+    for a design do not hold the design, so a slower one is made."""
+    graph = dataflow(meeting_graph(0))
     generous = FoldingSearch(graph, PART, Budget(60_000, 60_000, 100, 100))
-    seen = set()
-    for factor in (2, 8):
+    slower = 0
+    for factor in (2, 3, 4):
         interval, foldings = generous.for_interval(generous.intervals[0] * factor)
         need = generous.total(foldings)
         budget = Budget(need.lut, need.ff, need.dsp, need.bram)
@@ -39,8 +39,8 @@ def test_what_queues_need_is_taken_from_the_cores() -> None:
         first, _ = FoldingSearch(graph, PART, budget).best()
         assert first <= interval
         assert scheduled.initiation_interval >= first
-        seen.add(scheduled.initiation_interval > first)
-    assert True in seen
+        slower += scheduled.initiation_interval > first
+    assert slower
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -87,10 +87,10 @@ def test_a_target_is_met_by_the_design_not_only_by_its_cores(monkeypatch: pytest
 
 
 def test_out_of_reach_says_the_least_interval_that_fits() -> None:
-    graph = dataflow(skewed_graph())
-    budget = Budget(9000, 9000, 20, 20)
+    graph = dataflow(meeting_graph(1))
+    budget = Budget(5000, 5000, 20, 20)
     with pytest.raises(OutOfReach) as raised:
-        schedule(graph, PART, budget, 1000)
+        schedule(graph, PART, budget, FoldingSearch(graph, PART, budget).intervals[0])
     best = raised.value.best
     assert schedule(graph, PART, budget, best).initiation_interval <= best
     assert f"ask for fewer frames a second: {best} cycles a frame fit" in str(raised.value)
