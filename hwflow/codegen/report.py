@@ -10,7 +10,7 @@ from hwflow.codegen.host_models import host_nodes
 from hwflow.ir.graph import Graph, Node
 from hwflow.numerics.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
 from hwflow.onnxspec.model import ResolvedModel
-from hwflow.ops.operator import Resources
+from hwflow.ops.operator import Resources, beats
 from hwflow.ops.registry import OPERATORS, hardware
 from hwflow.schedule.schedule import Schedule
 
@@ -116,13 +116,12 @@ def _layer(node: Node) -> dict[str, Any]:
 
 
 def _fifo(node: Node, index: int) -> dict[str, Any]:
-    value, folding = node.outputs[index], node.attributes["folding"]
-    processes = hardware(node.op).timing(node, folding).processes
+    value, lanes = node.outputs[index], node.attributes["folding"].output_lanes
     return {
         "name": value.name,
-        "width": folding.output_lanes * value.typed.element.bits,
+        "width": lanes * value.typed.element.bits,
         "depth": node.attributes["depths"][index],
-        "beats_per_frame": sum(len(p.produces[index]) for p in processes if index in p.produces),
+        "beats_per_frame": beats(hardware(node.op).output_view(node, value.typed.shape, lanes), lanes),
     }
 
 
