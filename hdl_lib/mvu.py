@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .adder_tree import Term
+from .adder_tree import Term, registered
 from .dot_product import MatchCount, ProductSum
 from .multiplier import FORMS as PRODUCTS
-from .multiplier import PART, Multiplier
+from .multiplier import PART, Multiplier, Operand
 from .output_queue import OutputQueue
+from .packed_product import PackedSum, Packing, carried_sum
 from .rom import Rom, Table
 
-FORMS = (*PRODUCTS, "xnor")
+FORMS = (*PRODUCTS, "dsp2", "xnor")
 MAXIMUM_INPUT = 32  # bits
 MAXIMUM_WEIGHT = 40
 Ranges = tuple[tuple[int, int], tuple[int, int]]  # least and greatest of the inputs, of the weights
@@ -25,7 +28,12 @@ def _row(
     """What computes a row of the matrix."""
     if form == "xnor":
         return MatchCount(simd)
-    return ProductSum(Multiplier(input_shape, weight_shape, form, part, ranges), simd)
+    return ProductSum(Multiplier(input_shape, weight_shape, "dsp" if form == "dsp2" else form, part, ranges), simd)
+
+
+def _pair(input_shape: Shape, simd: int, part: int, packing: Packing, accumulated: bool) -> PackedSum:
+    """What computes two rows of the matrix."""
+    return PackedSum(packing, Multiplier(input_shape, packing.operand_shape, "dsp", part), simd, accumulated)
 
 
 class Mvu(wiring.Component):
@@ -49,9 +57,13 @@ class Mvu(wiring.Component):
     weights: ``neuron_fold * synapse_fold`` words of ``pe * simd`` weights. The word at address
         ``nf * synapse_fold + sf`` holds ``weight[..][p][s]`` in lane ``p * simd + s`` of ``weight_shape``'s width,
         lane 0 in the least significant bits.
-    multiplier: "dsp" (the ``*`` operator between registers; operands of more than 16 bits are cut in parts), "lut"
+    multiplier: "dsp" (the ``*`` operator between registers; operands of more than 16 bits are cut in parts), "dsp2" (a
+        product for each two rows, see :mod:`hdl_lib.packed_product`; the last one of an odd ``pe`` as in "dsp"), "lut"
         (sums of partial products, see :mod:`hdl_lib.multiplier`) or "xnor" (see
         :class:`hdl_lib.dot_product.MatchCount`).
+    packing: for "dsp2", and only there: how the weights of lanes ``2 * k`` (low) and ``2 * k + 1`` (high) are packed.
+        A word then holds for each such pair and each of the ``simd`` lanes ``packing.bits`` (pairs outermost), and
+        above these ``simd`` weights of ``packing.low_shape`` where ``pe`` is odd.
     depth: credits of the output queue, at least 1. ``latency // synapse_fold + 2`` or more sustain the full rate.
     part: for "dsp" with an operand of more than 16 bits: bits without sign (one more with) that a multiplier block of
         the device takes, 17 for 18 by 18 bits with sign, 15 for 16 by 16.
@@ -78,7 +90,8 @@ class Mvu(wiring.Component):
     Initiation interval: ``synapse_fold * neuron_fold`` cycles a pixel. Latency (:meth:`latency_of`): 2 cycles for
     weights and input registers, 1 for the multiples of the input where "lut" needs them, the product's, one a level
     of the adder tree (for "xnor" in place of both ceil(log2(simd)), at least 1), 1 for the accumulator if
-    synapse_fold > 1, 1 for the output queue. Backpressure stops the issue of steps only; what was issued runs on into
+    synapse_fold > 1 (for "dsp2" in any case: without an accumulator the last carry is added there), 1 for the output
+    queue. Backpressure stops the issue of steps only; what was issued runs on into
     the queue.
 
     Ordering
@@ -103,6 +116,7 @@ class Mvu(wiring.Component):
         ranges: Ranges | None = None,
         group: int | None = None,
         surplus: int = 0,
+        packing: Packing | None = None,
     ) -> None:
         self.input_shape = Shape.cast(input_shape)
         self.weight_shape = Shape.cast(weight_shape)
@@ -118,6 +132,7 @@ class Mvu(wiring.Component):
         self.ranges = ranges
         self.group = synapse_fold if group is None else group
         self.surplus = surplus
+        self.packing = packing
         self._check()
         super().__init__(
             {
@@ -141,11 +156,13 @@ class Mvu(wiring.Component):
         if self.accumulator_shape.width < 1:
             raise ValueError("Mvu accumulator_shape must have at least 1 bit, not 0; leave out rows that are all zero")
         if self.multiplier not in FORMS:
-            raise ValueError(f'Mvu multiplier must be "dsp", "lut" or "xnor", not {self.multiplier!r}')
+            raise ValueError(f'Mvu multiplier must be "dsp", "dsp2", "lut" or "xnor", not {self.multiplier!r}')
         if self.multiplier == "xnor":
             for name in ("input_shape", "weight_shape"):
                 if getattr(self, name) != Shape(1):
                     raise ValueError(f'Mvu {name} must be unsigned(1) for "xnor", not {getattr(self, name)!r}')
+        if (self.packing is None) == (self.multiplier == "dsp2"):
+            raise ValueError('Mvu packing must be given for "dsp2", and for nothing else')
         if self.group < 1 or self.synapse_fold % self.group:
             raise ValueError(
                 f"Mvu group must divide synapse_fold, {self.synapse_fold}, not {self.group}; "
@@ -153,12 +170,15 @@ class Mvu(wiring.Component):
             )
         if not 0 <= self.surplus < self.simd:
             raise ValueError(f"Mvu surplus must be 0 to {self.simd - 1} (simd - 1), not {self.surplus}")
-        width = self.pe * self.simd * self.weight_shape.width
+        width, bits = self.pe * self.simd * self.weight_shape.width, "pe * simd * weight bits"
+        if self.packing is not None:
+            width = self.simd * (self.pe // 2 * self.packing.bits + self.pe % 2 * self.packing.low_shape.width)
+            bits = "simd * packed bits of each two rows"
         depth = self.neuron_fold * self.synapse_fold
         if (self.weights.width, self.weights.depth) != (width, depth):
             raise ValueError(
                 f"Mvu weights must be {depth} words (neuron_fold * synapse_fold) of {width} bits "
-                f"(pe * simd * weight bits), not {self.weights.depth} words of {self.weights.width} bits; "
+                f"({bits}), not {self.weights.depth} words of {self.weights.width} bits; "
                 "pack the table for this folding"
             )
 
@@ -169,7 +189,7 @@ class Mvu(wiring.Component):
     ) -> int:
         """Cycles from the step that produces to ``o.valid`` with an empty queue."""
         row = _row(Shape.cast(input_shape), Shape.cast(weight_shape), simd, multiplier, part, ranges)
-        return 2 + row.operand_latency + row.latency + int(synapse_fold > 1) + 1
+        return 2 + row.operand_latency + row.latency + int(synapse_fold > 1 or multiplier == "dsp2") + 1
 
     @property
     def latency(self) -> int:
@@ -212,27 +232,69 @@ class Mvu(wiring.Component):
         operands = [row.operand(m, f"input{s}", x) for s, x in enumerate(inputs)]
 
         # Products and their sums.
-        sums = []
-        for p in range(self.pe):
-            weights = []
-            for s in range(self.simd):
-                weight = Signal(self.weight_shape, name=f"weight{p}_{s}")
-                m.d.comb += weight.eq(rom.data.word_select(p * self.simd + s, self.weight_shape.width))
-                weights.append(weight)
-            sums.append(row.sum(m, str(p), operands, weights, self.accumulator_shape.width))
+        if self.packing is None:
+            sums = self._row_sums(m, row, operands, rom.data)
+        else:
+            sums = self._pair_sums(m, row, self.packing, operands, rom.data)
         stages = 2 + ahead + row.latency
 
         # Accumulation.
-        results = sums
+        results = [term for term, _ in sums]
         if self.synapse_fold > 1:
             restart = self._delayed(m, "restart", first, stages)
             update = self._delayed(m, "update", step, stages, reset=True)
-            results = [self._accumulator(m, f"accumulator{p}", term, restart, update) for p, term in enumerate(sums)]
+            results = [
+                self._accumulator(m, f"accumulator{p}", term, carry, restart, update)
+                for p, (term, carry) in enumerate(sums)
+            ]
+        if self.synapse_fold > 1 or self.packing is not None:
             stages += 1
         m.d.comb += queue.push.eq(self._delayed(m, "push", step & produces, stages, reset=True))
         for p, term in enumerate(results):
             m.d.comb += queue.payload[p].eq(term.value)
         return m
+
+    def _row_sums(
+        self, m: Module, row: ProductSum | MatchCount, operands: Sequence[Operand], word: Value
+    ) -> list[tuple[Term, Value | None]]:
+        """The sum of each row, and the bit still to be added to it (none)."""
+        sums: list[tuple[Term, Value | None]] = []
+        for p in range(self.pe):
+            weights = []
+            for s in range(self.simd):
+                weight = Signal(self.weight_shape, name=f"weight{p}_{s}")
+                m.d.comb += weight.eq(word.word_select(p * self.simd + s, self.weight_shape.width))
+                weights.append(weight)
+            sums.append((row.sum(m, str(p), operands, weights, self.accumulator_shape.width), None))
+        return sums
+
+    def _pair_sums(
+        self, m: Module, row: ProductSum | MatchCount, packing: Packing, operands: Sequence[Operand], word: Value
+    ) -> list[tuple[Term, Value | None]]:
+        """As :meth:`_row_sums`, two rows at a time."""
+        accumulated, limit = self.synapse_fold > 1, self.accumulator_shape.width
+        pair = _pair(self.input_shape, self.simd, self.part, packing, accumulated)
+        sums: list[tuple[Term, Value | None]] = []
+        for p in range(0, self.pe - 1, 2):
+            weights = []
+            for s in range(self.simd):
+                packed = Signal(packing.bits, name=f"weights{p}_{s}")
+                m.d.comb += packed.eq(word.word_select(p // 2 * self.simd + s, packing.bits))
+                weights.append(packed)
+            low, high = pair.sums(m, (str(p), str(p + 1)), operands, weights, limit)
+            sums += [(low, None), high]
+        if self.pe % 2:
+            weights, p = [], self.pe - 1
+            for s in range(self.simd):
+                weight = Signal(packing.low_shape, name=f"weight{p}_{s}")
+                above = word[p // 2 * self.simd * packing.bits :]
+                m.d.comb += weight.eq(above.word_select(s, packing.low_shape.width))
+                weights.append(weight)
+            term = row.sum(m, str(p), operands, weights, limit)
+            if not accumulated:
+                term = registered(m, f"sum{p}_exact", term, limit)
+            sums.append((term, None))
+        return sums
 
     def _schedule(self, m: Module, step: Signal) -> tuple[Signal, Signal, Signal, Signal]:
         """The next step: whether it consumes, whether it produces, whether its sf is 0; its sf. All registers."""
@@ -314,11 +376,14 @@ class Mvu(wiring.Component):
             m.d.sync += place.eq(Mux(last, 0, place + 1))
         return last
 
-    def _accumulator(self, m: Module, name: str, term: Term, restart: Signal, update: Signal) -> Term:
+    def _accumulator(
+        self, m: Module, name: str, term: Term, carry: Value | None, restart: Signal, update: Signal
+    ) -> Term:
         """The running sum, one cycle later."""
         accumulator = Signal(self.accumulator_shape, name=name, reset_less=True)
+        kept, value = Mux(restart, 0, accumulator), Value.cast(term.value)
         with m.If(update):
-            m.d.sync += accumulator.eq(Mux(restart, 0, accumulator) + term.value)
+            m.d.sync += accumulator.eq(kept + value if carry is None else carried_sum(kept, value, carry))
         return Term(accumulator, 0, 0)
 
     @staticmethod

@@ -35,6 +35,7 @@ from hwflow.ops.operator import (
     MemoryFile,
     Resources,
     beats,
+    grouped,
 )
 from hwflow.ops.shapes import shape_of
 from hwflow.ops.timing import Timing, beat_by_beat
@@ -105,7 +106,7 @@ class Requantize(LogicalOperator, HardwareOperator):
 
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
         part = costs.FAMILIES[device.family].dsp_width - 1
-        return [Folding(lanes, lanes, part=part) for lanes in costs.useful_lanes(node.inputs[0].typed.shape[1])]
+        return [Folding(lanes, lanes, part=part) for lanes in costs.stream_lanes(node.inputs[0].typed.shape)]
 
     def cycles(self, node: Node, folding: Folding) -> int:
         return beats(node.inputs[0].typed.shape, folding.input_lanes)
@@ -141,11 +142,12 @@ class _Hardware:
         self.form = form_of(node)
         self.input: IntType = node.inputs[0].typed.element
         self.output: IntType = node.outputs[0].typed.element
-        self.channels: int = node.inputs[0].typed.shape[1]
         self.lanes = folding.input_lanes
         self.part = folding.part or PART
+        self.own: int = node.inputs[0].typed.shape[1]  # channels with parameters of their own, again in each pixel
+        self.channels = grouped(node.inputs[0].typed.shape, self.lanes)[1]
         if len(set(node.attributes["steps"])) == 1:
-            self.channels = self.lanes  # every channel alike: one word of parameters serves all
+            self.own, self.channels = 1, self.lanes  # every channel alike: one word of parameters serves all
         self.words = -(-self.channels // self.lanes)
 
     def latency(self) -> int:
@@ -211,11 +213,11 @@ class _Hardware:
         if self.words > 1:
             return self.lanes * sum(map(blocks, MultiplyAddShiftCore.part_widths(shape, self.part)))
         total = 0
-        for multiplier in self._padded(form.multipliers).flat:
-            for constant in MultiplyAddShiftCore.part_constants(int(multiplier), shape, self.part):
+        for multiplier in form.multipliers[: self.own]:
+            for constant in MultiplyAddShiftCore.part_constants(multiplier, shape, self.part):
                 if abs(constant) & (abs(constant) - 1):
                     total += blocks(abs(constant).bit_length() + (constant < 0))
-        return total
+        return total * (self.channels // self.own)
 
     def build(self, depth: int, name: str) -> Built:
         common = {"lanes": self.lanes, "channels": self.channels, "depth": depth}
@@ -267,7 +269,7 @@ class _Hardware:
 
     def _bounds(self, form: SearchForm, name: str, files: list[MemoryFile]) -> list[Table]:
         """Lane by lane a table for each stage; ``x >= threshold`` is ``x > threshold - 1``."""
-        rows = np.array(form.thresholds, dtype=np.int64)[: self.channels] - 1
+        rows = self._of_each(form.thresholds, np.int64) - 1
         width = form.bound_type[0]
         stages = []
         for stage in range(form.stages):
@@ -279,12 +281,12 @@ class _Hardware:
     def _values(self, form: SearchForm, name: str, files: list[MemoryFile]) -> list[Table] | None:
         if form.values is None:
             return None
-        rows = np.array(form.values, dtype=np.int64)[: self.channels]
+        rows = self._of_each(form.values, np.int64)
         return self._lane_tables(f"{name}_values", rows, self.output.bits, files)
 
     def _lookup_tables(self, form: LookupForm, name: str, files: list[MemoryFile]) -> list[Table]:
         rows = np.zeros((self.channels, self._span(form)), dtype=np.int64)
-        rows[:, : form.span] = form.array[: self.channels]
+        rows[:, : form.span] = self._of_each(form.array, np.int64)
         return self._lane_tables(f"{name}_table", rows, self.output.bits, files)
 
     def _lane_tables(self, name: str, rows: IntArray, bits: int, files: list[MemoryFile]) -> list[Table]:
@@ -307,9 +309,14 @@ class _Hardware:
     def _addend(form: MultiplyAddShift) -> IntType:
         return IntType(*form.addend_type)
 
+    def _of_each(self, values: Any, dtype: Any) -> IntArray:
+        """One row a channel, of each pixel that a beat holds."""
+        array = np.array(values[: self.own], dtype=dtype)
+        return np.tile(array, (self.channels // self.own, *(1,) * (array.ndim - 1)))
+
     def _padded(self, values: Any) -> IntArray:
         """One row a channel to [words, lanes, ...]; surplus lanes get zeros."""
-        array = np.array(values, dtype=object)[: self.channels]  # addends of 16-bit levels pass 64 bits
+        array = self._of_each(values, object)  # addends of 16-bit levels pass 64 bits
         padded = np.zeros((self.words * self.lanes, *array.shape[1:]), dtype=object)
         padded[: len(array)] = array
         return padded.reshape(self.words, self.lanes, *array.shape[1:])

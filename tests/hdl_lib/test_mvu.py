@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdl_lib.mvu import Mvu
+from hdl_lib.packed_product import Packing
 from hdl_lib.rom import Table
 from tests.hdl_lib.bench import STALLS, drive, pack, unpack
 
@@ -399,11 +400,21 @@ GOOD = dict(
             {"accumulator_shape": 0},
             "Mvu accumulator_shape must have at least 1 bit, not 0; leave out rows that are all zero",
         ),
-        ({"multiplier": "soft"}, "Mvu multiplier must be \"dsp\", \"lut\" or \"xnor\", not 'soft'"),
+        ({"multiplier": "soft"}, "Mvu multiplier must be \"dsp\", \"dsp2\", \"lut\" or \"xnor\", not 'soft'"),
         ({"multiplier": "xnor"}, 'Mvu input_shape must be unsigned(1) for "xnor", not unsigned(8)'),
         (
             {"multiplier": "xnor", "input_shape": 1, "weight_shape": Shape(1, True)},
             'Mvu weight_shape must be unsigned(1) for "xnor", not signed(1)',
+        ),
+        ({"multiplier": "dsp2"}, 'Mvu packing must be given for "dsp2", and for nothing else'),
+        (
+            {"packing": Packing.of((0, 3), (-3, 3), 1, (18, 18))},
+            'Mvu packing must be given for "dsp2", and for nothing else',
+        ),
+        (
+            {"multiplier": "dsp2", "packing": Packing.of((0, 3), (-3, 3), 1, (18, 18))},
+            "Mvu weights must be 2 words (neuron_fold * synapse_fold) of 6 bits (simd * packed bits of each two rows), "
+            "not 2 words of 16 bits; pack the table for this folding",
         ),
         (
             {"group": 3},
