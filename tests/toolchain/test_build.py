@@ -85,7 +85,8 @@ def again(built, tmp_path):
             fake.write_text(f'#!/bin/sh\necho {variable} $(pwd) "$@" >>{tmp_path}/calls\n{program}\n')
             fake.chmod(0o755)
             tools[variable] = str(fake)
-        subprocess.run(["sh", str(out / "board" / "build.sh")], env={"PATH": "/usr/bin:/bin", **tools, **variables}, check=True)
+        environment = {"PATH": "/usr/bin:/bin", **tools, **variables}
+        subprocess.run(["sh", str(out / "board" / "build.sh")], env=environment, check=True)
         return (tmp_path / "calls").read_text().splitlines()
 
     yield run

@@ -67,7 +67,7 @@ def pack_multiplier(netlist: Netlist, name: str) -> int:
         return 0
     removed = 0
     stages: dict[str, Control] = {}
-    levels = []
+    levels: list[Control] = []
     while len(levels) < 2:
         bank = registers_behind(netlist, [netlist.bit(name, pin) for pin in PRODUCT], ecp5_register)
         if bank is None or not _agree([*levels, bank.control]):
