@@ -23,7 +23,7 @@ from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.numerics.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm, realise
 from hwflow.numerics.stages import chain
 from hwflow.numerics.step_function import StepFunction
-from hwflow.ops import costs
+from hwflow.ops import constant_requantize, costs
 from hwflow.ops.memory import pack_words
 from hwflow.ops.operator import (
     Built,
@@ -106,7 +106,12 @@ class Requantize(LogicalOperator, HardwareOperator):
 
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
         part = costs.FAMILIES[device.family].dsp_width - 1
-        return [Folding(lanes, lanes, part=part) for lanes in costs.stream_lanes(node.inputs[0].typed.shape)]
+        options = [Folding(lanes, lanes, part=part) for lanes in costs.stream_lanes(node.inputs[0].typed.shape)]
+        form = form_of(node)
+        if isinstance(form, MultiplyAddShift) and constant_requantize.worth_offering(form):
+            kinds = [Folding(f.input_lanes, f.output_lanes, multiplier=constant_requantize.KIND) for f in options]
+            options += [folding for folding in kinds if _Hardware(node, folding).words == 1]
+        return options
 
     def cycles(self, node: Node, folding: Folding) -> int:
         return beats(node.inputs[0].typed.shape, folding.input_lanes)
@@ -139,6 +144,7 @@ class _Hardware:
     """One requantize node at one folding: its tables and core."""
 
     def __init__(self, node: Node, folding: Folding) -> None:
+        self.node = node
         self.form = form_of(node)
         self.input: IntType = node.inputs[0].typed.element
         self.output: IntType = node.outputs[0].typed.element
@@ -149,10 +155,16 @@ class _Hardware:
         if len(set(node.attributes["steps"])) == 1:
             self.own, self.channels = 1, self.lanes  # every channel alike: one word of parameters serves all
         self.words = -(-self.channels // self.lanes)
+        shifts = isinstance(self.form, MultiplyAddShift) and constant_requantize.shifts_only(self.form)
+        # Every lane's parameters are constants, and its product is made of shifts.
+        self.constant = self.words == 1 and (shifts or folding.multiplier == constant_requantize.KIND)
+        self.lane_channels = [lane % self.own for lane in range(self.lanes)]
 
     def latency(self) -> int:
         form = self.form
         if isinstance(form, MultiplyAddShift):
+            if self.constant:
+                return constant_requantize.latency(form, self.lane_channels)
             multiplier = shape_of(self._multiplier(form))
             return MultiplyAddShiftCore.latency_of(shape_of(self.input), multiplier, form.rounding, self.part)
         if isinstance(form, ThresholdForm):
@@ -164,6 +176,8 @@ class _Hardware:
     def resources(self, family: str, depth: int) -> Resources:
         form = self.form
         if isinstance(form, MultiplyAddShift):
+            if self.constant:
+                return constant_requantize.resources(self.node, form, self.lane_channels, family, depth)
             dsp = self._multiplier_blocks(form, costs.FAMILIES[family].dsp_product)
             return costs.multiply_add_shift(
                 family, self.input, self._multiplier(form), self._addend(form), form.shift,
@@ -225,7 +239,9 @@ class _Hardware:
         form = self.form
         files: list[MemoryFile] = []
         core: Any
-        if isinstance(form, MultiplyAddShift):
+        if isinstance(form, MultiplyAddShift) and self.constant:
+            core = constant_requantize.core(self.node, form, self.lane_channels, depth)
+        elif isinstance(form, MultiplyAddShift):
             multiplier, addend = self._multiplier(form), self._addend(form)
             fields = [(self._padded(form.multipliers), multiplier.bits), (self._padded(form.addends), addend.bits)]
             core = MultiplyAddShiftCore(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -549,6 +550,41 @@ REQUANTIZE += [
     _function("search_values_both", 3, 3, I16, lambda x, c: (1, -1, 0)[c] * np.sqrt(x.clip(0)) - c, (1, 2)),
     _function("search_one", 2, 3, I16, lambda x, c: np.where(x > 1000 * c, 3000 * c, -7), (2,)),
     _function("table_wave", 4, 3, I8, lambda x, c: 100 * np.sin(x / 9 + c), (2,)),
+]
+
+
+
+def _constants(case: Case, lanes: int, kind: str) -> Case:
+    """The case with constants in every lane."""
+    return replace(case, name=f"{case.name}_constants{lanes}{kind}", foldings=(Folding(lanes, lanes, multiplier=kind),))
+
+
+ADDERS = "shift_add"
+
+
+def _power(channel: int) -> Fraction:
+    return Fraction(1 << channel % 3, 256)
+
+
+REQUANTIZE += [
+    _constants(_requantize("multiply_powers", 3, 5, I12, I8, _power, ()), 5, ""),
+    _constants(_requantize("multiply_powers_odd", 4, 3, I12, I4, _power, (), zero_point=1, relu=True), 6, ""),
+    _constants(_requantize("multiply_powers_narrow", 2, 5, I12, U4, _power, (), narrow=True), 5, ""),
+    _constants(_function("multiply_floor", 3, 3, I12, lambda x, c: line(x, 1 << 2 * c, 5, -9, 100), ()), 3, ""),
+    _constants(
+        _function("multiply_negated", 3, 4, I12, lambda x, c: line(x, (-4, 0, 1, -1)[c], 4, -127, 90), ()), 4, ""
+    ),
+    _constants(
+        _function("multiply_negated_odd", 2, 2, I12, lambda x, c: np.rint((1 - 2 * c) * x / 64).clip(-7, 6), ()), 2, ""
+    ),
+    _constants(_requantize("multiply_ties_products", 3, 5, I18, I8, lambda c: Fraction(1 + 2 * c, 512), ()), 5, ADDERS),
+    _constants(_requantize("multiply_products", 3, 5, I12, I8, lambda c: Fraction(97 + 13 * c, 8191), ()), 5, ADDERS),
+    _constants(
+        _function("multiply_products_both", 3, 4, I12, lambda x, c: line(x, (97, -201, 0, 45)[c], 11), ()), 4, ADDERS
+    ),
+    _constants(
+        _requantize("multiply_alike_products", 3, 4, I12, I8, lambda c: Fraction(3, 1001), (), uniform=True), 3, ADDERS
+    ),
 ]
 
 # --- two streams --------------------------------------------------------------------------------------------------
