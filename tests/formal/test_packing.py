@@ -14,15 +14,19 @@ from dataclasses import replace
 
 import pytest
 
-from hwflow.toolchain.packing import ecp5, pack
+from hwflow.toolchain.packing import ecp5, ice40, pack
 from hwflow.toolchain.packing.registers import Bank, ecp5_register
 from tests.flow.netlists import models
 from tests.formal.prover import check, yosys
 
+# pins of one bit that a product alone leaves at 0
+IDLE = tuple(pin for pin in ice40.IDLE if pin not in ("C", "D"))
 CELLS = {  # the ports that are outputs
     "TRELLIS_FF": {"Q"},
     "MULT18X18D": set(ecp5.PRODUCT),
     "DP16KD": set(ecp5.READ_DATA["A"] + ecp5.READ_DATA["B"]),
+    "SB_DFF": {"Q"},
+    "SB_MAC16": {"O"},
 }
 
 
@@ -46,7 +50,8 @@ class Netlist:
 
     def cell(self, name, kind, parameters, **pins):
         self.cells[name] = {
-            "type": kind, "parameters": parameters, "attributes": {}, "connections": {k: [v] for k, v in pins.items()},
+            "type": kind, "parameters": parameters, "attributes": {},
+            "connections": {pin: bits if isinstance(bits, list) else [bits] for pin, bits in pins.items()},
             "port_directions": {pin: "output" if pin in CELLS[kind] else "input" for pin in pins},
         }
 
@@ -81,6 +86,27 @@ class Netlist:
         self.cell("block", "DP16KD", {"INITVAL_00": contents}, **pins)
         return q
 
+    def ice40_register(self, name, d):
+        q = self.nets(len(d))
+        for i, bit in enumerate(d):
+            self.cell(f"{name}_{i}", "SB_DFF", {}, D=bit, Q=q[i], C=self.clock[0])
+        return q
+
+    def ice40_product(self, name, a, b, *, signed=(0, 1), registered=(0, 0, 1)):
+        """As synth_ice40 -dsp maps one of 8 by 8 bits: extended to 16 bits, a register behind, and before as said."""
+        def extended(bits, sign):
+            return [*bits, *(bits[-1:] if sign else ["0"]) * (16 - len(bits))]
+
+        o = self.nets(32)
+        parameters = {"A_SIGNED": 1, "B_SIGNED": 1, "A_REG": registered[0], "B_REG": registered[1]}
+        parameters |= dict.fromkeys(("TOP_8x8_MULT_REG", "BOT_8x8_MULT_REG", "PIPELINE_16x16_MULT_REG1"), registered[2])
+        parameters = {parameter: str(value) for parameter, value in parameters.items()}
+        parameters |= {"TOPOUTPUT_SELECT": "11", "BOTOUTPUT_SELECT": "11"}
+        a, b = (extended(bits, sign) for bits, sign in zip((a, b), signed, strict=True))
+        pins = dict.fromkeys(IDLE, "0") | {"C": ["0"] * 16, "D": ["0"] * 16, "CLK": self.clock[0], "CE": "1"}
+        self.cell(name, "SB_MAC16", parameters, A=a, B=b, O=o, **pins)
+        return o[:16]
+
     def module(self, top):
         attributes = {"top": "00000000000000000000000000000001"}
         return {"modules": {top: {"attributes": attributes, "ports": self.ports, "cells": self.cells, "netnames": {}}}}
@@ -110,16 +136,33 @@ def memory(enable=False):
     return n, [("registered_a", q)]
 
 
-def side_by_side(tmp_path, netlist, invariants, expected):
+def ice40_registers():
+    n = Netlist()
+    a, b = n.ice40_register("a", n.input("x", 3)), n.ice40_register("b", n.input("y", 4))
+    n.output("o", n.ice40_product("block", a, b))
+    return n, [("rA", a), ("rB", b)]
+
+
+def ice40_pair(signed=(0, 1), other=(0, 1), registered=(1, 1, 1), width=4):
+    """Two products of operands of ``width`` bits, of which the last is the sign where there is one."""
+    n = Netlist()
+    for name, signs in (("block", signed), ("second", other)):
+        operands = [n.input(f"{name}_{operand}", 3) for operand in "xy"]
+        operands = [[*bits, *bits[-1:] * (width - 3)] for bits in operands]
+        n.output(f"{name}_o", n.ice40_product(name, *operands, signed=signs, registered=registered))
+    return n, []
+
+
+def side_by_side(tmp_path, netlist, invariants, expected, family="ecp5"):
     """Write top.smt2: both netlists, their outputs equal and, for ``invariants``, registers and flip-flops equal."""
     plain = netlist.module("plain")
     packed = deepcopy(plain)
     packed["modules"]["packed"] = packed["modules"].pop("plain")
-    absorbed = sum(pack(packed, "ecp5").registers.values())
+    packing = pack(packed, family)
     if expected is not None:
-        assert absorbed == expected
+        assert sum([*packing.registers.values(), *packing.pairs.values()]) == expected
         again = deepcopy(packed)
-        assert sum(pack(again, "ecp5").registers.values()) == 0 and again == packed  # nothing is left to do
+        assert str(pack(again, family)).startswith("0 flip-flops") and again == packed  # nothing is left to do
     ports = {name: (port["direction"], len(port["bits"])) for name, port in netlist.ports.items()}
     for k, (_, bits) in enumerate(invariants):
         plain["modules"]["plain"]["ports"][f"probe{k}"] = {"direction": "output", "bits": bits}
@@ -144,9 +187,12 @@ def side_by_side(tmp_path, netlist, invariants, expected):
         if register in ("a_register", "b_register"):  # the sign in the upper bits
             checks.append(f"inner{k}[17:{len(bits)}] == {{{18 - len(bits)}{{probe{k}[{len(bits) - 1}]}}}}")
     lines += [f"{side} {side}_0 ({', '.join(pins)});" for side, pins in connected.items()]
-    lines += [f"always @* assert ({check});" for check in checks]
+    # the registers of a DSP block of iCE40 hold anything at first
+    settled = "settled[2]" if family == "ice40" else "1'b1"
+    lines.append("reg [2:0] settled = 0; always @(posedge clk) settled <= {settled[1:0], 1'b1};")
+    lines += [f"always @* if ({settled}) assert ({check});" for check in checks]
     (tmp_path / "top.v").write_text("\n".join([*lines, "endmodule\n"]))
-    (tmp_path / "models.v").write_text(models("ecp5"))
+    (tmp_path / "models.v").write_text(models(family))
     inner = " ".join(f"w:block.{register}" for register, _ in invariants)
     expose = f"cd packed; expose {inner}; cd .." if inner else "opt_clean"
     script = "; ".join(
@@ -170,15 +216,23 @@ CASES = {
     "memory": (memory(), 12),
     "memory with an enable": (memory(enable=True), 12),
 }
+ICE40_CASES = {
+    "registers": (ice40_registers(), 3 + 4),
+    "two products": (ice40_pair(), 1),
+    "two products, both operands signed, of 8 bits": (ice40_pair((1, 1), (1, 1), width=8), 1),
+    "two products without registers": (ice40_pair((0, 0), (0, 0), registered=(0, 0, 0)), 1),
+}
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_a_packed_netlist_is_the_same(case, tmp_path):
-    (netlist, invariants), absorbed = CASES[case]
-    side_by_side(tmp_path, netlist, invariants, absorbed)
-    passed, log = check(tmp_path, 3)
+@pytest.mark.parametrize(
+    ("family", "case"), [*(("ecp5", case) for case in CASES), *(("ice40", case) for case in ICE40_CASES)]
+)
+def test_a_packed_netlist_is_the_same(family, case, tmp_path):
+    (netlist, invariants), absorbed = {"ecp5": CASES, "ice40": ICE40_CASES}[family][case]
+    side_by_side(tmp_path, netlist, invariants, absorbed, family)
+    passed, log = check(tmp_path, 5)
     assert passed, f"a counterexample from the start:\n{log}"
-    passed, log = check(tmp_path, 3, "-i")
+    passed, log = check(tmp_path, 5, "-i")
     assert passed, f"not inductive:\n{log}"
 
 
@@ -233,6 +287,23 @@ def test_a_broken_rule_is_refuted(case, tmp_path, monkeypatch):
         side_by_side(tmp_path, netlist, [], None)
     passed, log = check(tmp_path, 6)
     assert not passed and "Assert failed" in log, f"the broken twin passed:\n{log}"
+
+
+def test_products_of_different_signs_in_one_block_are_refuted(tmp_path, monkeypatch):
+    kind = ice40._kind
+    monkeypatch.setattr(ice40, "_kind", lambda netlist, name: (found := kind(netlist, name)) and (0, 1, *found[2:]))
+    netlist, _ = ice40_pair((0, 1), (1, 1))
+    side_by_side(tmp_path, netlist, [], None, "ice40")
+    passed, log = check(tmp_path, 6)
+    assert not passed and "Assert failed" in log, f"the broken twin passed:\n{log}"
+
+
+@pytest.mark.parametrize(
+    "options", [{"other": (1, 1)}, {"width": 9}, {"signed": (0, 0), "other": (0, 0), "width": 9}],
+)
+def test_products_that_do_not_share_a_block(options):
+    netlist, _ = ice40_pair(**options)
+    assert pack(netlist.module("plain"), "ice40").pairs == {"multipliers": 0}
 
 
 @pytest.mark.parametrize("make", [starts_with_one, read_elsewhere])

@@ -60,6 +60,10 @@ class Netlist:
         """The names of the cells of these types, in the netlist's order."""
         return iter([name for name, cell in self._cells.items() if cell["type"] in types])
 
+    def holds(self, name: str) -> bool:
+        """Whether there is such a cell."""
+        return name in self._cells
+
     def kind(self, name: str) -> str:
         """The type of a cell; "" for the module's ports."""
         return str(self._cells[name]["type"]) if name != PORT else ""
