@@ -108,7 +108,7 @@ class Mvu(HardwareOperator):
         process = Process(steps.size, {0: steps[:, 0, :].reshape(-1)}, {0: steps[:, :, -1].reshape(-1)})
         latency = Core.latency_of(
             input_shape=shape_of(node.inputs[0].typed.element), weight_shape=shape_of(weight_type(node)),
-            simd=folding.input_lanes, synapse_fold=synapse, multiplier=folding.multiplier,
+            simd=folding.input_lanes, synapse_fold=synapse, neuron_fold=neuron, multiplier=folding.multiplier,
             part=folding.part or PART, ranges=_ranges(node),
         )
         return Timing((process,), (latency,))

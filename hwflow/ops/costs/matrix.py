@@ -25,6 +25,8 @@ def mvu(
     if packing is not None:
         word = simd * (pe // 2 * packing.bits + pe % 2 * w.bits)
     total = rom(family, synapse * neuron, word)
+    if folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1 and synapse * neuron > 1:
+        total += Resources(ff=word)  # weights at multiplier blocks
     if folding.multiplier == "xnor":
         total += match_counts(family, pe, simd, accumulator.bits, synapse * neuron == 1)
     elif folding.multiplier == "lut" and ranges is not None and x.bits == w.bits == 2:
@@ -34,6 +36,7 @@ def mvu(
         total += sum_tree(min(corners), max(corners), simd, accumulator.bits).times(pe)
     elif packing is not None:
         total += paired_sums(family, x, packing, simd, accumulator.bits, synapse > 1).times(pe // 2)
+        total += operands(x, w, simd, "dsp")
         if pe % 2:
             total += products(family, x, w, simd, "dsp") + adder_tree(x, w, simd, accumulator.bits)
             total += Resources(ff=0 if synapse > 1 else accumulator.bits)
@@ -45,13 +48,14 @@ def mvu(
         total += operands(x, w, simd, folding.multiplier)
         total += adder_tree(x, w, simd, accumulator.bits).times(pe)
     total += Resources(ff=2 * simd * x.bits)
-    if synapse > 1:  # the restart is a multiplexer in front of the adder
+    if synapse > 1:  # what is carried on, and the sum
         carried = 0 if packing is None else pe // 2  # accumulators that add a carry, one place longer
         total += adders(accumulator.bits, pe - carried) + adders(accumulator.bits + 1, carried)
-        total += Resources(lut=pe * accumulator.bits, ff=-carried)
+        total += Resources(ff=pe * accumulator.bits - carried)
         if neuron > 1:
             store = in_block_ram(family, synapse, simd * x.bits)
             words = Resources(bram=store) if store else asynchronous_memory(family, synapse, simd * x.bits)
-            total += words + Resources(lut=simd * x.bits, ff=0 if store else simd * x.bits)
+            # behind the memory one register more, another for the beat that is handed on
+            total += words + Resources(lut=simd * x.bits, ff=(2 if store else 3) * simd * x.bits)
     counters = bits(synapse) + bits(neuron) + bits(synapse * neuron) + (bits(synapse) if surplus else 0)
     return total + Resources(lut=3 * counters + 8, ff=counters + 16) + queue(family, pe * accumulator.bits, depth)

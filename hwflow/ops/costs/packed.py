@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from hdl_lib.adder_tree import shape_of, tree_levels
+from hdl_lib.block_product import BLOCK_LATENCY
 from hdl_lib.packed_product import Packing
 from hwflow.ops.costs.basics import adders
 from hwflow.ops.costs.family import FAMILIES
@@ -21,7 +22,7 @@ def paired_sums(family: str, x: IntType, packing: Packing, lanes: int, limit: in
     operand = packing.operand_shape
     block = x.bits + operand.width >= FAMILIES[family].dsp_product
     width = x.bits + operand.width
-    total = Resources(lut=0 if block else x.bits * operand.width, ff=width, dsp=int(block)).times(lanes)
+    total = Resources(lut=0 if block else x.bits * operand.width, ff=BLOCK_LATENCY * width, dsp=int(block)).times(lanes)
     group, groups = 1 << packing.levels, []
     for first in range(0, lanes, group):
         terms = min(group, lanes - first)
