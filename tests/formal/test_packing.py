@@ -198,7 +198,8 @@ def side_by_side(tmp_path, netlist, invariants, expected, family="ecp5"):
     script = "; ".join(
         (
             "read_verilog -defer models.v; read_json packed.json; hierarchy -top packed; proc; flatten", expose,
-            "design -stash packed; read_verilog -defer models.v; read_json plain.json; hierarchy -top plain; proc; flatten",
+            "design -stash packed; read_verilog -defer models.v; read_json plain.json; hierarchy -top plain",
+            "proc; flatten",
             "design -stash plain; read_verilog -formal top.v; design -copy-from packed packed",
             "design -copy-from plain plain; hierarchy -top top; proc; flatten; opt -full; memory_map; opt -full",
             "async2sync; chformal -lower; dffunmap; opt_clean; write_smt2 -wires top.smt2",
