@@ -117,8 +117,8 @@ class UartShell(wiring.Component):
         m.submodules.to_bytes = ResetInserter(reset)(self._to_bytes)
         to_beats, to_bytes = self._to_beats, self._to_bytes
 
-        # The receiver is emptied at once: into the buffer, or, while resynchronising, into nothing. The registers between
-        # let place and route put the receiver at its pin and the buffer at its memory.
+        # The receiver is emptied at once: into the buffer, or, while resynchronising, into nothing. Registers between
+        # them let place and route put the receiver at its pin and the buffer at its memory.
         arrived = Signal()
         byte = Signal(8, reset_less=True)
         overflow = Signal()
