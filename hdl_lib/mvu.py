@@ -9,11 +9,12 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .adder_tree import Term, registered
+from .carried_sum import carried_sum
 from .dot_product import MatchCount, ProductSum
 from .multiplier import FORMS as PRODUCTS
 from .multiplier import PART, Multiplier, Operand
 from .output_queue import OutputQueue
-from .packed_product import PackedSum, Packing, carried_sum
+from .packed_product import PackedSum, Packing
 from .rom import Rom, Table
 
 FORMS = (*PRODUCTS, "dsp2", "xnor")
