@@ -25,6 +25,8 @@ from hwflow.ops.operator import (
     LogicalOperator,
     LoweringContext,
     Resources,
+    beats,
+    grouped,
 )
 from hwflow.ops.shapes import shape_of
 from hwflow.ops.timing import Process, Timing, every
@@ -86,20 +88,26 @@ class StreamConcat(HardwareOperator):
         return (np.concatenate(parts, axis=2).reshape(frames, -1, channels),)
 
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
-        """Lanes that fill every beat but a pixel's last one: they divide the channels of all inputs but the last."""
-        channels = node.outputs[0].typed.shape[1]
-        lanes = costs.useful_lanes(channels)
-        if node.attributes["axis"] == 1:
+        """Channels in turns: lanes that fill every beat but a pixel's last one: they divide the channels of all inputs
+        but the last. Pixels in turns: any, or as many whole pixels as fill every beat of every turn."""
+        if node.attributes["axis"] == 0:
+            turns = gcd(*(value.typed.shape[0] for value in node.inputs)) // node.attributes["rounds"]
+            lanes = costs.stream_lanes((turns, node.outputs[0].typed.shape[1]))
+        else:
             whole = gcd(*(value.typed.shape[1] for value in node.inputs[:-1]))
             lanes = [n for n in range(1, whole + 1) if whole % n == 0]
         return [Folding(count, count) for count in lanes]
 
+    def input_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
+        """Channels in turns: an input of fewer channels than lanes has surplus lanes in each of its pixels' beat."""
+        pixels, channels = shape
+        return (pixels, channels) if node.attributes["axis"] == 1 else grouped(shape, lanes)
+
     def cycles(self, node: Node, folding: Folding) -> int:
-        return sum(_beats(value, folding.input_lanes) for value in node.inputs)
+        return sum(_turns(node, folding)) * _rounds(node)
 
     def timing(self, node: Node, folding: Folding) -> Timing:
-        counts = _turns(node, folding)
-        rounds = _beats(node.inputs[0], folding.input_lanes) // counts[0]
+        counts, rounds = _turns(node, folding), _rounds(node)
         steps = every(rounds * sum(counts)).reshape(rounds, sum(counts))
         ends = np.cumsum(counts)
         consumes = {
@@ -121,17 +129,17 @@ class StreamConcat(HardwareOperator):
         return Built(core, core.i, [core.o])
 
 
-def _beats(value: Value, lanes: int) -> int:
-    """Beats a frame of an input: a pixel at a time, however few channels it has."""
-    pixels, channels = value.typed.shape
-    return int(pixels) * -(-channels // lanes)
-
-
 def _turns(node: Node, folding: Folding) -> list[int]:
     """Beats of each input in a round."""
-    counts = [_beats(value, folding.input_lanes) for value in node.inputs]
-    rounds = node.inputs[0].typed.shape[0] if node.attributes["axis"] == 1 else node.attributes["rounds"]
-    return [count // rounds for count in counts]
+    lanes, shapes = folding.input_lanes, [value.typed.shape for value in node.inputs]
+    if node.attributes["axis"] == 1:
+        return [-(-channels // lanes) for _, channels in shapes]
+    return [beats(shape, lanes) // _rounds(node) for shape in shapes]
+
+
+def _rounds(node: Node) -> int:
+    rounds: int = node.inputs[0].typed.shape[0] if node.attributes["axis"] == 1 else node.attributes["rounds"]
+    return rounds
 
 
 def _ways(node: Node, axis: int, streams: Sequence[Value]) -> list[dict[str, Any]]:

@@ -4,7 +4,8 @@ Attributes: ``weights`` int64 [M, K], ``pixels_per_vector`` (a vector is that ma
 stream), ``binary`` (absent: False; weights and inputs are 0 and 1, and what is summed is 1 where they are equal, else
 0). Derived: ``weight_range`` (least and greatest weight, the zeros of surplus lanes among them). Folding: input_lanes =
 SIMD, output_lanes = PE. Neither needs to divide its channel count: surplus lanes carry zero weights, or, binary, a
-weight of 1 that a bit made 0 never equals. In the kind "dsp2" two outputs share a multiplier block: offered where the
+weight of 1 that a bit made 0 never equals. SIMD up to a pixel's channels is a part of a pixel; above it, a part of a
+vector, which is then taken as one pixel. In the kind "dsp2" two outputs share a multiplier block: offered where the
 ranges of inputs and weights leave room for both products.
 """
 
@@ -21,7 +22,7 @@ from hdl_lib.mvu import Mvu as Core
 from hdl_lib.packed_product import Packing, borrowed
 from hdl_lib.rom import Table
 from hwflow.ir.graph import IntArray, Node, Stage, Value
-from hwflow.ops import costs
+from hwflow.ops import constant_mvu, costs
 from hwflow.ops.dot_products import is_binary, row_intervals, row_values
 from hwflow.ops.memory import pack_words
 from hwflow.ops.operator import (
@@ -64,7 +65,6 @@ class Mvu(HardwareOperator):
         return int(node.attributes["weights"].size) * node.outputs[0].typed.shape[0]
 
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
-        outputs, inputs = node.outputs[0].typed.shape[1], node.inputs[0].typed.shape[1]
         width = costs.FAMILIES[device.family].dsp_width
         kinds: tuple[str, ...] = ("dsp", "lut")
         if is_binary(node.attributes):
@@ -73,14 +73,17 @@ class Mvu(HardwareOperator):
             kinds = ("lut",)
         elif Packing.of(*_ranges(node), 1, (width, width)) is not None:
             kinds = ("dsp2", "dsp", "lut")
-        pairs = [(pe, simd) for pe in costs.useful_lanes(outputs) for simd in costs.useful_lanes(inputs)]
-        pairs.sort(key=lambda p: (p[0] * p[1], p[0]))
         widest = max(node.inputs[0].typed.element.bits, weight_type(node).bits)
         parts = {"dsp": width - 1 if widest > BLOCK else 0, "dsp2": width - 1}
-        return [
+        channels, (outputs, elements) = node.inputs[0].typed.shape[1], node.attributes["weights"].shape
+        found = [
             Folding(simd, pe, pe * simd, kind, parts.get(kind, 0))
-            for pe, simd in pairs for kind in kinds if kind != "dsp2" or pe > 1
+            for kind in kinds for pe, simd in _lane_pairs(channels, outputs, elements, 2 if kind == "dsp2" else 1)
+            if kind != "dsp2" or pe > 1
         ]
+        if not is_binary(node.attributes):
+            found += constant_mvu.foldings(node, device)
+        return sorted(found, key=lambda folding: (folding.multipliers, folding.output_lanes))
 
     def input_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
         """Up to a pixel's channels lanes are of pixels, beyond that of vectors."""
@@ -91,10 +94,14 @@ class Mvu(HardwareOperator):
         return grouped((pixels // vector, vector * channels), lanes)
 
     def cycles(self, node: Node, folding: Folding) -> int:
+        if constant_mvu.is_constant(folding):
+            return constant_mvu.cycles(node, folding)
         synapse, neuron = folds(node, folding)
         return int(node.outputs[0].typed.shape[0]) * synapse * neuron
 
     def timing(self, node: Node, folding: Folding) -> Timing:
+        if constant_mvu.is_constant(folding):
+            return constant_mvu.timing(node, folding)
         pixels = node.outputs[0].typed.shape[0]
         synapse, neuron = folds(node, folding)
         steps = np.arange(pixels * neuron * synapse).reshape(pixels, neuron, synapse)
@@ -107,6 +114,8 @@ class Mvu(HardwareOperator):
         return Timing((process,), (latency,))
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+        if constant_mvu.is_constant(folding):
+            return constant_mvu.resources(node, folding, depths, device)
         synapse, neuron = folds(node, folding)
         return costs.mvu(
             device.family, node.inputs[0].typed.element, weight_type(node), node.outputs[0].typed.element,
@@ -115,7 +124,10 @@ class Mvu(HardwareOperator):
         )
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+        if constant_mvu.is_constant(folding):
+            return constant_mvu.build(node, folding, depths, name)
         synapse, neuron = folds(node, folding)
+        pixels, _ = _vector(node, folding)
         element = weight_type(node)
         words, packing = weight_words(node, folding), _packing(node, folding)
         bits = [element.bits] * words.shape[1]
@@ -126,7 +138,7 @@ class Mvu(HardwareOperator):
             shape_of(node.inputs[0].typed.element), shape_of(element), shape_of(node.outputs[0].typed.element),
             pe=folding.output_lanes, simd=folding.input_lanes, synapse_fold=synapse, neuron_fold=neuron,
             weights=Table(words=None, file=f"weights/{file.name}.mem", width=file.width, depth=len(words)),
-            multiplier=folding.multiplier, depth=depths[0], group=synapse // node.attributes["pixels_per_vector"],
+            multiplier=folding.multiplier, depth=depths[0], group=synapse // pixels,
             surplus=surplus_lanes(node, folding), part=folding.part or PART, ranges=_ranges(node),
             packing=packing,
         )
@@ -184,24 +196,60 @@ def add_mvu(
     return context.add("mvu", "mvu", [stream], attributes)
 
 
+def _lane_pairs(channels: int, outputs: int, elements: int, together: int) -> list[tuple[int, int]]:
+    """(PE, SIMD) worth looking at for vectors of so many ``elements``; ``together``: outputs that share a multiplier.
+
+    Lanes that fit a pixel take what producers offer; more take a vector's, in parts without surplus or with. Of each
+    kind those are left that no others, of the same or an earlier kind, undercut in steps or multipliers while they have
+    no more of the other.
+    """
+    simds = [(0, simd, elements // channels * -(-channels // simd)) for simd in costs.useful_lanes(channels)]
+    for simd in costs.useful_lanes(elements):
+        if simd > channels:
+            simds.append((1 if elements % simd == 0 else 2, simd, -(-elements // simd)))
+    pes = [(pe, -(-outputs // pe)) for pe in costs.useful_lanes(outputs)]
+    kept: list[tuple[int, int]] = []
+    front: set[tuple[int, int]] = set()  # (steps a vector, multipliers) that nothing undercuts
+    for kind in range(3):
+        mine = [(simd, synapse) for k, simd, synapse in simds if k == kind]
+        rows = [
+            (synapse * neuron, -(-pe // together) * simd, pe, simd) for simd, synapse in mine for pe, neuron in pes
+        ]
+        best, least = set(), elements * outputs + 1
+        for steps, multipliers in sorted(front | {row[:2] for row in rows}):
+            if multipliers < least:
+                best.add((steps, multipliers))
+                least = multipliers
+        front = best
+        kept += [(pe, simd) for steps, multipliers, pe, simd in rows if (steps, multipliers) in front]
+    return kept
+
+
+def _vector(node: Node, folding: Folding) -> tuple[int, int]:
+    """(pixels, channels) of a vector as the folding takes it."""
+    vector, channels = int(node.attributes["pixels_per_vector"]), node.inputs[0].typed.shape[1]
+    return (vector, channels) if folding.input_lanes <= channels else (1, vector * channels)
+
+
 def folds(node: Node, folding: Folding) -> tuple[int, int]:
     """(synapse fold, neuron fold): steps over a vector, passes over the outputs."""
-    channels, outputs = node.inputs[0].typed.shape[1], node.outputs[0].typed.shape[1]
-    synapse = node.attributes["pixels_per_vector"] * -(-channels // folding.input_lanes)
-    return int(synapse), -(-outputs // folding.output_lanes)
+    pixels, channels = _vector(node, folding)
+    synapse = pixels * -(-channels // folding.input_lanes)
+    return synapse, -(-node.outputs[0].typed.shape[1] // folding.output_lanes)
 
 
 def surplus_lanes(node: Node, folding: Folding) -> int:
-    """Lanes of a pixel's last beat that carry no channel and would count: only equal bits do, products are zero."""
-    return -node.inputs[0].typed.shape[1] % folding.input_lanes if is_binary(node.attributes) else 0
+    """Lanes of the last beat of a pixel (or of a vector taken as one) that carry no channel and would count: only equal
+    bits do, products are zero."""
+    return -_vector(node, folding)[1] % folding.input_lanes if is_binary(node.attributes) else 0
 
 
 def weight_words(node: Node, folding: Folding) -> IntArray:
     """Weights as [words, lanes]: word nf * SF + sf holds lane p * SIMD + s; surplus lanes hold zero, or one if binary
     (inputs there are taken as 0)."""
-    weights, vector = node.attributes["weights"], node.attributes["pixels_per_vector"]
+    weights, (vector, channels) = node.attributes["weights"], _vector(node, folding)
     pe, simd = folding.output_lanes, folding.input_lanes
-    outputs, channels = weights.shape[0], weights.shape[1] // vector
+    outputs = weights.shape[0]
     neuron, blocks = -(-outputs // pe), -(-channels // simd)
     padded = np.full((neuron * pe, vector, blocks * simd), int(is_binary(node.attributes)), dtype=np.int64)
     padded[:outputs, :, :channels] = weights.reshape(outputs, vector, channels)

@@ -34,7 +34,7 @@ class Fork(HardwareOperator):
         return (inputs[0],) * int(attributes["outputs"])
 
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
-        return [Folding(lanes, lanes) for lanes in costs.useful_lanes(node.inputs[0].typed.shape[1])]
+        return [Folding(lanes, lanes) for lanes in costs.stream_lanes(node.inputs[0].typed.shape)]
 
     def cycles(self, node: Node, folding: Folding) -> int:
         return beats(node.inputs[0].typed.shape, min(folding.input_lanes, folding.output_lanes))

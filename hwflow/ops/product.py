@@ -50,7 +50,7 @@ class Product(LogicalOperator, Joined):
         kinds: tuple[str, ...] = ("dsp", "lut")
         if costs.product_is_cheap_in_luts(*_operands(_multiplier(node, "dsp"))):
             kinds = ("lut",)
-        lanes = costs.useful_lanes(node.outputs[0].typed.shape[1])
+        lanes = costs.stream_lanes(node.outputs[0].typed.shape)
         return [Folding(count, count, 0, kind) for count in lanes for kind in kinds]
 
     def timing(self, node: Node, folding: Folding) -> Timing:

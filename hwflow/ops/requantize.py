@@ -23,7 +23,7 @@ from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.numerics.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm, realise
 from hwflow.numerics.stages import chain
 from hwflow.numerics.step_function import StepFunction
-from hwflow.ops import costs
+from hwflow.ops import constant_requantize, costs
 from hwflow.ops.memory import pack_words
 from hwflow.ops.operator import (
     Built,
@@ -35,6 +35,7 @@ from hwflow.ops.operator import (
     MemoryFile,
     Resources,
     beats,
+    grouped,
 )
 from hwflow.ops.shapes import shape_of
 from hwflow.ops.timing import Timing, beat_by_beat
@@ -105,7 +106,12 @@ class Requantize(LogicalOperator, HardwareOperator):
 
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
         part = costs.FAMILIES[device.family].dsp_width - 1
-        return [Folding(lanes, lanes, part=part) for lanes in costs.useful_lanes(node.inputs[0].typed.shape[1])]
+        options = [Folding(lanes, lanes, part=part) for lanes in costs.stream_lanes(node.inputs[0].typed.shape)]
+        form = form_of(node)
+        if isinstance(form, MultiplyAddShift) and constant_requantize.worth_offering(form):
+            kinds = [Folding(f.input_lanes, f.output_lanes, multiplier=constant_requantize.KIND) for f in options]
+            options += [folding for folding in kinds if _Hardware(node, folding).words == 1]
+        return options
 
     def cycles(self, node: Node, folding: Folding) -> int:
         return beats(node.inputs[0].typed.shape, folding.input_lanes)
@@ -138,19 +144,27 @@ class _Hardware:
     """One requantize node at one folding: its tables and core."""
 
     def __init__(self, node: Node, folding: Folding) -> None:
+        self.node = node
         self.form = form_of(node)
         self.input: IntType = node.inputs[0].typed.element
         self.output: IntType = node.outputs[0].typed.element
-        self.channels: int = node.inputs[0].typed.shape[1]
         self.lanes = folding.input_lanes
         self.part = folding.part or PART
+        self.own: int = node.inputs[0].typed.shape[1]  # channels with parameters of their own, again in each pixel
+        self.channels = grouped(node.inputs[0].typed.shape, self.lanes)[1]
         if len(set(node.attributes["steps"])) == 1:
-            self.channels = self.lanes  # every channel alike: one word of parameters serves all
+            self.own, self.channels = 1, self.lanes  # every channel alike: one word of parameters serves all
         self.words = -(-self.channels // self.lanes)
+        shifts = isinstance(self.form, MultiplyAddShift) and constant_requantize.shifts_only(self.form)
+        # Every lane's parameters are constants, and its product is made of shifts.
+        self.constant = self.words == 1 and (shifts or folding.multiplier == constant_requantize.KIND)
+        self.lane_channels = [lane % self.own for lane in range(self.lanes)]
 
     def latency(self) -> int:
         form = self.form
         if isinstance(form, MultiplyAddShift):
+            if self.constant:
+                return constant_requantize.latency(form, self.lane_channels)
             multiplier = shape_of(self._multiplier(form))
             return MultiplyAddShiftCore.latency_of(shape_of(self.input), multiplier, form.rounding, self.part)
         if isinstance(form, ThresholdForm):
@@ -162,6 +176,8 @@ class _Hardware:
     def resources(self, family: str, depth: int) -> Resources:
         form = self.form
         if isinstance(form, MultiplyAddShift):
+            if self.constant:
+                return constant_requantize.resources(self.node, form, self.lane_channels, family, depth)
             dsp = self._multiplier_blocks(form, costs.FAMILIES[family].dsp_product)
             return costs.multiply_add_shift(
                 family, self.input, self._multiplier(form), self._addend(form), form.shift,
@@ -211,11 +227,11 @@ class _Hardware:
         if self.words > 1:
             return self.lanes * sum(map(blocks, MultiplyAddShiftCore.part_widths(shape, self.part)))
         total = 0
-        for multiplier in self._padded(form.multipliers).flat:
-            for constant in MultiplyAddShiftCore.part_constants(int(multiplier), shape, self.part):
+        for multiplier in form.multipliers[: self.own]:
+            for constant in MultiplyAddShiftCore.part_constants(multiplier, shape, self.part):
                 if abs(constant) & (abs(constant) - 1):
                     total += blocks(abs(constant).bit_length() + (constant < 0))
-        return total
+        return total * (self.channels // self.own)
 
     def build(self, depth: int, name: str) -> Built:
         common = {"lanes": self.lanes, "channels": self.channels, "depth": depth}
@@ -223,7 +239,9 @@ class _Hardware:
         form = self.form
         files: list[MemoryFile] = []
         core: Any
-        if isinstance(form, MultiplyAddShift):
+        if isinstance(form, MultiplyAddShift) and self.constant:
+            core = constant_requantize.core(self.node, form, self.lane_channels, depth)
+        elif isinstance(form, MultiplyAddShift):
             multiplier, addend = self._multiplier(form), self._addend(form)
             fields = [(self._padded(form.multipliers), multiplier.bits), (self._padded(form.addends), addend.bits)]
             core = MultiplyAddShiftCore(
@@ -267,7 +285,7 @@ class _Hardware:
 
     def _bounds(self, form: SearchForm, name: str, files: list[MemoryFile]) -> list[Table]:
         """Lane by lane a table for each stage; ``x >= threshold`` is ``x > threshold - 1``."""
-        rows = np.array(form.thresholds, dtype=np.int64)[: self.channels] - 1
+        rows = self._of_each(form.thresholds, np.int64) - 1
         width = form.bound_type[0]
         stages = []
         for stage in range(form.stages):
@@ -279,12 +297,12 @@ class _Hardware:
     def _values(self, form: SearchForm, name: str, files: list[MemoryFile]) -> list[Table] | None:
         if form.values is None:
             return None
-        rows = np.array(form.values, dtype=np.int64)[: self.channels]
+        rows = self._of_each(form.values, np.int64)
         return self._lane_tables(f"{name}_values", rows, self.output.bits, files)
 
     def _lookup_tables(self, form: LookupForm, name: str, files: list[MemoryFile]) -> list[Table]:
         rows = np.zeros((self.channels, self._span(form)), dtype=np.int64)
-        rows[:, : form.span] = form.array[: self.channels]
+        rows[:, : form.span] = self._of_each(form.array, np.int64)
         return self._lane_tables(f"{name}_table", rows, self.output.bits, files)
 
     def _lane_tables(self, name: str, rows: IntArray, bits: int, files: list[MemoryFile]) -> list[Table]:
@@ -307,9 +325,14 @@ class _Hardware:
     def _addend(form: MultiplyAddShift) -> IntType:
         return IntType(*form.addend_type)
 
+    def _of_each(self, values: Any, dtype: Any) -> IntArray:
+        """One row a channel, of each pixel that a beat holds."""
+        array = np.array(values[: self.own], dtype=dtype)
+        return np.tile(array, (self.channels // self.own, *(1,) * (array.ndim - 1)))
+
     def _padded(self, values: Any) -> IntArray:
         """One row a channel to [words, lanes, ...]; surplus lanes get zeros."""
-        array = np.array(values, dtype=object)[: self.channels]  # addends of 16-bit levels pass 64 bits
+        array = self._of_each(values, object)  # addends of 16-bit levels pass 64 bits
         padded = np.zeros((self.words * self.lanes, *array.shape[1:]), dtype=object)
         padded[: len(array)] = array
         return padded.reshape(self.words, self.lanes, *array.shape[1:])

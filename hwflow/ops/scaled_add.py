@@ -19,7 +19,7 @@ from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ops import costs
 from hwflow.ops.joined import Joined, joined_streams, joined_timing
 from hwflow.ops.memory import pack_words
-from hwflow.ops.operator import Built, Device, Folding, LogicalOperator, LoweringContext, MemoryFile, Resources
+from hwflow.ops.operator import Built, Device, Folding, LogicalOperator, LoweringContext, MemoryFile, Resources, grouped
 from hwflow.ops.shapes import shape_of
 from hwflow.ops.timing import Timing
 from hwflow.types import Interval, IntType, TensorType
@@ -77,9 +77,8 @@ class ScaledAdd(LogicalOperator, Joined):
         context.bind(node.outputs[0], result, order)
 
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
-        lanes = costs.useful_lanes(node.outputs[0].typed.shape[1])
         found = []
-        for count in lanes:
+        for count in costs.stream_lanes(node.outputs[0].typed.shape):
             plan = _plan(node, Folding(count, count, 0, "dsp"))
             kinds = ("dsp", "lut") if costs.add_multipliers(device.family, plan) else ("lut",)
             found += [Folding(count, count, 0, kind) for kind in kinds]
@@ -90,15 +89,20 @@ class ScaledAdd(LogicalOperator, Joined):
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
         types = [value.typed.element for value in node.inputs]
-        blocks = -(-node.outputs[0].typed.shape[1] // folding.output_lanes)
-        return costs.stream_add(device.family, types, _plan(node, folding), blocks, depths[0])
+        channels = node.outputs[0].typed.shape[1]
+        blocks, pixels = -(-channels // folding.output_lanes), max(1, folding.output_lanes // channels)
+        return costs.stream_add(device.family, types, _plan(node, folding), blocks, depths[0], pixels)
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
-        channels, lanes = node.outputs[0].typed.shape[1], folding.output_lanes
+        lanes = folding.output_lanes
+        channels = grouped(node.outputs[0].typed.shape, lanes)[1]
+        multipliers = [
+            values if len(values) == 1 else values * (channels // len(values))
+            for values in node.attributes["multipliers"]
+        ]
         files: list[MemoryFile] = []
         tables: list[Table | None] = []
-        for label, values, shape in zip("ab", node.attributes["multipliers"], _plan(node, folding).table_shapes,
-                                        strict=True):
+        for label, values, shape in zip("ab", multipliers, _plan(node, folding).table_shapes, strict=True):
             if shape is None:
                 tables.append(None)
                 continue
@@ -110,7 +114,7 @@ class ScaledAdd(LogicalOperator, Joined):
             tables.append(Table(None, f"weights/{files[-1].name}.mem", files[-1].width, blocks))
         core = Core(
             [shape_of(value.typed.element) for value in node.inputs], shape_of(node.outputs[0].typed.element),
-            lanes=lanes, channels=channels, multipliers=node.attributes["multipliers"], multiplier=folding.multiplier,
+            lanes=lanes, channels=channels, multipliers=multipliers, multiplier=folding.multiplier,
             depth=depths[0], tables=tables,
         )
         return Built(core, [core.a, core.b], [core.o], files)
@@ -122,12 +126,13 @@ def _each(values: Sequence[int], count: int) -> list[int]:
 
 
 def _plan(node: Node, folding: Folding) -> AddPlan:
-    """How the core is built at this folding."""
+    """How the core is built at this folding, for a pixel where a beat holds several."""
     types = tuple(value.typed.element for value in node.inputs)
     multipliers = tuple(tuple(int(m) for m in values) for values in node.attributes["multipliers"])
     output = node.outputs[0].typed
     return _planned(
-        types, output.element.bits, folding.output_lanes, output.shape[1], multipliers, folding.multiplier
+        types, output.element.bits, min(folding.output_lanes, output.shape[1]), output.shape[1], multipliers,
+        folding.multiplier,
     )
 
 

@@ -88,13 +88,18 @@ class SlidingWindow(HardwareOperator):
         return Built(core, [core.i], [core.o])
 
 
-def line_buffer_rows(node: Node) -> int:
-    """Rows of the line buffer: as set by the schedule, else a stride more than the least that works."""
+def least_rows(node: Node) -> int:
+    """The fewest rows of the line buffer with which the core works."""
     window: WindowGeometry = node.attributes["geometry"]
-    if "rows" in node.attributes:
-        return int(node.attributes["rows"])
     least = Core.minimum_rows(
         window.height, window.width,
         kernel=window.kernel, stride=window.strides, pads=window.pads, dilation=window.dilations,
     )
-    return int(least) + window.strides[0]
+    return int(least)
+
+
+def line_buffer_rows(node: Node) -> int:
+    """Rows of the line buffer: as set by the schedule, else a stride more than the least that works."""
+    if "rows" in node.attributes:
+        return int(node.attributes["rows"])
+    return least_rows(node) + int(node.attributes["geometry"].strides[0])

@@ -26,8 +26,8 @@ import numpy as np
 
 from hwflow.errors import Finding, InternalError
 from hwflow.ir.graph import Graph, Value
-from hwflow.ops.registry import hardware
-from hwflow.ops.timing import Steps, Timing, Wait, every
+from hwflow.ops.timing import Steps, every
+from hwflow.schedule.events import ROUND_TRIPS, events_of, round_trips
 
 _BEFORE = -(1 << 60)  # the cycle of what was before the first frame: nothing waits for it
 # Sweeps compute each event of a frame so many times on average before the frame is done step by step; after such a
@@ -47,7 +47,8 @@ class _Runner:
     steps: Steps
     needs: list[_Need] = field(default_factory=list)
     needed_by: list[_Need] = field(default_factory=list)
-    offered: list[tuple[Steps, Steps]] = field(default_factory=list)  # events, cycles in frame 0: beats of a source
+    loops: list[tuple[Steps, int, int]] = field(default_factory=list)  # events, depth, round trip of its queues
+    visits: int = 0  # sweeps in this frame
     back: int = 1
     cycles: Steps = field(default_factory=lambda: every(0))
 
@@ -78,32 +79,6 @@ class _Need:
     def places(self) -> Steps:
         """Where the events are among the source's cycles."""
         return self.events + self.source.back * self.source.events
-
-
-@dataclass(eq=False)
-class _Queue:
-    """The events of a frame that make and take the beats of a value.
-
-    ``least``: credits with which every beat so far could have been made when it was: a credit comes back the cycle
-    after its beat was taken. ``taken``: when the beats of earlier frames were taken whose credits were not back when
-    the last one was made.
-    """
-
-    maker: _Runner
-    makes: Steps
-    taker: _Runner
-    takes: Steps
-    least: int = 1
-    taken: Steps = field(default_factory=lambda: every(0))
-
-    def count(self) -> None:
-        """Take the present frame into account."""
-        made = self.maker.present[self.makes]
-        before = len(self.taken)
-        taken = np.concatenate([self.taken, self.taker.present[self.takes]])
-        back = np.searchsorted(taken, made - 1, side="right")
-        self.least = max(self.least, int((before + np.arange(len(made)) + 1 - back).max()))
-        self.taken = taken[back[-1] :]
 
 
 @dataclass(frozen=True)
@@ -143,12 +118,11 @@ def evaluate(graph: Graph, frames: int) -> Run:
 class Network:
     """The processes of a scheduled graph, a sink for each output and the queues between them, frame after frame."""
 
-    def __init__(self, graph: Graph, most: int, pace: int | None = None) -> None:
-        """``most``: no more frames will be asked for. ``pace``: sources offer a frame every so many cycles, its beats
-        spread evenly; None: they are always willing."""
-        self._most, self._pace = most, pace
+    def __init__(self, graph: Graph, most: int) -> None:
+        """``most``: no more frames will be asked for."""
+        self._most = most
         self._runners: list[_Runner] = []
-        self._queues: dict[Value, _Queue] = {}
+        self._takers: dict[Value, tuple[_Runner, Steps]] = {}  # who takes a value's beats, and in which events
         self._frame = 0
         self._patience = _PATIENCE
         self._connect(graph)
@@ -158,7 +132,7 @@ class Network:
                 need.source.back = max(need.source.back, -(int(need.events[0]) // need.source.events))
         for runner in self._runners:
             runner.cycles = np.full((runner.back + 1) * runner.events, _BEFORE, dtype=np.int64)
-        self._outputs = [self._queues[port.value] for port in graph.outputs if port.value in self._queues]
+        self._outputs = [self._takers[port.value] for port in graph.outputs if port.value in self._takers]
         self._left: list[list[Steps]] = [[] for _ in self._outputs]  # cycles of output beats, frame by frame
 
     def run(self, frames: int) -> Run:
@@ -167,87 +141,46 @@ class Network:
             self._next_frame()
         return Run(tuple(np.array(frames) for frames in self._left))
 
-    def least_depths(self) -> dict[Value, int]:
-        """Of a paced run, for each value the least depth of its queue with which the run so far would be the same.
-
-        With these depths and sources always willing no beat comes later (a timed event graph is monotone): where the
-        interval is kept here, it is kept there.
-        """
-        return {value: queue.least for value, queue in self._queues.items()}
-
     def _connect(self, graph: Graph) -> None:
         """Processes, and what each needs of the others."""
-        timings = {n: hardware(n.op).timing(n, n.attributes["folding"]) for n in graph.nodes}
-        makes: dict[Value, tuple[_Runner, Steps]] = {}
-        takes: dict[Value, tuple[_Runner, Steps]] = {}
-        for node, timing in timings.items():
-            core = [
-                _Runner(node.name, process.steps, _visited(timing, index))
-                for index, process in enumerate(timing.processes)
-            ]
-            for runner, process in zip(core, timing.processes, strict=True):
-                for index, steps in process.consumes.items():
-                    takes[node.inputs[index]] = (runner, steps)
-                for index, steps in process.produces.items():
-                    makes[node.outputs[index]] = (runner, steps)
-                for wait in process.waits:
-                    steps = _new_waits(wait)
-                    _need(core[wait.process], wait.need[steps], runner, steps, wait.lag)
-            self._runners += core
-        for port in graph.outputs:
-            if port.value in makes:
-                beats = every(len(makes[port.value][1]))
-                takes[port.value] = (_Runner("", len(beats), beats), beats)
-                self._runners.append(takes[port.value][0])
-        for node, timing in timings.items():
-            for index, value in enumerate(node.outputs):
-                latency, depth = timing.latency[index], node.attributes["depths"][index]
-                self._queues[value] = self._queue(makes[value], takes[value], latency, depth)
-        if self._pace is not None:
-            for value, (runner, steps) in takes.items():
-                if value not in makes:
-                    cycles = np.arange(len(steps)) * self._pace // len(steps)
-                    runner.offered.append((np.searchsorted(runner.steps, steps), cycles))
-
-    def _queue(self, made: tuple[_Runner, Steps], taken: tuple[_Runner, Steps], latency: int, depth: int) -> _Queue:
-        """Beats arrive, credits come back."""
-        (maker, makes), (taker, takes) = made, taken
-        _need(maker, makes, taker, takes, latency)
-        if depth < self._most * len(makes):  # else it never gets full
-            frame, beat = np.divmod(np.arange(len(makes)) - depth, len(makes))
-            _need(taker, frame * taker.of + takes[beat], maker, makes, 1)
-        events = np.searchsorted(maker.steps, makes), np.searchsorted(taker.steps, takes)
-        return _Queue(maker, events[0], taker, events[1])
+        events = events_of(graph)
+        runners = {track: _Runner(track.owner, track.of, track.steps) for track in events.tracks}
+        self._runners = list(runners.values())
+        orders = list(events.waits)
+        for channel in events.channels:
+            orders.append(channel.arrivals())
+            if channel.depth < self._most * channel.beats:  # else it never gets full
+                orders.append(channel.credits(channel.depth))
+            if 2 * channel.depth <= channel.beats and channel.maker is not channel.taker:
+                for track, beats in ((channel.maker, channel.makes), (channel.taker, channel.takes)):
+                    runners[track].loops.append((beats, channel.depth, channel.latency + 1))
+            self._takers[channel.value] = runners[channel.taker], channel.takes
+        for order in orders:
+            target = runners[order.target]
+            target.needs.append(_Need(runners[order.source], target, order.events, order.targets, order.lag))
 
     def _next_frame(self) -> None:
         later = self._least_delay()
         for runner in self._runners:
             runner.cycles[: -runner.events] = runner.cycles[runner.events :].copy()
+            runner.visits = 0
             runner.present[:] = np.maximum(runner.present + later, self._begin(runner) + runner.steps)
         if not self._by_sweeps():
             self._by_steps()
             self._patience = _LITTLE_PATIENCE
-        for queue, cycles in zip(self._outputs, self._left, strict=True):
-            cycles.append(queue.taker.present[queue.takes])
-        if self._pace is not None:
-            for queue in self._queues.values():
-                queue.count()
+        for (taker, takes), cycles in zip(self._outputs, self._left, strict=True):
+            cycles.append(taker.present[takes])
         self._frame += 1
 
     def _least_delay(self) -> int:
         """The least by which anything came later in the last frame than in the one before."""
         if self._frame < 2:
             return 0
-        delay = min(int((r.present - r.cycles[-2 * r.events : -r.events]).min()) for r in self._runners)
-        return delay if self._pace is None else min(delay, self._pace)
+        return min(int((r.present - r.cycles[-2 * r.events : -r.events]).min()) for r in self._runners)
 
     def _begin(self, runner: _Runner) -> int:
         """The first cycle after the process's last step of the frame before."""
         return int(runner.cycles[-runner.events - 1]) + 1 if self._frame else 0
-
-    def _offers(self, runner: _Runner) -> list[tuple[Steps, Steps]]:
-        """Events that take a beat from a source, and when those are there."""
-        return [(events, cycles + self._frame * (self._pace or 0)) for events, cycles in runner.offered]
 
     def _by_sweeps(self) -> bool:
         """The present frame by sweeps; whether that came to an end soon enough."""
@@ -270,15 +203,14 @@ class Network:
         steps, present = runner.steps[first:], runner.present[first:]
         base = np.full(len(steps), _BEFORE, dtype=np.int64)  # cycle - step
         base[0] = runner.present[first - 1] - runner.steps[first - 1] if first else self._begin(runner)
-        for events, cycles in self._offers(runner):
-            later = int(np.searchsorted(events, first))
-            at = events[later:] - first
-            base[at] = np.maximum(base[at], cycles[later:] - steps[at])
         for need in runner.needs:
             later = int(np.searchsorted(need.targets, first))
             at = need.targets[later:] - first
             base[at] = np.maximum(base[at], need.source.cycles[need.places[later:]] + need.lag - steps[at])
         cycles = np.maximum.accumulate(base) + steps
+        runner.visits += 1
+        if runner.visits > ROUND_TRIPS:
+            cycles = _round_trips(runner, first, cycles)
         changed = np.flatnonzero(cycles != present)
         present[:] = cycles
         return first + int(changed[0]) if len(changed) else None
@@ -321,7 +253,7 @@ class Network:
         sources = [(need.source, known[need.source], need.lag) for need in runner.needs]
         gaps = np.diff(runner.steps, prepend=-1)
         columns = [array("q", column.tobytes()) for column in (gaps, *map(_column, runner.needs))]
-        if len(sources) == 2 and not runner.offered:  # most have these: beats that arrive, credits that come back
+        if len(sources) == 2:  # most have these: beats that arrive, credits that come back
             (source_a, cycles_a, lag_a), (source_b, cycles_b, lag_b) = sources
             for gap, a, b in zip(*columns, strict=True):
                 cycle += gap
@@ -335,11 +267,8 @@ class Network:
                     cycle = least
                 own.append(cycle)
             return
-        earliest = np.full(runner.events, _BEFORE, dtype=np.int64)
-        for events, cycles in self._offers(runner):
-            earliest[events] = np.maximum(earliest[events], cycles)
-        for least, gap, *places in zip(earliest.tolist(), *columns, strict=True):
-            cycle = max(cycle + gap, least)
+        for gap, *places in zip(*columns, strict=True):
+            cycle += gap
             for (source, cycles_of, lag), place in zip(sources, places, strict=True):
                 while place >= len(cycles_of):
                     yield source, place
@@ -347,25 +276,15 @@ class Network:
             own.append(cycle)
 
 
-def _visited(timing: Timing, index: int) -> Steps:
-    """The steps of process ``index`` that depend on others or that others depend on, and the last one."""
-    process = timing.processes[index]
-    steps = [np.array([process.steps - 1]), *process.consumes.values(), *process.produces.values()]
-    steps += [_new_waits(wait) for wait in process.waits]
-    steps += [w.need % process.steps for p in timing.processes for w in p.waits if w.process == index]
-    return np.unique(np.concatenate(steps))
-
-
-def _new_waits(wait: Wait) -> Steps:
-    """Steps that wait for another step than the one before them did."""
-    return np.flatnonzero(np.diff(wait.need, prepend=wait.need[0] - 1))
-
-
-def _need(source: _Runner, needed: Steps, target: _Runner, steps: Steps, lag: int) -> None:
-    """Steps ``steps`` of ``target`` wait for the steps ``needed`` of ``source``: below 0, of frames before."""
-    frame, step = np.divmod(needed, source.of)
-    events = frame * source.events + np.searchsorted(source.steps, step)
-    target.needs.append(_Need(source, target, events, np.searchsorted(target.steps, steps), lag))
+def _round_trips(runner: _Runner, first: int, cycles: Steps) -> Steps:
+    """No earlier than the credits of its queues come back; these sweeps would bring back one round after the other."""
+    for events, depth, trip in runner.loops:
+        at = events[int(np.searchsorted(events, first)) :] - first
+        if len(at) > depth:
+            cycles[at] = round_trips(cycles[at], depth, trip)
+    steps = runner.steps[first:]
+    least: Steps = np.maximum.accumulate(cycles - steps) + steps
+    return least
 
 
 def _mark(runner: _Runner, changed: int, stale: dict[_Runner, int]) -> None:

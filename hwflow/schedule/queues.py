@@ -1,134 +1,167 @@
-"""Depths and storage of the queues between cores."""
+"""Depths and storage of the queues between cores: as few bits as keep the pace of the slowest core.
+
+The measure is the bits of all queues, depth times lanes times bits an element; that storage comes in steps (a block
+RAM, 16 rows of look-up tables) does not count, nor does latency. The depths found are a minimum in this sense: no queue
+can lose an entry, whatever the others that are no deeper do, without loss of interval. Among such minima the order of
+shrinking chooses: first the queues of which an entry that waits a cycle longer costs most, that is those through which
+most bits a frame go, so that beats wait where they are few or narrow (before windows are made of them, say). What a
+line buffer could do without once the queues are settled is taken from it last.
+
+Depths are judged by :class:`hwflow.schedule.steady.Steady`, exactly as long as it can tell within its patience; what it
+cannot tell counts as loss of interval.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from hwflow.ir.graph import Graph, Node
+from hwflow.errors import Finding, InternalError
+from hwflow.ir.graph import Graph, Node, Value
 from hwflow.ops import costs
 from hwflow.ops.operator import Device, Folding
 from hwflow.ops.registry import hardware
-from hwflow.ops.sliding_window import line_buffer_rows
-from hwflow.schedule.evaluate import Network, Run, evaluate
+from hwflow.ops.sliding_window import least_rows, line_buffer_rows
+from hwflow.schedule.evaluate import Run, evaluate
+from hwflow.schedule.events import Channel
 from hwflow.schedule.plumbing import Fresh, insert
+from hwflow.schedule.steady import Steady
 
 FRAMES = 6  # enough for the slowest core to set the pace
 MOST_FRAMES = 96  # looked at where it takes longer
-PACED_FRAMES = 4  # to measure how full queues get
-_UNBOUNDED = 1 << 40
+_SYNC_DEPTH = 2  # of a frame synchroniser, which has no choice
 
 
 def size_queues(graph: Graph, device: Device) -> Run:
-    """Queue depths (and line buffer rows) with which the slowest core never waits.
-
-    First the depths that the average rates ask for (where streams meet, with as deep queues there as it takes); where
-    bursts make those cost interval, full-rate depths; then those of a run in which queues have all the room they want,
-    with line buffers a stride longer each time.
-    """
-    ideal = max(hardware(n.op).cycles(n, n.attributes["folding"]) for n in graph.nodes)
-    timings = {n: hardware(n.op).timing(n, n.attributes["folding"]) for n in graph.nodes}
-    average: dict[Node, list[int]] = {}
-    full: dict[Node, list[int]] = {}
-    for node, timing in timings.items():
-        counts = [len(p.produces[o]) for o in range(len(node.outputs)) for p in timing.processes if o in p.produces]
-        if node.op == "frame_sync":
-            average[node] = full[node] = [2]
-            continue
-        average[node] = [
-            max(2, -(-(latency + 1) * n // ideal) + 1) for latency, n in zip(timing.latency, counts, strict=True)
-        ]
-        full[node] = [latency + 2 for latency in timing.latency]
-    joins = [node for node in graph.nodes if len(node.inputs) > 1]
-    if joins:
-        # Where streams part and meet again, a queue on the shorter way, behind the fork or before the meeting, holds
-        # what is under way on the longer one: more than any rate tells.
-        producers = graph.producers()
-        meeting = {producers[v] for node in joins for v in node.inputs if v in producers}
-        _set_depths(graph, average)
-        deep = [n for n in graph.nodes if n.op == "fork" or (n in meeting and n.op != "frame_sync")]
-        run = _with_measured(graph, device, deep, ideal, full)
-        if run is not None:
-            return run
-    else:
-        for depths in (average, full):
-            _set_depths(graph, depths)
-            run = evaluate(graph, FRAMES)
-            if run.initiation_interval <= ideal:
-                return run
-    # Windows are made as fast as there is room for them: what waits should wait before they are made, which takes less.
-    _set_depths(graph, full)
-    others = [node for node in graph.nodes if node.op != "frame_sync"]
-    deep = [node for node in others if node.op != "sliding_window"]
-    for _ in range(4):
-        run = _with_measured(graph, device, deep, ideal, full)
-        if run is not None:
-            return run
-        if deep is others:
-            for node in graph.nodes:
-                if node.op == "sliding_window":
-                    node.attributes["rows"] = line_buffer_rows(node) + node.attributes["geometry"].strides[0]
-        deep = others
-    _measure(graph, device, others, ideal)
-    _queues_in_block_ram(graph, device, full)
+    """Set queue depths (``depths``), storage (``styles`` of forks, nodes ``fifo`` in block RAM) and line buffer rows
+    (``rows``) so that the slowest core never waits; what the design does with them from its first frame on."""
+    period = slowest(graph)
+    steady = _roomy(graph, period)
+    _shrink_all(steady)
+    known = {channel.value: depth for channel, depth in steady.depths.items()}
+    changed = _into_block_ram(graph, device, known)
+    if changed:
+        steady = Steady(graph, period)
+        _hold(steady, steady.settle(), period)
+        for channel in steady.events.channels:
+            if channel.value in known and channel.value not in changed:
+                steady.shrink(channel, known[channel.value])  # no loss where it fails: it is as deep as it likes
+        _shrink_all(steady)
+    _shrink_rows(graph, steady)
+    _set_depths(graph, steady)
     return evaluate(graph, FRAMES)
 
 
-def _with_measured(
-    graph: Graph, device: Device, nodes: Sequence[Node], pace: int, own: Mapping[Node, Sequence[int]]
-) -> Run | None:
-    """The run with the queues of ``nodes`` as :func:`_measure` sizes them; None if it does not keep pace."""
-    if _measure(graph, device, nodes, pace) > pace:
-        return None
-    run = evaluate(graph, FRAMES)
-    if run.initiation_interval > pace:
-        return None  # the backlogs were still growing
-    _queues_in_block_ram(graph, device, own)
-    return run if all(node.op != "fifo" for node in graph.nodes) else evaluate(graph, FRAMES)
+def slowest(graph: Graph) -> int:
+    """Cycles a frame of the slowest core: the interval that queues must not add to."""
+    return max(hardware(n.op).cycles(n, n.attributes["folding"]) for n in graph.nodes)
 
 
-def _measure(graph: Graph, device: Device, nodes: Sequence[Node], pace: int) -> int:
-    """Give the queues of ``nodes`` the depths that they need if the sources keep ``pace`` (cycles a frame) and these
-    queues have all the room they want; the interval there is then."""
-    for node in nodes:
-        node.attributes["depths"] = [_UNBOUNDED] * len(node.outputs)
-        if node.op == "fork":
-            node.attributes["styles"] = ("block",) * len(node.outputs)  # with any other, beats come earlier
-    network, frames = Network(graph, 2 * MOST_FRAMES, pace), PACED_FRAMES
-    run = network.run(frames)
-    # As many frames as are under way at once, unless it cannot keep pace anyway.
-    while run.initiation_interval <= pace and run.latency > (frames - 2) * pace and frames < MOST_FRAMES:
-        frames *= 2
-        run = network.run(frames)
-    least = network.least_depths()
-    for node in nodes:
-        depths = [max(2, least[value]) for value in node.outputs]
-        node.attributes["depths"] = depths
-        if node.op == "fork":
-            width = node.attributes["folding"].output_lanes * node.inputs[0].typed.element.bits
-            node.attributes["styles"] = tuple(costs.cheapest_style(device.family, width, depth) for depth in depths)
-    return run.initiation_interval
+def queue_width(channel: Channel) -> int:
+    """Bits of an entry."""
+    return int(channel.node.attributes["folding"].output_lanes * channel.value.typed.element.bits)
 
 
-def _queues_in_block_ram(graph: Graph, device: Device, own: Mapping[Node, Sequence[int]]) -> None:
-    """A queue in block RAM behind each core (but a fork, which has such queues itself) whose queue is too large for
-    look-up tables; the core keeps one of the depth that it would have by itself."""
+def _roomy(graph: Graph, period: int) -> Steady:
+    """A schedule with queues as deep as they like, and line buffers as long as that takes."""
+    windows = [node for node in graph.nodes if node.op == "sliding_window"]
+    for node in windows:
+        node.attributes["rows"] = line_buffer_rows(node)
+    while True:
+        steady = Steady(graph, period)
+        good = steady.settle()
+        short = [n for n in windows if n.attributes["rows"] < 2 * n.attributes["geometry"].height]
+        if good or not short:
+            _hold(steady, good, period)
+            return steady
+        for node in short:
+            node.attributes["rows"] += node.attributes["geometry"].strides[0]
+
+
+def _hold(steady: Steady, good: bool, period: int) -> None:
+    if not good:
+        raise InternalError(
+            Finding(
+                "interval-kept",
+                f"cores {', '.join(dict.fromkeys(repr(t.owner) for t in steady.events.tracks if t.owner))}",
+                f"must make a frame every {period} cycles with queues of any depth, not fewer",
+                "report this model as a defect of hwflow",
+            )
+        )
+
+
+def _shrink_all(steady: Steady) -> None:
+    for channel in sorted(steady.events.channels, key=lambda c: c.node.op != "frame_sync"):
+        if channel.node.op == "frame_sync":
+            steady.shrink(channel, _SYNC_DEPTH)
+    rest = [channel for channel in steady.events.channels if channel.node.op != "frame_sync"]
+    for channel in sorted(rest, key=lambda c: -queue_width(c) * c.beats):
+        shrink_queue(steady, channel)
+
+
+def shrink_queue(steady: Steady, channel: Channel) -> None:
+    """Give a queue the least depth that the others allow."""
+    low, high = 1, steady.backlog(channel)
+    while low < high:  # what its two cores ask for by themselves: more often than not that is all
+        middle = (low + high) // 2
+        if steady.shrink(channel, middle, alone=True):
+            high = middle
+        else:
+            low = middle + 1
+    high, tried = steady.backlog(channel), low
+    while low < high:
+        if steady.shrink(channel, tried):
+            high = tried
+        else:
+            low = tried + 1
+        tried = (low + high) // 2
+    if steady.depths.get(channel) != high:
+        steady.shrink(channel, high)
+
+
+def _shrink_rows(graph: Graph, steady: Steady) -> None:
+    """Take from line buffers the rows that nothing needs, beginning with the widest rows."""
+    windows = [node for node in graph.nodes if node.op == "sliding_window"]
+    for node in sorted(windows, key=row_bits, reverse=True):
+        while line_buffer_rows(node) > least_rows(node):
+            node.attributes["rows"] -= 1
+            if not steady.refit(node):
+                node.attributes["rows"] += 1
+                break
+
+
+def row_bits(node: Node) -> int:
+    """Bits of a row of a line buffer."""
+    lanes = node.attributes["folding"].input_lanes
+    blocks = -(-node.inputs[0].typed.shape[1] // lanes)
+    return int(node.attributes["geometry"].width * blocks * lanes * node.outputs[0].typed.element.bits)
+
+
+def _into_block_ram(graph: Graph, device: Device, depths: dict[Value, int]) -> set[Value]:
+    """Move queues that are too large for look-up tables to block RAM: those of a fork by their style, others to a node
+    of their own behind the core. The values whose queues have changed by that."""
     names = Fresh(graph)
     consumers = graph.consumers()
     nodes: list[Node] = []
+    changed: set[Value] = set()
     for node in graph.nodes:
         nodes.append(node)
+        lanes = node.attributes["folding"].output_lanes
+        styles = [
+            costs.cheapest_style(device.family, lanes * value.typed.element.bits, depths[value])
+            for value in node.outputs
+        ]
+        deep = [value for value, style in zip(node.outputs, styles, strict=True) if style == "block"]
+        changed.update(deep)
         if node.op == "fork":
+            node.attributes["styles"] = tuple(styles)
             continue
-        lanes, depths = node.attributes["folding"].output_lanes, node.attributes["depths"]
-        for index, value in enumerate(node.outputs):
-            style = costs.cheapest_style(device.family, lanes * value.typed.element.bits, depths[index])
-            for reader, place in consumers[value] if style == "block" else ():
+        for value in deep:
+            for reader, place in consumers[value]:
                 reader.inputs[place] = insert(graph, value, "fifo", Folding(lanes, lanes), names, nodes)
-                nodes[-1].attributes["depths"] = [depths[index]]
-                depths[index] = own[node][index]
     graph.nodes = nodes
+    return changed
 
 
-def _set_depths(graph: Graph, depths: dict[Node, list[int]]) -> None:
+def _set_depths(graph: Graph, steady: Steady) -> None:
     for node in graph.nodes:
-        node.attributes["depths"] = list(depths[node])
+        node.attributes["depths"] = [0] * len(node.outputs)
+    for channel, depth in steady.depths.items():
+        channel.node.attributes["depths"][channel.index] = depth

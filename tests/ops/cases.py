@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -78,7 +79,7 @@ FORK = [
         "fork",
         {"outputs": 2},
         stream(5, 3, I8),
-        (Folding(1, 1), Folding(2, 2), Folding(3, 3)),
+        (Folding(1, 1), Folding(2, 2), Folding(3, 3), Folding(15, 15)),
         constant_corners,
     ),
     Case(
@@ -259,6 +260,11 @@ MVU = [
     _mvu(
         "conv", 3, 4, 3, 5, U8, I8, (_fold(1, 1, "dsp"), _fold(2, 3, "dsp"), _fold(3, 2, "lut"), _fold(3, 5, "dsp"))
     ),
+    _mvu(
+        "vectors", 3, 4, 3, 5, U8, I8,
+        (_fold(4, 1, "dsp"), _fold(6, 5, "dsp"), _fold(5, 2, "lut"), _fold(12, 1, "lut"), _fold(12, 5, "dsp")),
+    ),
+    _mvu("vector_of_pixels", 2, 7, 1, 3, I8, I8, (_fold(3, 2, "dsp"), _fold(7, 3, "dsp"))),
     _mvu("one_step", 4, 1, 3, 2, I8, I8, (_fold(3, 2, "dsp"), _fold(3, 2, "lut"))),
     _mvu("one_vector", 1, 1, 7, 5, I4, I4, (_fold(4, 2, "lut"), _fold(7, 1, "lut"), _fold(1, 5, "dsp"))),
     _mvu("scalar", 2, 1, 1, 1, U8, U4, (_fold(1, 1, "dsp"),)),
@@ -285,6 +291,24 @@ def _random_mvu(seed: int) -> Case:
 
 
 MVU += [_random_mvu(seed) for seed in range(5)]
+
+
+def _whole(vectors: int, inputs: int, outputs: int) -> Folding:
+    return Folding(vectors * inputs, vectors * outputs, vectors * inputs * outputs, "shift_add")
+
+
+MVU += [
+    _mvu("shift_add", 6, 1, 4, 5, I8, I8, (_whole(1, 4, 5), _whole(3, 4, 5)), seed=21),
+    _mvu("shift_add_windows", 4, 3, 2, 3, U4, I4, (_whole(2, 6, 3), _whole(4, 6, 3)), seed=22, narrow=True),
+    _mvu("shift_add_ternary", 2, 1, 9, 3, I2, I2, (_whole(1, 9, 3),), within=1, seed=23),
+    _mvu("shift_add_scalar", 2, 1, 1, 1, U8, U4, (_whole(1, 1, 1), _whole(2, 1, 1))),
+    # wires and zeros, a row and its negative, a row of subtractions, a constant input
+    Case(
+        "shift_add_rows", "mvu",
+        {"weights": np.array([[0, 8, 0], [0, 0, 0], [3, 5, 0], [-6, -10, 0], [-1, -4, -2]]), "pixels_per_vector": 1},
+        stream(2, 3, I4, (Interval(-8, 7), Interval(0, 5), Interval(3, 3))), (_whole(1, 3, 5),), mvu_corners,
+    ),
+]
 
 
 def _fold2(simd: int, pe: int, width: int = 18) -> Folding:
@@ -339,7 +363,7 @@ MVU += [
     _xnor("xnor_vector", 3, 1, 37, 5, ((37, 5), (37, 2), (19, 3), (10, 5), (8, 1))),
     _xnor("xnor_wide", 2, 1, 200, 2, ((200, 1), (100, 2), (67, 1))),
     _xnor("xnor_single", 3, 1, 1, 1, ((1, 1),)),
-    _xnor("xnor_more_lanes_than_channels", 3, 2, 3, 2, ((5, 1), (4, 2))),
+    _xnor("xnor_vectors", 3, 2, 3, 2, ((5, 1), (4, 2), (6, 2))),
     _xnor(
         "xnor_intervals", 2, 2, 4, 3, ((3, 2),),
         intervals=(Interval(0, 1), Interval(0, 0), Interval(1, 1), Interval(0, 1)),
@@ -423,7 +447,7 @@ def _requantize(
 I18, I20 = IntType(18, True), IntType(20, True)
 
 REQUANTIZE = [
-    _requantize("multiply", 3, 5, I18, I8, lambda c: Fraction(97 + 13 * c, 131071), (1, 2, 3, 5), zero_point=3),
+    _requantize("multiply", 3, 5, I18, I8, lambda c: Fraction(97 + 13 * c, 131071), (1, 2, 3, 5, 15), zero_point=3),
     _requantize(
         "multiply_wide", 2, 3, I20, I8, lambda c: Fraction(1234567 + 34567 * c, (1 << 33) - 1), (2,), relu=True
     ),
@@ -431,16 +455,16 @@ REQUANTIZE = [
         "multiply_wide", 2, 2, IntType(36, True), I16, lambda c: Fraction(1234567 + 13 * c, 3 << 42), (1, 2),
         zero_point=3,
     ),
-    _requantize("multiply_alike", 3, 4, I16, I8, lambda c: Fraction(3, 1001), (1, 3), uniform=True),
+    _requantize("multiply_alike", 3, 4, I16, I8, lambda c: Fraction(3, 1001), (1, 3, 12), uniform=True),
     _requantize("search_ties_alike", 3, 4, I16, I8, lambda c: Fraction(3, 1000), (3,), uniform=True),
     _requantize("multiply_intervals", 2, 3, I18, I8, lambda c: Fraction(97 + 13 * c, 131071), (2,), narrow=True),
     _requantize("multiply_ties", 3, 5, I18, I8, lambda c: Fraction(1 + 2 * c, 512), (1, 2, 5)),
     _requantize("multiply_ties_odd", 3, 4, I16, I8, lambda c: Fraction(1, 128), (1, 3), zero_point=3, uniform=True),
-    _requantize("thresholds", 4, 5, I12, IntType(2, True), lambda c: Fraction(7 + c, 3000), (1, 2, 5)),
-    _requantize("thresholds_alike", 3, 3, I12, IntType(2, False), lambda c: Fraction(7, 3000), (1, 2), uniform=True),
+    _requantize("thresholds", 4, 5, I12, IntType(2, True), lambda c: Fraction(7 + c, 3000), (1, 2, 5, 10)),
+    _requantize("thresholds_alike", 3, 3, I12, IntType(2, False), lambda c: Fraction(7, 3000), (1, 2, 9), uniform=True),
     _requantize("sign", 3, 2, I12, U1, lambda c: Fraction(1, 700 + c), (1, 2)),
-    _requantize("table", 4, 3, I4, I8, lambda c: Fraction(31 + 9 * c, 7), (1, 2, 3)),
-    _requantize("table_alike", 4, 3, U4, I8, lambda c: Fraction(57, 7), (2,), uniform=True),
+    _requantize("table", 4, 3, I4, I8, lambda c: Fraction(31 + 9 * c, 7), (1, 2, 3, 6)),
+    _requantize("table_alike", 4, 3, U4, I8, lambda c: Fraction(57, 7), (2, 12), uniform=True),
     _requantize("constant", 2, 3, I8, I8, lambda c: Fraction(1, 100000), (2,)),
 ]
 
@@ -494,7 +518,7 @@ def smooth(x: IntArray, center: float, width: float) -> npt.NDArray[Any]:
 
 REQUANTIZE += [
     _function("multiply_falling", 3, 5, I18, lambda x, c: line(x, -97 - 13 * c, 17), (1, 2, 5)),
-    _function("multiply_both", 3, 4, I18, lambda x, c: line(x, (97 + 13 * c, -201, 0, 45)[c], 17), (1, 3)),
+    _function("multiply_both", 3, 4, I18, lambda x, c: line(x, (97 + 13 * c, -201, 0, 45)[c], 17), (1, 3, 12)),
     _function(
         "multiply_both_intervals",
         2,
@@ -511,21 +535,56 @@ REQUANTIZE += [
         "multiply_falling_wide", 2, 3, I20, lambda x, c: line(x, (-1234567, 1034567, -734567)[c], 31), (2,)
     ),
     _function("multiply_falling_ties", 3, 2, I16, lambda x, c: np.rint(x * (-1 if c else 3) / 256), (1, 2)),
-    _function("thresholds_both", 4, 5, I12, lambda x, c: (x * (1, -1)[c % 2] // 900).clip(-1, 2), (1, 2, 5)),
+    _function("thresholds_both", 4, 5, I12, lambda x, c: (x * (1, -1)[c % 2] // 900).clip(-1, 2), (1, 2, 5, 20)),
     _function("thresholds_falling_alike", 3, 3, I12, lambda x, c: (-x // 900).clip(-1, 1), (2,), uniform=True),
     _function("thresholds_pulse", 3, 3, I12, lambda x, c: (abs(x - 50 * c) < 300) * 1, (1, 3)),
     _function("thresholds_bases", 3, 4, I12, lambda x, c: 60 * c + (x * (1, -1)[c % 2] > 3 * c), (1, 3)),
     _function("thresholds_bases_alike", 3, 2, I12, lambda x, c: 100 + (x > 7), (2,), uniform=True),
     _function("sign_both", 3, 4, I12, lambda x, c: x * (1, -1, 1, -1)[c] >= c, (1, 3)),
     _function("sign_falling_alike", 3, 4, I12, lambda x, c: x < 5, (3,), uniform=True),
-    _function("search", 3, 5, I16, lambda x, c: np.sqrt(x.clip(0) * (1 + c / 7)), (1, 2, 5)),
-    _function("search_alike", 3, 4, I16, lambda x, c: 127 * np.tanh(x / 9000), (1, 3), uniform=True),
+    _function("search", 3, 5, I16, lambda x, c: np.sqrt(x.clip(0) * (1 + c / 7)), (1, 2, 5, 15)),
+    _function("search_alike", 3, 4, I16, lambda x, c: 127 * np.tanh(x / 9000), (1, 3, 12), uniform=True),
     _function("search_falling", 3, 3, I16, lambda x, c: 100 - np.cbrt(x.clip(0) * (1 + c)), (2,)),
-    _function("search_values", 3, 5, I16, lambda x, c: smooth(x, 300 * c, 4000 + 900 * c), (1, 2, 5)),
+    _function("search_values", 3, 5, I16, lambda x, c: smooth(x, 300 * c, 4000 + 900 * c), (1, 2, 5, 15)),
     _function("search_values_alike", 3, 4, I16, lambda x, c: smooth(x, 0, 4000), (1, 3), uniform=True),
     _function("search_values_both", 3, 3, I16, lambda x, c: (1, -1, 0)[c] * np.sqrt(x.clip(0)) - c, (1, 2)),
     _function("search_one", 2, 3, I16, lambda x, c: np.where(x > 1000 * c, 3000 * c, -7), (2,)),
     _function("table_wave", 4, 3, I8, lambda x, c: 100 * np.sin(x / 9 + c), (2,)),
+]
+
+
+
+def _constants(case: Case, lanes: int, kind: str) -> Case:
+    """The case with constants in every lane."""
+    return replace(case, name=f"{case.name}_constants{lanes}{kind}", foldings=(Folding(lanes, lanes, multiplier=kind),))
+
+
+ADDERS = "shift_add"
+
+
+def _power(channel: int) -> Fraction:
+    return Fraction(1 << channel % 3, 256)
+
+
+REQUANTIZE += [
+    _constants(_requantize("multiply_powers", 3, 5, I12, I8, _power, ()), 5, ""),
+    _constants(_requantize("multiply_powers_odd", 4, 3, I12, I4, _power, (), zero_point=1, relu=True), 6, ""),
+    _constants(_requantize("multiply_powers_narrow", 2, 5, I12, U4, _power, (), narrow=True), 5, ""),
+    _constants(_function("multiply_floor", 3, 3, I12, lambda x, c: line(x, 1 << 2 * c, 5, -9, 100), ()), 3, ""),
+    _constants(
+        _function("multiply_negated", 3, 4, I12, lambda x, c: line(x, (-4, 0, 1, -1)[c], 4, -127, 90), ()), 4, ""
+    ),
+    _constants(
+        _function("multiply_negated_odd", 2, 2, I12, lambda x, c: np.rint((1 - 2 * c) * x / 64).clip(-7, 6), ()), 2, ""
+    ),
+    _constants(_requantize("multiply_ties_products", 3, 5, I18, I8, lambda c: Fraction(1 + 2 * c, 512), ()), 5, ADDERS),
+    _constants(_requantize("multiply_products", 3, 5, I12, I8, lambda c: Fraction(97 + 13 * c, 8191), ()), 5, ADDERS),
+    _constants(
+        _function("multiply_products_both", 3, 4, I12, lambda x, c: line(x, (97, -201, 0, 45)[c], 11), ()), 4, ADDERS
+    ),
+    _constants(
+        _requantize("multiply_alike_products", 3, 4, I12, I8, lambda c: Fraction(3, 1001), (), uniform=True), 3, ADDERS
+    ),
 ]
 
 # --- two streams --------------------------------------------------------------------------------------------------
@@ -554,10 +613,10 @@ SCALED_ADD = [
     _scaled_add("difference", 3, 2, (U8, U8), ((1,), (-1,)), (1, 2), ("lut",)),
     _scaled_add("powers_of_two", 3, 3, (I8, U4), ((4,), (-16,)), (2,), ("lut",)),
     _scaled_add("both_negative", 3, 2, (I8, U4), ((-3,), (-8,)), (2,)),
-    _scaled_add("constants", 4, 5, (I8, I8), ((181,), (77,)), (1, 3, 5)),
+    _scaled_add("constants", 4, 5, (I8, I8), ((181,), (77,)), (1, 3, 5, 10)),
     _scaled_add("float_scales", 2, 3, (U8, I8), ((11184811,), (-9395241,)), (2,)),
-    _scaled_add("a_channel", 3, 5, (I8, I8), ((3, -5, 77, 1, 64), (9,)), (1, 2, 5)),
-    _scaled_add("both_a_channel", 3, 4, (I12, U8), ((3, 5, 77, 9), (100, -7, 1, -128)), (1, 3)),
+    _scaled_add("a_channel", 3, 5, (I8, I8), ((3, -5, 77, 1, 64), (9,)), (1, 2, 5, 15)),
+    _scaled_add("both_a_channel", 3, 4, (I12, U8), ((3, 5, 77, 9), (100, -7, 1, -128)), (1, 3, 12)),
     _scaled_add("bits", 5, 3, (U1, U1), ((5,), (-3,)), (1, 3)),
     _scaled_add("intervals", 3, 4, (I8, U8), ((23,), (-42,)), (2,), ("lut",), narrow=True),
 ]
@@ -581,7 +640,7 @@ def _product(
 
 
 PRODUCT = [
-    _product("bytes", 3, 5, (U8, I8), (0, 0), (1, 2, 5)),
+    _product("bytes", 3, 5, (U8, I8), (0, 0), (1, 2, 5, 15)),
     _product("offsets", 3, 3, (U8, U8), (128, 7), (2,)),
     _product("one_offset", 2, 2, (I8, U4), (-128, 0), (1,)),
     _product("bits", 3, 3, (U1, I4), (0, 0), (3,), ("lut",)),
@@ -603,8 +662,9 @@ STREAM_CONCAT = [
     _concat("channels", (stream(4, 4, I8), stream(4, 2, U8)), (1, 2, 4), axis=1),
     _concat("three", (stream(2, 6, U4), stream(2, 3, U4), stream(2, 4, I4)), (1, 3), axis=1),
     _concat("scalars", (stream(1, 1, I8), stream(1, 1, I4)), (1,), axis=1),
-    _concat("pixels", (stream(4, 3, I8), stream(2, 3, U4)), (1, 2, 3), axis=0, rounds=1),
+    _concat("pixels", (stream(4, 3, I8), stream(2, 3, U4)), (1, 2, 3, 6), axis=0, rounds=1),
     _concat("rows", (stream(6, 2, I8), stream(3, 2, U8), stream(9, 2, I8)), (1, 2), axis=0, rounds=3),
+    _concat("two_pixels", (stream(8, 2, I8), stream(4, 2, U8)), (4,), axis=0, rounds=2),
     _concat(
         "intervals",
         (stream(2, 2, I8, (Interval(-3, 5), Interval(0, 100))), stream(2, 2, I8, (Interval(-9, 1), Interval(4, 4)))),

@@ -200,6 +200,10 @@ def test_block_ram_or_look_up_tables() -> None:
     ("op", "name", "folding", "blocks"),
     [
         ("mvu", "conv", Folding(3, 5, 15, "dsp"), (15, 0)),
+        ("mvu", "shift_add", Folding(12, 15, 60, "shift_add"), (0, 0)),
+        ("mvu", "shift_add_rows", Folding(3, 5, 15, "shift_add"), (0, 0)),
+        ("requantize", "multiply_powers_constants5", Folding(5, 5), (0, 0)),
+        ("requantize", "multiply_products_constants5shift_add", Folding(5, 5, multiplier="shift_add"), (0, 0)),
         ("requantize", "multiply_falling_wide", Folding(2, 2), (8, 0)),
         ("requantize", "multiply_falling_ties", Folding(2, 2), (1, 0)),  # by 3, and by -1
         ("requantize", "thresholds_both", Folding(2, 2), (0, 0)),

@@ -12,6 +12,7 @@ from hwflow.errors import InternalError
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
 from hwflow.ops.timing import Process, Timing, Wait
 from hwflow.schedule import evaluate as subject
+from hwflow.schedule import events
 from hwflow.types import Interval, IntType, TensorType
 
 ANY = TensorType((1, 1), IntType(1, False), Interval(0, 1))
@@ -28,7 +29,7 @@ class _Operator:
 
 @pytest.fixture(autouse=True)
 def timings_from_attributes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subject, "hardware", lambda op: _Operator)
+    monkeypatch.setattr(events, "hardware", lambda op: _Operator)
 
 
 # --- the second implementation ------------------------------------------------------------------------------------
@@ -275,38 +276,3 @@ def test_a_fork_whose_branches_need_each_other_stands_still_without_room() -> No
     )
     assert finding.remedy == "report this model as a defect of hwflow"
     assert subject.evaluate(fork_and_join(2, 4), 2).outputs[0].tolist() == [[7, 8, 9, 10], [15, 16, 17, 18]]
-
-
-def paced(graph: Graph, frames: int, pace: int) -> tuple[subject.Run, dict[Value, int]]:
-    network = subject.Network(graph, frames, pace)
-    return network.run(frames), network.least_depths()
-
-
-def test_backlogs_of_a_paced_run() -> None:
-    """A frame every 8 cycles, a beat every 2: the fork's steps are at 0, 2, 4, 6, 8, ..., the join takes the first
-    branch at 1, 3, 5, 7, 12, 13, 14, 15, 20, ... and the second at 8, 9, 10, 11, 16, ... When the fork makes its fifth
-    beat, at 8, the second branch has given back no credit: 5. When it makes its seventh, at 12, the first has given
-    back 4: 3."""
-    graph = fork_and_join(100, 100)
-    run, least = paced(graph, 3, 8)
-    assert run.outputs[0].tolist() == [[10, 11, 12, 13], [18, 19, 20, 21], [26, 27, 28, 29]]
-    assert {value.name: depth for value, depth in least.items()} == {"a": 3, "b": 5, "y": 3}
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_with_the_least_depths_a_paced_run_is_the_same(seed: int) -> None:
-    """And with sources always willing no beat comes later."""
-    graph, frames = random_network(seed), 4
-    for node in graph.nodes:
-        node.attributes["depths"] = [1000] * len(node.outputs)
-    try:
-        run, least = paced(graph, frames, 30)
-    except InternalError:
-        return
-    for node in graph.nodes:
-        node.attributes["depths"] = [least[value] for value in node.outputs]
-    again, same = paced(graph, frames, 30)
-    assert [o.tolist() for o in again.outputs] == [o.tolist() for o in run.outputs]
-    assert same == least
-    eager = subject.evaluate(graph, frames)
-    assert all((a <= b).all() for a, b in zip(eager.outputs, run.outputs, strict=True))

@@ -105,7 +105,14 @@ def test_whole_pixels_and_vectors():
     assert conversions(value, reader_of(value, 3), 24, 24) == []
 
 
+def test_an_input_of_fewer_channels_than_lanes():
+    value = value_of(6, 2)
+    reader = Node("r", "stream_concat", [value_of(6, 4), value], [], {"axis": 1})
+    assert conversions(value, reader, 1, 4) == steps_of(((6, 2), (1, 4)))
+    assert conversions(value, reader, 4, 4) == steps_of(((3, 4), (4, 2)), ((6, 2), (2, 4)))
+
+
 def test_lanes_that_are_no_whole_pixels_are_refused():
     value = value_of(6, 4)
-    with pytest.raises(ValueError, match="^lanes must be at most 4 .*, not 6$"):
+    with pytest.raises(ValueError, match=r"^lanes must be at most 4 .*, not 6$"):
         conversions(value, reader_of(value, 0), 6, 4)

@@ -4,9 +4,13 @@
 flip-flops, ``dsp`` multiplier primitives (MULT18X18D, SB_MAC16), ``bram`` block RAM primitives (DP16KD, SB_RAM40_4K).
 """
 
+from hwflow.ops.costs.adder_network import constant_matrix as constant_matrix
+from hwflow.ops.costs.adder_network import constant_requantizer as constant_requantizer
+from hwflow.ops.costs.adder_network import estimated_adder_network as estimated_adder_network
 from hwflow.ops.costs.basics import adders as adders
 from hwflow.ops.costs.basics import bits as bits
 from hwflow.ops.costs.basics import skid_buffer as skid_buffer
+from hwflow.ops.costs.basics import stream_lanes as stream_lanes
 from hwflow.ops.costs.basics import useful_lanes as useful_lanes
 from hwflow.ops.costs.family import FAMILIES as FAMILIES
 from hwflow.ops.costs.family import Family as Family

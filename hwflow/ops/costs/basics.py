@@ -12,6 +12,16 @@ def useful_lanes(channels: int) -> list[int]:
     return sorted({-(-channels // blocks) for blocks in range(1, channels + 1)})
 
 
+MOST_LANES = 4096  # more fit no board
+
+
+def stream_lanes(shape: tuple[int, ...]) -> list[int]:
+    """Lane counts of a stream (pixels, channels) worth looking at: of a part of a pixel, then of whole pixels."""
+    pixels, channels = shape
+    whole = range(2, min(pixels, MOST_LANES // channels) + 1)
+    return useful_lanes(channels) + [count * channels for count in whole if pixels % count == 0]
+
+
 def bits(greatest: int) -> int:
     """Bits of a counter up to ``greatest``."""
     return max(1, greatest.bit_length())

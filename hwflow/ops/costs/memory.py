@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil, log2
 
+from hdl_lib.storage import REGISTER_DEPTH
 from hwflow.ops.costs.basics import bits
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.operator import Resources
@@ -115,6 +116,9 @@ def block_queue(family: str, width: int, depth: int) -> Resources:
 
 def cheapest_style(family: str, width: int, depth: int) -> str:
     """Storage of a queue of ``depth`` beats: "block" where look-up tables and flip-flops would cost more than block RAM
-    takes of a device, counting a block RAM as 160 of them; else "auto"."""
+    takes of a device, counting a block RAM as 160 of them; else "auto". A block RAM, whose latency is longer, takes more
+    beats to do the same: no queue of so few that registers hold them moves there."""
+    if depth <= REGISTER_DEPTH:
+        return "auto"
     flat, block = queue(family, width, depth), block_queue(family, width, depth)
     return "block" if flat.lut + flat.ff > block.lut + block.ff + 160 * block.bram else "auto"

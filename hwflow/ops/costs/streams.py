@@ -31,12 +31,14 @@ def add_multipliers(family: str, plan: AddPlan) -> int:
     return total
 
 
-def stream_add(family: str, inputs: Sequence[IntType], plan: AddPlan, blocks: int, depth: int) -> Resources:
-    """Skid buffers, products or sums of shifted inputs (see :mod:`hdl_lib.stream_add`), tables of multipliers."""
+def stream_add(
+    family: str, inputs: Sequence[IntType], plan: AddPlan, blocks: int, depth: int, pixels: int = 1
+) -> Resources:
+    """Skid buffers, products or sums of shifted inputs (see :mod:`hdl_lib.stream_add`), tables of multipliers.
+    ``pixels``: as many as a beat holds; ``plan`` is for one of them."""
     lanes = plan.lanes
-    total = Resources(lut=4, ff=plan.latency + 1, dsp=add_multipliers(family, plan))
+    total = Resources(dsp=add_multipliers(family, plan))
     for index, x in enumerate(inputs):
-        total += skid_buffer(lanes * x.bits)
         product = plan.products[index]
         if product is None:
             for lane in range(lanes):
@@ -56,7 +58,10 @@ def stream_add(family: str, inputs: Sequence[IntType], plan: AddPlan, blocks: in
     for lane in range(lanes):
         for register in plan.registers(lane):
             total += Resources(lut=2 * ceil(register.added / 2), ff=register.width)
-    return total + queue(family, lanes * plan.width, depth)
+    total = total.times(pixels) + Resources(lut=4, ff=plan.latency + 1)
+    for x in inputs:
+        total += skid_buffer(pixels * lanes * x.bits)
+    return total + queue(family, pixels * lanes * plan.width, depth)
 
 
 def stream_product(

@@ -1,0 +1,223 @@
+"""Requantization by constants: sums of shifted inputs, an addition, a shift, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .adder_network import AdderNetwork
+from .adder_tree import Term, registered, shape_of
+from .blocks import delayed, less
+from .multiplier import interval
+from .output_queue import OutputQueue
+from .storage import check_depth
+from .wide_product import shifted_sum
+
+ROUNDINGS = ("floor", "half_even", "half_odd")
+
+
+class ConstantRequantizer(wiring.Component):
+    """``y = clamp((multiplier * x + addend) >> shift, low, high)`` with constants for each lane, without multipliers.
+
+    The same function as :class:`hdl_lib.requantize_mas.MultiplyAddShift`, exact for all inputs within the network's
+    intervals. Rounding to nearest takes no adder of its own: half a unit is part of the addend (less one for ties to
+    odd), and in a tie, which shows in the bits shifted out, the last bit is made even or odd.
+
+    Parameters
+    ----------
+    input_shape, output_shape: of an element, integer shapes.
+    products: the network of the multipliers' magnitudes times ``x``: lane k's input and output are its k-th ones.
+    negative: for each lane, whether its multiplier is negative.
+    addends: one a lane.
+    shift: bits, at least 0; at least 1 if ``rounding`` is not "floor".
+    low, high: the results' limits, values of ``output_shape``.
+    rounding: "floor", "half_even" or "half_odd".
+    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+
+    Members
+    -------
+    i: In(stream). Elements of ``input_shape``, one a lane.
+    o: Out(stream). Elements of ``output_shape``.
+
+    Timing
+    ------
+    One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
+    input, those of the network, sum, result, output queue. Initiation interval 1 cycle a beat. Under backpressure no
+    step begins; those begun go on.
+
+    Ordering
+    --------
+    Beats leave in the order they came.
+    """
+
+    def __init__(
+        self,
+        input_shape: Shape,
+        output_shape: Shape,
+        products: AdderNetwork,
+        negative: Sequence[bool],
+        addends: Sequence[int],
+        *,
+        shift: int,
+        low: int,
+        high: int,
+        depth: int,
+        rounding: str = "floor",
+    ) -> None:
+        self.input_shape = Shape.cast(input_shape)
+        self.output_shape = Shape.cast(output_shape)
+        self.products = products
+        self.negative = tuple(negative)
+        self.addends = tuple(addends)
+        self.shift = shift
+        self.low = low
+        self.high = high
+        self.depth = depth
+        self.rounding = rounding
+        check_depth(depth)
+        lanes = len(self.addends)
+        there = len(products.inputs), len(products.outputs), len(self.negative)
+        if not lanes or there != (lanes, lanes, lanes):
+            raise ValueError(
+                f"there must be an input and an output of products and a sign for each addend, {lanes} and at least "
+                f"1, not {there[0]}, {there[1]} and {there[2]}"
+            )
+        if rounding not in ROUNDINGS:
+            raise ValueError(f"rounding must be one of {', '.join(ROUNDINGS)}, not {rounding}")
+        if shift < (rounding != "floor"):
+            raise ValueError(f"shift must be at least {int(rounding != 'floor')} with rounding {rounding}, not {shift}")
+        least, greatest = interval(self.output_shape)
+        if not least <= low <= high <= greatest:
+            raise ValueError(
+                f"low and high must be in {least}..{greatest}, the range of {self.output_shape}, and in this order, "
+                f"not {low} and {high}"
+            )
+        super().__init__(
+            {
+                "i": In(stream.Signature(data.ArrayLayout(self.input_shape, lanes))),
+                "o": Out(stream.Signature(data.ArrayLayout(self.output_shape, lanes))),
+            }
+        )
+
+    @staticmethod
+    def latency_of(stages: int) -> int:
+        """Cycles from a step to ``o.valid`` for products of so many stages."""
+        return 4 + stages
+
+    @property
+    def latency(self) -> int:
+        """As :meth:`latency_of`."""
+        return self.latency_of(self.products.stages)
+
+    def sum_interval(self, lane: int) -> tuple[int, int]:
+        """What the sum of a lane can be, with what rounding adds."""
+        term, shift = self.products.outputs[lane]
+        low, high = (0, 0) if term is None else (end << shift for end in self.products.intervals[term])
+        if self.negative[lane]:
+            low, high = -high, -low
+        return low + self.offset(lane), high + self.offset(lane)
+
+    def carry_bits(self, lane: int) -> int:
+        """Bits of the carry chain of a lane's sum: those of the result without what passes by."""
+        term, distance = self.products.outputs[lane]
+        upper = self.offset(lane) >> distance
+        if term is None or (not upper and not self.negative[lane]):
+            return 0
+        passing = distance if self.negative[lane] else distance + _zeros(upper)
+        return max(0, shape_of(*self.sum_interval(lane)).width - passing)
+
+    def offset(self, lane: int) -> int:
+        """The constant of a lane: the addend and what rounding adds."""
+        half = 1 << self.shift >> 1
+        return self.addends[lane] + {"floor": 0, "half_even": half, "half_odd": half - 1}[self.rounding]
+
+    def limits(self, lane: int) -> tuple[int | None, int | None]:
+        """Sums shifted below the one and above the other are limited; None where none is."""
+        least, greatest = (end >> self.shift for end in self.sum_interval(lane))
+        # A tie moves a quotient of the other parity by one: beyond a limit of that parity.
+        low = self.low + (self.rounding == "half_even" and self.low & 1)
+        high = self.high - (self.rounding == "half_odd" and not self.high & 1)
+        return low if least < low else None, high if greatest > high else None
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
+        step = Signal()
+        arrived = Signal(self.i.payload.shape(), reset_less=True)
+        m.d.sync += arrived.eq(self.i.payload)
+        m.d.comb += [
+            self.i.ready.eq(queue.available),
+            step.eq(self.i.valid & queue.available),
+            queue.reserve.eq(step),
+            queue.push.eq(delayed(m, "push", step, self.latency - 1)),
+        ]
+        wiring.connect(m, wiring.flipped(self.o), queue.o)
+        lanes = range(len(self.addends))
+        products = self.products.build(m, "term", [arrived[lane] for lane in lanes])
+        for lane in lanes:
+            total = self._sum(m, lane, products[lane])
+            result = Signal(self.output_shape, name=f"result_{lane}", reset_less=True)
+            m.d.sync += result.eq(self._result(m, lane, total))
+            m.d.comb += queue.payload[lane].eq(result)
+        return m
+
+    def _sum(self, m: Module, lane: int, product: Value) -> Value:
+        """The product and the constant, in a register; bits that meet zeros pass by the adder."""
+        term, distance = self.products.outputs[lane]
+        offset = self.offset(lane)
+        value: Value = Const(offset)
+        if term is not None:
+            rest = offset >> distance
+            if self.negative[lane]:
+                upper = rest - product
+            elif rest:
+                zeros = _zeros(rest)
+                upper = shifted_sum(product, Const(rest >> zeros), zeros)
+            else:
+                upper = product
+            value = Cat(Const(offset & ((1 << distance) - 1), distance), upper)
+            value = value.as_signed() if upper.shape().signed else value
+        return Value.cast(registered(m, f"sum_{lane}", Term(value, *self.sum_interval(lane))).value)
+
+    def _result(self, m: Module, lane: int, total: Value) -> Value:
+        """The sum shifted, ties to even or odd, limited."""
+        # Wide enough that the bits of the remainder and the last one of the quotient are there.
+        wide = Signal(Shape(max(len(total), self.shift + 1), total.shape().signed), name=f"total_{lane}")
+        m.d.comb += wide.eq(total)
+        quotient, rest = wide.shift_right(self.shift), wide[: self.shift]
+        value: Value = quotient
+        if self.rounding != "floor":
+            last = quotient[0] & rest.any() if self.rounding == "half_even" else quotient[0] | rest.all()
+            value = Cat(last, quotient[1:])
+            value = value.as_signed() if quotient.shape().signed else value
+        low, high = self.limits(lane)
+        if high is not None:
+            value = Mux(_above(quotient, high), self.high, value)
+        if low is not None:
+            value = Mux(_below(quotient, low), self.low, value)
+        return value
+
+
+def _zeros(number: int) -> int:
+    """Zeros at the low end of a number that is not 0."""
+    return (number & -number).bit_length() - 1
+
+
+def _above(value: Value, limit: int) -> Value:
+    """``value > limit``: for one below a power of two a look at the upper bits."""
+    if limit >= 0 and limit & (limit + 1) == 0:
+        upper = value[limit.bit_length() : len(value) - value.shape().signed]
+        return upper.any() & ~value[-1] if value.shape().signed else upper.any()
+    return less(limit, value)
+
+
+def _below(value: Value, limit: int) -> Value:
+    """``value < limit``: for 0 and minus a power of two a look at the upper bits."""
+    if not value.shape().signed:
+        return less(value, limit)
+    if limit <= 0 and -limit & (-limit - 1) == 0:
+        return value[-1] & ~value[(-limit).bit_length() - 1 if limit else 0 : -1].all() if limit else value[-1]
+    return less(value, limit)

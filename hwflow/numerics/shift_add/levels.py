@@ -1,0 +1,50 @@
+"""The level of every adder of a network, chosen for few registers.
+
+With a register behind every ``span`` levels a term is kept from its own stage to the last one it is used in. As early
+as possible is best for a sum whose operands nobody else needs later: it is narrower than both together. A sum of
+operands that are kept for others anyway is best made late.
+"""
+
+from __future__ import annotations
+
+from hwflow.numerics.shift_add.network import Network, width_of
+
+
+def levels_of(network: Network, span: int = 1) -> list[int]:
+    """A level for each adder, at least 1 and more than those of the terms it adds, none above ``network.depth``.
+
+    From the last adder to the first each one moves to the level with the least bits in registers, given all others.
+    """
+    inputs, total = len(network.inputs), network.depth
+    levels = list(network.depths)
+    widths = [width_of(low, high) for low, high in network.intervals]
+    readers: list[list[int]] = [[] for _ in levels]
+    for number, adder in enumerate(network.adders, inputs):
+        for term in set(adder.operands):
+            readers[term].append(number)
+    last = -(-total // span)
+    outputs = {output.term for output in network.outputs if output.term is not None}
+
+    def end(term: int, without: int) -> int:
+        """The last stage in which others than ``without`` use the term."""
+        if term in outputs:
+            return last + 1
+        return max((-(-levels[r] // span) for r in readers[term] if r != without), default=0)
+
+    for number in range(len(levels) - 1, inputs - 1, -1):
+        operands = set(network.adders[number - inputs].operands)
+        first = 1 + max(levels[term] for term in operands)
+        latest = min([levels[r] - 1 for r in readers[number]], default=total)
+        if latest <= first:
+            continue
+        own_end = end(number, -1)
+        ends = {term: end(term, number) for term in operands}
+
+        best = None
+        for level in range(latest, first - 1, -1):
+            stage = -(-level // span)
+            kept = widths[number] * (own_end - stage)
+            kept += sum(widths[term] * max(stage, end) for term, end in ends.items())
+            if best is None or kept < best:
+                best, levels[number] = kept, level
+    return levels[inputs:]

@@ -1,0 +1,118 @@
+"""Matrix-vector units that take whole vectors: weights are constants of the core.
+
+The kind "shift_add" multiplies by sums of shifted inputs (:mod:`hwflow.numerics.shift_add`), without multiplier blocks.
+Folding: input_lanes = vectors * K, output_lanes = vectors * M. The network of a matrix is found once and kept with the
+node; what it costs is estimated until this folding is the one chosen, for the search takes as long as a thousand of the
+other estimates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hdl_lib.adder_network import Adder, AdderNetwork
+from hdl_lib.constant_matrix import ConstantMatrix
+from hwflow.ir.graph import Node
+from hwflow.numerics.shift_add import Network, depth_of, levels_of, shift_add_network, width_of
+from hwflow.ops import costs
+from hwflow.ops.operator import Built, Device, Folding, Resources
+from hwflow.ops.shapes import shape_of
+from hwflow.ops.timing import Timing, beat_by_beat
+
+KIND = "shift_add"
+SPAN = 1  # levels of adders between registers
+MOST_DIGITS = 40_000  # of all vectors a beat: about as many look-up tables as the largest devices have
+
+
+def is_constant(folding: Folding) -> bool:
+    """Whether this module builds the folding of a matrix-vector unit."""
+    return folding.multiplier == KIND
+
+
+def foldings(node: Node, device: Device) -> list[Folding]:
+    """Whole vectors a beat, in numbers that divide those of a frame, cheapest first."""
+    rows, columns = node.attributes["weights"].shape
+    vectors = node.outputs[0].typed.shape[0]
+    digits = _digits(node)
+    return [
+        Folding(p * columns, p * rows, p * columns * rows, KIND)
+        for p in range(1, vectors + 1)
+        if vectors % p == 0 and p * digits <= MOST_DIGITS
+    ]
+
+
+def cycles(node: Node, folding: Folding) -> int:
+    """Beats a frame."""
+    return int(node.outputs[0].typed.shape[0]) // _vectors(node, folding)
+
+
+def timing(node: Node, folding: Folding) -> Timing:
+    """A step a beat."""
+    return beat_by_beat(cycles(node, folding), ConstantMatrix.latency_of(-(-_depth(node) // SPAN)))
+
+
+def resources(node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+    """Exact adders of a folding that is chosen; before, an estimate that is rather too high."""
+    vectors, ranges = _vectors(node, folding), _ranges(node)
+    chosen = node.attributes.get("folding") == folding
+    if not chosen and "network" not in node.attributes:
+        inputs = [width_of(low, high) for low, high in ranges]
+        return costs.estimated_adder_network(
+            device.family, _digits(node), inputs, _depth(node), vectors, _output_bits(node), depths[0]
+        )
+    network = network_of(node)
+    carries = [network.carry_bits(adder) for adder in network.adders]
+    return costs.constant_matrix(device.family, carries, pipeline_of(node), vectors, depths[0])
+
+
+def build(node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+    """The core."""
+    shapes = shape_of(node.inputs[0].typed.element), shape_of(node.outputs[0].typed.element)
+    core = ConstantMatrix(*shapes, pipeline_of(node), vectors=_vectors(node, folding), depth=depths[0])
+    return Built(core, [core.i], [core.o])
+
+
+def network_of(node: Node) -> Network:
+    """The network of a node's weights, found once."""
+    if "network" not in node.attributes:
+        node.attributes["network"] = shift_add_network(node.attributes["weights"], _ranges(node))
+    network: Network = node.attributes["network"]
+    return network
+
+
+def pipeline_of(node: Node) -> AdderNetwork:
+    """The same with registers."""
+    network = network_of(node)
+    adders = [Adder(*adder, level) for adder, level in zip(network.adders, levels_of(network, SPAN), strict=True)]
+    return AdderNetwork(network.inputs, tuple(adders), tuple((o.term, o.shift) for o in network.outputs), SPAN)
+
+
+def _vectors(node: Node, folding: Folding) -> int:
+    return folding.output_lanes // int(node.attributes["weights"].shape[0])
+
+
+def _ranges(node: Node) -> list[tuple[int, int]]:
+    intervals = node.inputs[0].typed.channel_intervals(1) * node.attributes["pixels_per_vector"]
+    return [(interval.lo, interval.hi) for interval in intervals]
+
+
+def _output_bits(node: Node) -> int:
+    return sum(width_of(interval.lo, interval.hi) for interval in node.outputs[0].typed.channel_intervals(1))
+
+
+def _depth(node: Node) -> int:
+    if "network_depth" not in node.attributes:
+        node.attributes["network_depth"] = depth_of(node.attributes["weights"])
+    depth: int = node.attributes["network_depth"]
+    return depth
+
+
+def _digits(node: Node) -> int:
+    """Nonzero canonical signed digits of all weights: the bits in which n and 3 n differ."""
+    if "network_digits" not in node.attributes:
+        weights = np.abs(node.attributes["weights"])
+        node.attributes["network_digits"] = int(np.bitwise_count(weights ^ (3 * weights)).sum())
+    digits: int = node.attributes["network_digits"]
+    return digits

@@ -1,0 +1,173 @@
+"""What the timings of a scheduled graph's cores say about each other: the events of every process, and which wait for
+which.
+
+Only steps that others depend on, or that depend on others, matter: these are a process's *events*, the last step of a
+frame always among them. Whatever is computed about a schedule costs as many operations as there are events, not cycles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hwflow.ir.graph import Graph, Node, Value
+from hwflow.ops.registry import hardware
+from hwflow.ops.timing import Steps, Timing, Wait, every
+
+ROUND_TRIPS = 3  # sweeps of a process after which the loops through its queues are looked at by themselves
+
+
+@dataclass(eq=False)
+class Track:
+    """A process: ``of`` steps a frame, of which those in ``steps`` (ascending) are events. ``node`` is None for what
+    takes the beats of an output."""
+
+    node: Node | None
+    of: int
+    steps: Steps
+
+    @property
+    def owner(self) -> str:
+        return self.node.name if self.node else ""
+
+    @property
+    def events(self) -> int:
+        return len(self.steps)
+
+
+@dataclass(eq=False)
+class Order:
+    """Event ``targets[k]`` of a process is not before event ``events[k]`` of ``source`` was ``lag`` cycles ago.
+
+    Both ascend. ``events`` are relative to the frame: negative ones are of frames before.
+    """
+
+    source: Track
+    events: Steps
+    target: Track
+    targets: Steps
+    lag: int
+
+
+@dataclass(eq=False)
+class Channel:
+    """The queue of a value: event ``makes[b]`` of ``maker`` makes beat b of a frame, which event ``takes[b]`` of
+    ``taker`` may take ``latency`` cycles later. Output ``index`` of ``node``."""
+
+    value: Value
+    node: Node
+    index: int
+    latency: int
+    maker: Track
+    makes: Steps
+    taker: Track
+    takes: Steps
+
+    @property
+    def beats(self) -> int:
+        return len(self.makes)
+
+    @property
+    def depth(self) -> int:
+        return int(self.node.attributes["depths"][self.index])
+
+    def arrivals(self) -> Order:
+        return Order(self.maker, self.makes, self.taker, self.takes, self.latency)
+
+    def credits(self, depth: int) -> Order:
+        """A queue of ``depth`` beats: one more is made the cycle after its oldest was taken at the earliest."""
+        frame, beat = np.divmod(np.arange(self.beats) - depth, self.beats)
+        return Order(self.taker, frame * self.taker.events + self.takes[beat], self.maker, self.makes, 1)
+
+
+@dataclass(eq=False)
+class Source:
+    """A graph input: event ``takes[b]`` of ``taker`` takes beat b of a frame."""
+
+    taker: Track
+    takes: Steps
+
+
+@dataclass
+class Events:
+    """Everything that a scheduled graph's timing consists of."""
+
+    tracks: list[Track]
+    waits: list[Order]
+    channels: list[Channel]
+    sources: list[Source]
+
+
+def events_of(graph: Graph) -> Events:
+    """The events of a graph whose nodes have a folding."""
+    timings = {n: hardware(n.op).timing(n, n.attributes["folding"]) for n in graph.nodes}
+    result = Events([], [], [], [])
+    makes: dict[Value, tuple[Track, Steps]] = {}
+    takes: dict[Value, tuple[Track, Steps]] = {}
+    for node, timing in timings.items():
+        core = tracks_of(node, timing)
+        for track, process in zip(core, timing.processes, strict=True):
+            for index, steps in process.consumes.items():
+                takes[node.inputs[index]] = (track, np.searchsorted(track.steps, steps))
+            for index, steps in process.produces.items():
+                makes[node.outputs[index]] = (track, np.searchsorted(track.steps, steps))
+        result.tracks += core
+        result.waits += waits_of(timing, core)
+    for port in graph.outputs:
+        if port.value in makes:
+            beats = every(len(makes[port.value][1]))
+            takes[port.value] = (Track(None, len(beats), beats), beats)
+            result.tracks.append(takes[port.value][0])
+    for node, timing in timings.items():
+        for index, value in enumerate(node.outputs):
+            latency = timing.latency[index]
+            result.channels.append(Channel(value, node, index, latency, *makes[value], *takes[value]))
+    result.sources = [Source(*taken) for value, taken in takes.items() if value not in makes]
+    return result
+
+
+def tracks_of(node: Node, timing: Timing) -> list[Track]:
+    """The processes of a core."""
+    return [Track(node, process.steps, _visited(timing, index)) for index, process in enumerate(timing.processes)]
+
+
+def waits_of(timing: Timing, core: list[Track]) -> list[Order]:
+    """How the processes of a core wait for each other."""
+    orders = []
+    for track, process in zip(core, timing.processes, strict=True):
+        for wait in process.waits:
+            steps = _new_waits(wait)
+            source = core[wait.process]
+            frame, step = np.divmod(wait.need[steps], source.of)
+            events = frame * source.events + np.searchsorted(source.steps, step)
+            orders.append(Order(source, events, track, np.searchsorted(track.steps, steps), wait.lag))
+    return orders
+
+
+def round_trips(cycles: Steps, depth: int, trip: int) -> Steps:
+    """The least cycles from these on of which each is at least ``trip`` after the one ``depth`` places before it: what
+    a queue's credits, which return after so long, say about one of its ends."""
+    if (cycles[depth:] >= cycles[:-depth] + trip).all():
+        return cycles
+    rounds = -(-len(cycles) // depth)
+    padded = np.full(rounds * depth, np.iinfo(np.int64).min // 2)
+    padded[: len(cycles)] = cycles
+    travelled = trip * np.arange(rounds)[:, None]
+    table = np.maximum.accumulate(padded.reshape(rounds, depth) - travelled, axis=0) + travelled
+    least: Steps = table.reshape(-1)[: len(cycles)]
+    return least
+
+
+def _visited(timing: Timing, index: int) -> Steps:
+    """The steps of process ``index`` that depend on others or that others depend on, and the last one."""
+    process = timing.processes[index]
+    steps = [np.array([process.steps - 1]), *process.consumes.values(), *process.produces.values()]
+    steps += [_new_waits(wait) for wait in process.waits]
+    steps += [w.need % process.steps for p in timing.processes for w in p.waits if w.process == index]
+    return np.unique(np.concatenate(steps))
+
+
+def _new_waits(wait: Wait) -> Steps:
+    """Steps that wait for another step than the one before them did."""
+    return np.flatnonzero(np.diff(wait.need, prepend=wait.need[0] - 1))

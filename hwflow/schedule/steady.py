@@ -1,0 +1,303 @@
+"""Whether queues of given depths let a graph keep pace: a schedule that repeats itself, or a circuit that is too slow.
+
+Frames can follow each other every ``period`` cycles if and only if there is a schedule in which every event comes
+``period`` cycles after the same event of the frame before (Baccelli, Cohen, Olsder, Quadrat: Synchronization and
+Linearity, 1992, theorem 3.28 and section 2.5: if no circuit of events takes longer than its frames allow). Self-timed
+hardware is then never later than that schedule. So one frame tells everything: its cycles are the longest paths of a
+graph in which an arc that leads into an earlier frame is ``period`` cycles shorter. They are found as in
+:mod:`hwflow.schedule.evaluate`, by sweeps over all events of a process at once, beginning with the cycles for deeper
+queues: less room only ever makes events later. What no longer changes is a proof. A circuit of events that push each
+other on is one of the contrary: it is searched for among the events that moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from hwflow.ir.graph import Graph, Node
+from hwflow.ops.registry import hardware
+from hwflow.ops.timing import Steps
+from hwflow.schedule.events import (
+    ROUND_TRIPS,
+    Channel,
+    Events,
+    Order,
+    Track,
+    events_of,
+    round_trips,
+    tracks_of,
+    waits_of,
+)
+
+Causes = npt.NDArray[np.int32]  # numbers of arcs, or:
+_STEP_BEFORE, _NOT_MOVED, _ROUND_TRIP = -1, -2, -3  # that less the number of a channel
+
+
+@dataclass(eq=False)
+class _Line:
+    """A process. ``base``: cycle less step of each event of the frame; ``spare``: cycles of a period without a step."""
+
+    track: Track
+    spare: int
+    base: Steps
+    arcs: list[_Arc] = field(default_factory=list)  # into this line
+    leaving: list[_Arc] = field(default_factory=list)
+    channels: list[Channel] = field(default_factory=list)
+    saved: Steps | None = None  # before the present trial
+    cause: Causes = field(default_factory=lambda: np.empty(0, dtype=np.int32))  # what moved each event last
+    visits: int = 0
+
+
+@dataclass(eq=False)
+class _Arc:
+    """``target.base[targets[k]]`` is at least ``source.base[events[k]] + offsets[k]``."""
+
+    source: _Line
+    target: _Line
+    events: Steps
+    targets: Steps
+    offsets: Steps
+    wait: bool  # of a core's processes for each other
+
+    def wanted(self) -> Steps:
+        least: Steps = self.source.base[self.events] + self.offsets
+        return least
+
+
+class Steady:
+    """A schedule of one frame every ``period`` cycles: at first with all the room in queues that it wants.
+
+    ``period`` must be at least the steps a frame of every process.
+    """
+
+    def __init__(self, graph: Graph, period: int) -> None:
+        self.events: Events = events_of(graph)
+        self._period = period
+        self._lines = {t: _Line(t, period - t.of, np.zeros(t.events, dtype=np.int64)) for t in self.events.tracks}
+        self._credits: dict[Channel, _Arc] = {}
+        self.depths: dict[Channel, int] = {}
+        self._dirty: dict[_Line, dict[_Arc, None]] = {}
+        for order in self.events.waits:
+            self._add(order, wait=True)
+        for channel in self.events.channels:
+            self._add(channel.arrivals())
+            self._lines[channel.maker].channels.append(channel)
+            if channel.taker is not channel.maker:
+                self._lines[channel.taker].channels.append(channel)
+        self._all = frozenset(self._lines.values())
+        self.patience = 4
+        self._size = sum(line.track.events for line in self._all)
+
+    # --- what is asked ---------------------------------------------------------------------------------------------
+
+    def settle(self) -> bool:
+        """Whether the period can be kept as things are; the schedule then says how."""
+        return self._settle(self._all, 100 * self._size + 20_000_000, True)
+
+    def _budget(self, size: int) -> int:
+        """Events to visit in a trial before it is given up, among ``size`` of them."""
+        return self.patience * size + 2_000_000
+
+    def shrink(self, channel: Channel, depth: int, *, alone: bool = False) -> bool:
+        """Give a queue ``depth`` beats. False, and nothing changed, if the period could then not be kept.
+
+        ``alone``: only look at the two cores it connects; that is only asked, the depth stays what it was.
+        """
+        arc = self._credits.pop(channel, None)
+        before = self.depths.get(channel)
+        if arc is not None:
+            self._remove(arc)
+        self._credits[channel] = self._add(channel.credits(depth))
+        self.depths[channel] = depth
+        lines = self._all
+        if alone:
+            nodes = {channel.maker.node, channel.taker.node} - {None}
+            lines = frozenset(
+                line for line in self._all if line.track.node in nodes or line.track in (channel.maker, channel.taker)
+            )
+        size = sum(line.track.events for line in lines)
+        good = self._settle(lines, self._budget(size), not alone)
+        if alone or not good:
+            self._remove(self._credits.pop(channel))
+            del self.depths[channel]
+            if arc is not None and before is not None:
+                self._restore(arc)
+                self._credits[channel], self.depths[channel] = arc, before
+        return good
+
+    def refit(self, node: Node) -> bool:
+        """Take the waits between a core's processes anew from its timing, which has more of them now (a smaller
+        memory). False, and the old ones are kept, if the period could then not be kept."""
+        lines = {line for line in self._all if line.track.node is node}
+        tracks = [line.track for line in self._lines.values() if line in lines]
+        timing = hardware(node.op).timing(node, node.attributes["folding"])
+        if any(
+            not np.isin(new.steps, old.steps).all() for new, old in zip(tracks_of(node, timing), tracks, strict=True)
+        ):
+            return False  # steps that did not matter do
+        old = [arc for line in lines for arc in line.arcs if arc.source in lines and arc.wait]
+        for arc in old:
+            self._remove(arc)
+        new = [self._add(order, wait=True) for order in waits_of(timing, tracks)]
+        if self._settle(self._all, self._budget(self._size), True):
+            return True
+        for arc in new:
+            self._remove(arc)
+        for arc in old:
+            self._restore(arc)
+        return False
+
+    def backlog(self, channel: Channel) -> int:
+        """The least depth with which this very schedule is possible."""
+        made, taken = self._cycles(channel.maker, channel.makes), self._cycles(channel.taker, channel.takes)
+        # Credits back by the time of beat b: of all beats ever, those taken before; frame by frame the same.
+        frames, beats = 0, channel.beats
+        latest = int((made - taken[0]).max())  # cycles by which something is made after the frame's first was taken
+        earliest = int((made - taken[-1]).min())
+        first, last = earliest // self._period - 2, latest // self._period + 2
+        back = np.zeros(beats, dtype=np.int64)
+        for frames in range(first, last + 1):
+            back += np.searchsorted(taken + frames * self._period, made - 1, side="right")
+        # Frames before `first` are taken wholly: count beats from the start of that frame.
+        return max(1, int((np.arange(beats) + 1 - first * beats - back).max()))
+
+    # --- arcs ------------------------------------------------------------------------------------------------------
+
+    def _cycles(self, track: Track, events: Steps) -> Steps:
+        cycles: Steps = self._lines[track].base[events] + track.steps[events]
+        return cycles
+
+    def _add(self, order: Order, *, wait: bool = False) -> _Arc:
+        source, target = self._lines[order.source], self._lines[order.target]
+        frame, event = np.divmod(order.events, order.source.events)
+        offsets = frame * self._period + order.lag + order.source.steps[event] - order.target.steps[order.targets]
+        arc = _Arc(source, target, event, order.targets, offsets, wait)
+        self._restore(arc)
+        return arc
+
+    def _restore(self, arc: _Arc) -> None:
+        arc.target.arcs.append(arc)
+        arc.source.leaving.append(arc)
+        self._dirty.setdefault(arc.target, {})[arc] = None
+
+    def _remove(self, arc: _Arc) -> None:
+        arc.target.arcs.remove(arc)
+        arc.source.leaving.remove(arc)
+        self._dirty.get(arc.target, {}).pop(arc, None)
+
+    # --- sweeps ----------------------------------------------------------------------------------------------------
+
+    def _settle(self, lines: frozenset[_Line], budget: int, keep: bool) -> bool:
+        """Sweep until nothing changes among ``lines``. What does not ``keep``, or fails, is undone."""
+        order = [line for line in self._lines.values() if line in lines]
+        waiting = {line: arcs for line, arcs in self._dirty.items() if line in lines and arcs}
+        rest = {line: arcs for line, arcs in self._dirty.items() if line not in lines and arcs}
+        passes, check, good = 0, 4, True
+        while waiting:
+            for line in order:
+                arcs = waiting.pop(line, None)
+                if arcs is None:
+                    continue
+                budget -= line.track.events
+                if self._sweep(line, arcs):
+                    for arc in line.leaving:
+                        if arc.target in lines:
+                            waiting.setdefault(arc.target, {})[arc] = None
+            order.reverse()
+            passes += 1
+            if waiting and (budget < 0 or (passes >= check and self._too_slow(waiting.values()))):
+                good = False
+                break
+            if passes >= check:
+                check += 8
+        for line in lines:
+            if line.saved is not None and not (good and keep):
+                line.base = line.saved
+            line.saved, line.visits = None, 0
+        self._dirty = rest
+        self.passes = passes
+        return good
+
+    def _sweep(self, line: _Line, arcs: Iterable[_Arc]) -> bool:
+        """Move the events of a line as its arcs say; whether any did."""
+        base: Steps | None = None
+        for arc in arcs:
+            least = arc.wanted()
+            there = (line.base if base is None else base)[arc.targets]
+            later = np.flatnonzero(least > there)
+            if len(later):
+                if base is None:
+                    base = line.base.copy()
+                    if line.saved is None:
+                        line.saved, line.cause = line.base, np.full(line.track.events, _NOT_MOVED, dtype=np.int32)
+                events = arc.targets[later]
+                base[events] = least[later]
+                line.cause[events] = line.arcs.index(arc)
+        if base is None:
+            return False
+        line.visits += 1
+        self._follow(line, base)
+        if line.visits > ROUND_TRIPS:
+            for number, channel in enumerate(line.channels):
+                self._round_trips(line, channel, base, number)
+            self._follow(line, base)
+        line.base = base
+        return True
+
+    def _follow(self, line: _Line, base: Steps) -> None:
+        """A step a cycle, the frame after the one before."""
+        before = base.copy()
+        np.maximum.accumulate(base, out=base)
+        np.maximum(base, base[-1] - line.spare, out=base)
+        line.cause[base != before] = _STEP_BEFORE
+
+    def _round_trips(self, line: _Line, channel: Channel, base: Steps, number: int) -> None:
+        """What the credits of a queue say about one of its ends alone: a beat comes a round trip after the beat that
+        was ``depth`` beats before it."""
+        depth = self.depths.get(channel)
+        if depth is None or 2 * depth > channel.beats or channel.maker is channel.taker:
+            return
+        events = channel.makes if line.track is channel.maker else channel.takes
+        cycles = base[events] + line.track.steps[events]
+        trip = channel.latency + 1
+        after = round_trips(cycles, depth, trip)
+        later = np.flatnonzero(after > cycles)
+        base[events[later]] = after[later] - line.track.steps[events[later]]
+        line.cause[events[later]] = _ROUND_TRIP - number
+
+    # --- circuits --------------------------------------------------------------------------------------------------
+
+    def _too_slow(self, waiting: Iterable[dict[_Arc, None]]) -> bool:
+        """Whether an event that moved, to make room for what made it move, is among what made it move."""
+        lasts: dict[_Line, Steps] = {}
+        clear: set[tuple[_Line, int]] = set()
+        for arcs in waiting:
+            for arc in arcs:
+                line, at = arc.source, int(arc.events[len(arc.events) // 2])
+                seen: set[tuple[_Line, int]] = set()
+                while line.saved is not None and (line, at) not in clear:
+                    if (line, at) in seen:
+                        return True
+                    seen.add((line, at))
+                    if line not in lasts:
+                        own = np.where(line.cause != _STEP_BEFORE, np.arange(line.track.events), -1)
+                        lasts[line] = np.maximum.accumulate(own)
+                    found = int(lasts[line][at])
+                    if found < 0:  # it followed the frame before
+                        found = int(lasts[line][-1])
+                    cause = int(line.cause[found])
+                    if cause == _NOT_MOVED or found < 0:
+                        break
+                    if cause <= _ROUND_TRIP:
+                        channel = line.channels[_ROUND_TRIP - cause]
+                        events = channel.makes if line.track is channel.maker else channel.takes
+                        at = int(events[events.searchsorted(found) - self.depths[channel]])
+                    else:
+                        arc = line.arcs[cause]
+                        line, at = arc.source, int(arc.events[arc.targets.searchsorted(found)])
+                clear |= seen
+        return False
