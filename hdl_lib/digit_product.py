@@ -85,6 +85,11 @@ class DigitSum:
         return 0
 
     @property
+    def weight_lead(self) -> int:
+        """By how many cycles the weights come before the operands: they come together."""
+        return 0
+
+    @property
     def product_latency(self) -> int:
         """Cycles from an operand and a weight to their product."""
         return max(1, tree_levels(self.digits.count))

@@ -136,7 +136,7 @@ class PackedSum:
 
     @property
     def latency(self) -> int:
-        """Cycles from operands and weights to the sums."""
+        """Cycles from operands to the sums; weights come the multiplier's ``weight_lead`` earlier."""
         return self.multiplier.latency + tree_levels(self.lanes) + int(not self.accumulated)
 
     def sums(
