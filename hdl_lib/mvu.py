@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -86,9 +84,8 @@ class Mvu(wiring.Component):
     weights and input registers (3 with both folds above 1: inputs come from a memory with a register behind it), 1 for
     operands in registers ("dsp") or the multiples of the input ("lut" where it needs them), the product's, one a level
     of the adder tree (for "xnor" in place of both ceil(log2(simd)), at least 1), 1 for the accumulator if
-    synapse_fold > 1 (for "dsp2" and ``digits`` in any case: without an accumulator the last carry is added there), 1 for the output
-    queue. Backpressure stops the issue of steps only; what was issued runs on into
-    the queue.
+    synapse_fold > 1 (for "dsp2" and ``digits`` in any case: without an accumulator the last carry is added there), 1
+    for the output queue. Backpressure stops the issue of steps only; what was issued runs on into the queue.
 
     Ordering
     --------

@@ -62,7 +62,8 @@ def pair_sums(
         sums += [(low, None), high]
     if pe % 2:
         above = word[pe // 2 * simd * packing.bits :]
-        term = row.sum(m, str(pe - 1), operands, _slices(m, f"weight{pe - 1}", above, 0, simd, packing.low_shape), limit)
+        last = _slices(m, f"weight{pe - 1}", above, 0, simd, packing.low_shape)
+        term = row.sum(m, str(pe - 1), operands, last, limit)
         sums.append((term if accumulated else registered(m, f"sum{pe - 1}_exact", term, limit), None))
     return sums
 

@@ -54,7 +54,8 @@ def mvu(
         total += adder_tree(x, w, simd, accumulator.bits).times(pe)
     total += Resources(ff=2 * simd * x.bits)
     if synapse > 1:  # what is carried on, and the sum
-        carried = pe if digits is not None else 0 if packing is None else pe // 2  # accumulators that add a carry, one place longer
+        # accumulators that add a carry, one place longer
+        carried = pe if digits is not None else 0 if packing is None else pe // 2
         total += adders(accumulator.bits, pe - carried) + adders(accumulator.bits + 1, carried)
         total += Resources(ff=pe * accumulator.bits - carried)
         if neuron > 1:
