@@ -121,7 +121,7 @@ def _fifo(node: Node, index: int) -> dict[str, Any]:
         "name": value.name,
         "width": lanes * value.typed.element.bits,
         "depth": node.attributes["depths"][index],
-        "beats_per_frame": beats(value.typed.shape, lanes),
+        "beats_per_frame": beats(hardware(node.op).output_view(node, value.typed.shape, lanes), lanes),
     }
 
 

@@ -13,7 +13,7 @@ from amaranth.lib.data import ArrayLayout
 from hdl_lib.frame_mark import FrameMark
 from hwflow.codegen.names import identifiers
 from hwflow.ir.graph import Graph, Port
-from hwflow.ops.operator import Built, MemoryFile, beats, grouped
+from hwflow.ops.operator import Built, MemoryFile, beats
 from hwflow.ops.registry import hardware
 from hwflow.ops.shapes import shape_of
 from hwflow.types import TensorType
@@ -66,7 +66,7 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
             prefix = "m_axis" if len(graph.outputs) == 1 else f"m{index}_axis"
             producer = producers[port.value]
             lanes = producer.attributes["folding"].output_lanes
-            view = producer.attributes.get("view") or grouped(port.value.typed.shape, lanes)
+            view = hardware(producer.op).output_view(producer, port.value.typed.shape, lanes)
             self.outputs.append(StreamPort(port, prefix, port.value.typed, lanes, view))
         self._signals: dict[str, Signal] = {}
         for stream in [*self.inputs, *self.outputs]:

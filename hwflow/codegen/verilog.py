@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from amaranth.back import rtlil
@@ -45,7 +47,8 @@ HEADER = """\
 
 def emit(top: Top, model: str, folder: Path, run_yosys: Callable[[str, Path], None]) -> None:
     """Write ``folder``/design.v. ``run_yosys(script, cwd)`` runs a yosys script of that name in that folder."""
-    text = rtlil.convert(top, name=TOP, ports=top.ports, emit_src=False)
+    with _uncollected():
+        text = rtlil.convert(top, name=TOP, ports=top.ports, emit_src=False)
     (folder / "design.il").write_text(readable(text))
     (folder / "design.ys").write_text(SCRIPT)
     run_yosys("design.ys", folder)
@@ -57,6 +60,19 @@ def emit(top: Top, model: str, folder: Path, run_yosys: Callable[[str, Path], No
     (folder / "design.v").write_text("\n".join(p for p in parts if p))
     (folder / "design.il").unlink()
     (folder / "design.ys").unlink()
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without Python's cyclic garbage collector: a netlist is millions of objects that stay, and looking through them
+    again and again takes as long as making them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def readable(text: str) -> str:

@@ -141,6 +141,10 @@ class HardwareOperator(Operator):
         elements says so here."""
         return grouped(shape, lanes)
 
+    def output_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
+        """(pixels, channels) of an output stream of this shape with so many lanes."""
+        return grouped(shape, lanes)
+
     @abstractmethod
     def cycles(self, node: Node, folding: Folding) -> int:
         """Steps a frame of the longest process: ``timing(node, folding).cycles`` without the arrays."""

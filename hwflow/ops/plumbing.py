@@ -83,6 +83,9 @@ class _PassThrough(HardwareOperator):
     def input_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
         return view_of(node, lanes)
 
+    def output_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
+        return view_of(node, lanes)
+
     def cycles(self, node: Node, folding: Folding) -> int:
         lanes = min(folding.input_lanes, folding.output_lanes)
         return beats(view_of(node, lanes), lanes)

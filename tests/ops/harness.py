@@ -16,7 +16,7 @@ from amaranth.hdl import Elaboratable, Module
 
 from hdl_lib.rom import Table
 from hwflow.ir.graph import Graph, IntArray, Node, Port, Stage, Value, identity_order
-from hwflow.ops.operator import Built, Folding, MemoryFile, grouped
+from hwflow.ops.operator import Built, Folding, MemoryFile
 from hwflow.ops.registry import hardware
 from hwflow.schedule.evaluate import Run, evaluate
 from hwflow.types import TensorType
@@ -245,9 +245,8 @@ class Bench:
         return int(pixels * -(-channels // self.folding.output_lanes))
 
     def _output_view(self, output: int) -> tuple[int, int]:
-        """What changes no values passes on the pixels that it sees; the others make pixels, or several a beat."""
-        view: tuple[int, int] | None = self.node.attributes.get("view")
-        return view or grouped(self.node.outputs[output].typed.shape, self.folding.output_lanes)
+        shape = self.node.outputs[output].typed.shape
+        return hardware(self.case.op).output_view(self.node, shape, self.folding.output_lanes)
 
 
 def single_node_graph(node: Node) -> Graph:
