@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def search(stages: int, blocks: int, lanes: int) -> Built:
     files: dict[str, str] = {}
     tables: list[Table] = []
     for index, (words, width) in enumerate([(blocks << s, 24) for s in range(stages)] + [(blocks << stages, 8)]):
-        table, file = cores.random_table(words, width)
+        _, file = cores.random_table(words, width)
         files[f"t{index}.mem"] = file["table.mem"]
         tables.append(Table(None, f"t{index}.mem", width, words))
     core = SearchRequantizer(
@@ -193,12 +194,16 @@ def run(command: Sequence[str], cwd: Path) -> str:
 
 
 def synthesize(built: Sequence[Built], family: str, folder: Path) -> None:
-    """Leaves core.json in ``folder``. Files of different cores get different names."""
-    scripts = []
-    for index, (_, files) in enumerate(built):
+    """Leaves core.json in ``folder``."""
+    for index, (core, files) in enumerate(built):
+        # Cores are measured by tables of the same name: each its own.
+        for attribute, value in list(vars(core).items()):
+            if isinstance(value, Table) and value.file is not None:
+                setattr(core, attribute, replace(value, file=f"{index}_{value.file}"))
+            elif isinstance(value, tuple) and value and isinstance(value[0], Table):
+                setattr(core, attribute, tuple(replace(t, file=f"{index}_{t.file}") for t in value))
         for name, text in files.items():
-            (folder / name).write_text(text)  # alike where names are: random words of one seed, as many as are read
-        del index
+            (folder / f"{index}_{name}").write_text(text)
     (folder / VERILOG.name).write_text(VERILOG.read_text())
     (folder / "core.il").write_text(rtlil.convert(Bench([core for core, _ in built])))
     error: Exception | None = None

@@ -112,10 +112,10 @@ MAS = {  # name: (latency, arguments)
     "ties to odd": (9, (signed(12), signed(8), unsigned(1), signed(9), 5, -60, 61, 2, 5, 8, None, "half_odd")),
     "ties in every second": (9, (signed(5), signed(7), unsigned(2), signed(4), 1, -64, 63, 1, 2, 8, None, "half_even")),
     "ties, unsigned": (9, (unsigned(6), unsigned(5), unsigned(2), unsigned(4), 2, 3, 30, 3, 3, 2, None, "half_odd")),
-    "ties, two parts": (10, (signed(25), unsigned(8), unsigned(17), signed(40), 33, 0, 255, 1, 2, 9, None, "half_even")),
+    "ties, parts": (10, (signed(25), unsigned(8), unsigned(17), signed(40), 33, 0, 255, 1, 2, 9, None, "half_even")),
     "ties, shifted out": (9, (signed(4), signed(3), signed(4), signed(4), 30, -3, 3, 1, 2, 8, None, "half_odd")),
     "ties at the top bit": (9, (signed(4), signed(3), unsigned(1), signed(4), 4, -4, 3, 1, 2, 8, None, "half_odd")),
-    "ties, top bit unsigned": (9, (unsigned(4), signed(3), unsigned(1), unsigned(1), 4, -4, 3, 1, 1, 8, 1, "half_odd")),
+    "ties, unsigned top": (9, (unsigned(4), signed(3), unsigned(1), unsigned(1), 4, -4, 3, 1, 1, 8, 1, "half_odd")),
 }
 
 

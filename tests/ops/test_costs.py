@@ -19,6 +19,8 @@ from hdl_lib.packed_product import BLOCKS, Packing
 from hdl_lib.requantize_mas import MultiplyAddShift
 from hdl_lib.rom import VERILOG
 from hdl_lib.stream_add import AddPlan
+from hdl_lib.window_geometry import WindowGeometry as CoreGeometry
+from hdl_lib.window_steps import WindowSteps
 from hwflow.errors import ToolError
 from hwflow.ops import costs
 from hwflow.ops.operator import Folding, Resources
@@ -89,6 +91,24 @@ def sliding_window(row: Row) -> Resources:
     )
 
 
+def whole_windows(row: Row) -> Resources:
+    height, width, k, s, p, channels = numbers(row, "height", "width", "kernel", "stride", "pad", "channels")
+    pixels, windows, rows, depth = numbers(row, "pixels", "windows", "rows", "depth")
+    geometry, bits = CoreGeometry(height, width, (k, k), (s, s), (p, p, p, p), (1, 1)), element(row["element"]).bits
+    if pixels == height * width:
+        return costs.window_image("ecp5", geometry, channels, bits, depth)
+    steps = WindowSteps(geometry, pixels, windows)
+    return costs.window_rows("ecp5", steps, channels * bits, channels * bits, rows, depth)
+
+
+def pool_tree(row: Row) -> Resources:
+    channels, pixels, window, depth = numbers(row, "channels", "pixels", "window", "depth")
+    source, result = element(row["element"]), element(row["result"]).bits
+    if row["kind"] == "max":
+        return costs.max_pool_tree("ecp5", channels, result, pixels, window, depth)
+    return costs.sum_pool_tree("ecp5", channels, source, result, pixels, window, depth)
+
+
 def requantize_mas(row: Row) -> Resources:
     x, m, b, y = (element(row[n]) for n in ("input", "multiplier", "addend", "output"))
     shift, lanes, channels, depth = numbers(row, "shift", "lanes", "channels", "depth")
@@ -146,6 +166,8 @@ MODELS: dict[str, Callable[[Row], Resources]] = {
     "mvu": mvu,
     "pool": pool,
     "sliding_window": sliding_window,
+    "whole_windows": whole_windows,
+    "pool_tree": pool_tree,
     "requantize_mas": requantize_mas,
     "requantize_thresholds": requantize_thresholds,
     "requantize_lookup": requantize_lookup,
@@ -195,8 +217,8 @@ def test_the_model_fits_the_samples(core: str) -> None:
 
 
 def test_block_ram_or_look_up_tables() -> None:
-    """Yosys charges 128 a block RAM, a sixteenth a bit of a table in logic, 4 for 16 x 4 bits of distributed RAM and half
-    a bit for what selects among them."""
+    """Yosys charges 128 a block RAM, a sixteenth a bit of a table in logic, 4 for 16 x 4 bits of distributed RAM and
+    half a bit for what selects among them."""
     assert costs.rom("ecp5", 36, 256).bram == 0  # 8 * 128 > 36 * 256 / 16
     assert costs.rom("ecp5", 64, 256).bram == 0  # equal
     assert costs.rom("ecp5", 65, 256).bram == 8

@@ -120,8 +120,8 @@ def block_queue(family: str, width: int, depth: int) -> Resources:
 
 def cheapest_style(family: str, width: int, depth: int) -> str:
     """Storage of a queue of ``depth`` beats: "block" where look-up tables and flip-flops would cost more than block RAM
-    takes of a device, counting a block RAM as 160 of them; else "auto". A block RAM, whose latency is longer, takes more
-    beats to do the same: no queue of so few that registers hold them moves there."""
+    takes of a device, counting a block RAM as 160 of them; else "auto". A block RAM, whose latency is longer, takes
+    more beats to do the same: no queue of so few that registers hold them moves there."""
     if depth <= REGISTER_DEPTH:
         return "auto"
     flat, block = queue(family, width, depth), block_queue(family, width, depth)

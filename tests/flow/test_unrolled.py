@@ -1,0 +1,77 @@
+"""A network with a frame in every beat: bulk simulation, and the board's serial pins."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from hwflow import compile, golden, load, simulate
+from hwflow.codegen.board_top import plan_clock
+from hwflow.compiler import board_named
+from hwflow.host import port_inputs
+from hwflow.inputs import choose_inputs
+from hwflow.toolchain.icarus import ICARUS
+from sim.manifest import load_design
+from sim.uart_run import run_uart
+from tests.flow.conftest import ROOT
+from tests.flow.networks import dense_network
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return load(dense_network(tmp_path_factory.mktemp("model") / "dense.onnx"))
+
+
+@pytest.fixture(scope="module")
+def unrolled(model, tmp_path_factory):
+    out = tmp_path_factory.mktemp("unrolled") / "out"
+    board = board_named("ulx3s_85f")
+    design = compile(model, board, fps=float(plan_clock(board).frequency_hz))
+    report = design.write(out)
+    assert report["timing"]["initiation_interval"] == 1
+    assert report["timing"]["frames_per_second"] == design.clock_mhz * 1e6
+    return out
+
+
+def test_a_frame_is_a_beat(unrolled):
+    design = load_design(unrolled)
+    assert [(s.lanes, s.beats) for s in (*design.inputs, *design.outputs)] == [(12, 1), (4, 1)]
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.3])
+def test_bulk_simulation(unrolled, stall):
+    result = simulate(unrolled, frames=200, stall=stall)
+    assert result.findings == ()
+    assert stall or result.result.initiation_interval == 1
+
+
+def test_frames_pass_through_the_boards_pins(model, unrolled, tmp_path):
+    inputs = port_inputs(model, choose_inputs(model, unrolled / "model.onnx", None, 3, np.random.default_rng(0)).arrays)
+    (expected,) = golden.evaluate(model.quantized, inputs).values()
+    board = json.loads((unrolled / "board" / "board.json").read_text())
+    assert (board["host"]["input_bytes"], board["host"]["output_bytes"]) == (12, 4)
+    result = run_uart(
+        [
+            unrolled / board["simulation"]["source"],
+            unrolled / "board" / "top.v",
+            unrolled / "design.v",
+            ROOT / "sim/verilog/ecp5.v",
+        ],
+        board["simulation"]["top"],
+        rx="uart_rx",
+        tx="uart_tx",
+        clock="clk",
+        clock_ps=10_000,
+        divisor=board["uart"]["divisor"],
+        startup_cycles=board["simulation"]["startup_cycles"],
+        send=inputs["x"].astype(np.uint8).tobytes(),
+        expect=expected.astype(np.int8).tobytes(),
+        work_folder=tmp_path / "work",
+        run_folder=unrolled,
+        command=ICARUS.find().command,
+        timeout_bits=2000,
+    )
+    assert result.complaints() == []
+    assert len(result.received) == 12
