@@ -95,13 +95,13 @@ class Mvu(HardwareOperator):
         return grouped((pixels // vector, vector * channels), lanes)
 
     def cycles(self, node: Node, folding: Folding) -> int:
-        if constant_mvu.is_constant(folding):
+        if constant_mvu.is_constant(node, folding):
             return constant_mvu.cycles(node, folding)
         synapse, neuron = folds(node, folding)
         return int(node.outputs[0].typed.shape[0]) * synapse * neuron
 
     def timing(self, node: Node, folding: Folding) -> Timing:
-        if constant_mvu.is_constant(folding):
+        if constant_mvu.is_constant(node, folding):
             return constant_mvu.timing(node, folding)
         pixels = node.outputs[0].typed.shape[0]
         synapse, neuron = folds(node, folding)
@@ -115,7 +115,7 @@ class Mvu(HardwareOperator):
         return Timing((process,), (latency,))
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
-        if constant_mvu.is_constant(folding):
+        if constant_mvu.is_constant(node, folding):
             return constant_mvu.resources(node, folding, depths, device)
         synapse, neuron = folds(node, folding)
         return costs.mvu(
@@ -125,7 +125,7 @@ class Mvu(HardwareOperator):
         )
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
-        if constant_mvu.is_constant(folding):
+        if constant_mvu.is_constant(node, folding):
             return constant_mvu.build(node, folding, depths, name)
         synapse, neuron = folds(node, folding)
         pixels, _ = _vector(node, folding)
