@@ -356,8 +356,8 @@ def _random_mvu(seed: int) -> Case:
 MVU += [_random_mvu(seed) for seed in range(5)]
 
 
-def _whole(vectors: int, inputs: int, outputs: int) -> Folding:
-    return Folding(vectors * inputs, vectors * outputs, vectors * inputs * outputs, "shift_add")
+def _whole(vectors: int, inputs: int, outputs: int, kind: str = "shift_add") -> Folding:
+    return Folding(vectors * inputs, vectors * outputs, vectors * inputs * outputs, kind)
 
 
 MVU += [
@@ -365,6 +365,8 @@ MVU += [
     _mvu("shift_add_windows", 4, 3, 2, 3, U4, I4, (_whole(2, 6, 3), _whole(4, 6, 3)), seed=22, narrow=True),
     _mvu("shift_add_ternary", 2, 1, 9, 3, I2, I2, (_whole(1, 9, 3),), within=1, seed=23),
     _mvu("shift_add_scalar", 2, 1, 1, 1, U8, U4, (_whole(1, 1, 1), _whole(2, 1, 1))),
+    _mvu("constant_products", 4, 2, 3, 4, U8, I4, (_whole(2, 6, 4, "dsp"), _whole(4, 6, 4, "dsp")), seed=24),
+    _mvu("constant_products_scalar", 2, 1, 1, 1, I8, I8, (_whole(2, 1, 1, "dsp"),), seed=25),
     # wires and zeros, a row and its negative, a row of subtractions, a constant input
     Case(
         "shift_add_rows", "mvu",

@@ -5,6 +5,7 @@ flip-flops, ``dsp`` multiplier primitives (MULT18X18D, SB_MAC16), ``bram`` block
 """
 
 from hwflow.ops.costs.adder_network import constant_matrix as constant_matrix
+from hwflow.ops.costs.adder_network import constant_products as constant_products
 from hwflow.ops.costs.adder_network import constant_requantizer as constant_requantizer
 from hwflow.ops.costs.adder_network import estimated_adder_network as estimated_adder_network
 from hwflow.ops.costs.basics import adders as adders
