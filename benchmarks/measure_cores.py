@@ -28,8 +28,12 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.concat import Concat
+from hdl_lib.digit_product import Digits
+from hdl_lib.multiplier import interval
 from hdl_lib.mvu import Mvu
+from hdl_lib.packed_product import BLOCKS, Packing
 from hdl_lib.pool import MaxPool, SumPool
+from hdl_lib.pool_tree import MaxPoolTree, SumPoolTree
 from hdl_lib.requantize_lookup import LookupRequantizer
 from hdl_lib.requantize_mas import MultiplyAddShift
 from hdl_lib.requantize_thresholds import Thresholds
@@ -37,6 +41,10 @@ from hdl_lib.rom import VERILOG, Table, readmemh_text
 from hdl_lib.sliding_window import SlidingWindow
 from hdl_lib.stream_add import AddPlan, StreamAdd
 from hdl_lib.stream_product import StreamProduct
+from hdl_lib.window_geometry import WindowGeometry
+from hdl_lib.window_image import WindowImage
+from hdl_lib.window_rows import WindowRows
+from hdl_lib.window_steps import WindowSteps
 from hwflow.toolchain.nextpnr import NEXTPNR_ECP5
 from hwflow.toolchain.yosys import YOSYS
 
@@ -104,16 +112,27 @@ MVU_ROWS = [
     (4, 25, 1, 1, 5, 1, 16, "xnor", 10),
     (4, 4, 8, 34, 47, 36, 4, "dsp", 4),
     (2, 4, 16, 24, 45, 36, 4, "lut", 4),
+    (8, 4, 8, 7, 21, 36, 2, "lut", 4),
+    (4, 4, 8, 4, 18, 9, 4, "dsp2", 4),
+    (5, 8, 4, 4, 15, 16, 4, "dsp2", 4),
 ]
 
 
 def build_mvu(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
     """Unsigned inputs and signed weights, as after a Relu; bits for "xnor"."""
-    table, files = random_table(c["neuron_fold"] * c["synapse_fold"], c["pe"] * c["simd"] * c["weight_width"])
-    names = ("pe", "simd", "synapse_fold", "neuron_fold", "multiplier", "depth")
     signed = c["multiplier"] != "xnor"
     shapes = (Shape(c["input_width"], False), Shape(c["weight_width"], signed), Shape(c["accumulator_width"], signed))
-    return Mvu(*shapes, weights=table, **{name: c[name] for name in names}), files
+    weights, digits, packing = c["pe"] * c["simd"] * c["weight_width"], None, None
+    widths = c["input_width"], c["weight_width"]
+    if c["multiplier"] == "lut" and min(widths) > 1 and widths != (2, 2):
+        digits = Digits.of(interval(shapes[1]))
+        weights = c["pe"] * c["simd"] * digits.bits
+    if c["multiplier"] == "dsp2":
+        packing = Packing.of(interval(shapes[0]), interval(shapes[1]), c["simd"], BLOCKS["MULT18X18D"])
+        weights = c["simd"] * (c["pe"] // 2 * packing.bits + c["pe"] % 2 * c["weight_width"])
+    table, files = random_table(c["neuron_fold"] * c["synapse_fold"], weights)
+    names = ("pe", "simd", "synapse_fold", "neuron_fold", "multiplier", "depth")
+    return Mvu(*shapes, weights=table, packing=packing, digits=digits, **{name: c[name] for name in names}), files
 
 
 WINDOW_COLUMNS = (
@@ -145,6 +164,40 @@ def build_window(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]
     return window, {}
 
 
+WHOLE_COLUMNS = (
+    "width", "height", "channels", "element", "kernel", "stride", "pad", "pixels", "windows", "rows", "depth",
+)  # fmt: skip
+WHOLE_ROWS = [
+    # width, height, channels, element, kernel, stride, pad (each side), pixels and windows a beat, rows, depth
+    (8, 8, 1, "u5", 3, 1, 1, 1, 1, 3, 6),
+    (8, 8, 1, "u5", 3, 1, 1, 2, 2, 4, 6),
+    (8, 8, 1, "u5", 3, 1, 1, 8, 8, 4, 4),
+    (8, 8, 1, "u5", 3, 1, 0, 2, 2, 4, 6),
+    (8, 8, 16, "u8", 3, 1, 1, 1, 1, 3, 6),
+    (32, 32, 3, "u8", 3, 1, 1, 1, 1, 3, 6),
+    (32, 32, 16, "u8", 3, 1, 1, 1, 1, 3, 6),
+    (32, 32, 4, "u8", 3, 1, 1, 4, 4, 3, 6),
+    (28, 28, 4, "u8", 2, 2, 0, 2, 1, 2, 6),
+    (28, 28, 1, "u8", 5, 1, 2, 4, 4, 5, 6),
+    (16, 16, 8, "u4", 3, 2, 1, 2, 1, 4, 6),
+    (16, 16, 2, "u4", 3, 1, 1, 16, 16, 4, 3),
+    (10, 49, 8, "u8", 3, 1, 1, 1, 1, 3, 6),
+    (64, 64, 32, "u8", 3, 1, 1, 1, 1, 3, 6),
+    (8, 8, 1, "u4", 3, 1, 1, 64, 64, 3, 2),
+    (8, 8, 2, "u8", 2, 2, 0, 64, 16, 2, 2),
+]
+
+
+def build_whole_windows(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
+    """As :func:`build_window`; with the whole image a beat the core of wires alone."""
+    shape, pads = shape_of(c["element"]), (c["pad"],) * 4
+    geometry = WindowGeometry(c["height"], c["width"], (c["kernel"],) * 2, (c["stride"],) * 2, pads, (1, 1))
+    if c["pixels"] == c["height"] * c["width"]:
+        return WindowImage(shape, shape, c["channels"], geometry, pad_value=3, depth=c["depth"]), {}
+    steps = WindowSteps(geometry, c["pixels"], c["windows"])
+    return WindowRows(shape, shape, c["channels"], steps, pad_value=3, rows=c["rows"], depth=c["depth"]), {}
+
+
 POOL_COLUMNS = ("element", "channels", "lanes", "window", "depth")
 POOL_ROWS = [
     ("u8", 16, 16, 4, 4),
@@ -158,6 +211,27 @@ POOL_ROWS = [
 
 def build_pool(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
     return MaxPool(shape_of(c["element"]), c["channels"], c["lanes"], c["window"], depth=c["depth"]), {}
+
+
+TREE_COLUMNS = ("kind", "element", "result", "channels", "pixels", "window", "depth")
+TREE_ROWS = [
+    # kind, element, result, channels, pixels a beat, pixels a window, depth
+    ("max", "u8", "u8", 16, 4, 4, 5),
+    ("max", "s8", "s8", 4, 9, 9, 5),
+    ("max", "u4", "u4", 8, 16, 4, 5),
+    ("max", "s8", "s8", 8, 8, 64, 3),
+    ("sum", "u8", "u10", 16, 4, 4, 5),
+    ("sum", "s8", "s12", 4, 9, 9, 5),
+    ("sum", "u4", "u6", 8, 16, 4, 5),
+    ("sum", "s8", "s14", 8, 8, 64, 3),
+]
+
+
+def build_pool_tree(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
+    sizes = c["channels"], c["pixels"], c["window"]
+    if c["kind"] == "max":
+        return MaxPoolTree(shape_of(c["element"]), *sizes, depth=c["depth"]), {}
+    return SumPoolTree(shape_of(c["element"]), shape_of(c["result"]), *sizes, depth=c["depth"]), {}
 
 
 SUM_COLUMNS = ("element", "sum", "channels", "lanes", "window", "depth")
@@ -338,6 +412,8 @@ def rows_of(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[Co
 CORES = {
     "mvu": Core(MVU_COLUMNS, rows_of(MVU_COLUMNS, MVU_ROWS), build_mvu),
     "sliding_window": Core(WINDOW_COLUMNS, rows_of(WINDOW_COLUMNS, WINDOW_ROWS), build_window),
+    "whole_windows": Core(WHOLE_COLUMNS, rows_of(WHOLE_COLUMNS, WHOLE_ROWS), build_whole_windows),
+    "pool_tree": Core(TREE_COLUMNS, rows_of(TREE_COLUMNS, TREE_ROWS), build_pool_tree),
     "pool": Core(POOL_COLUMNS, rows_of(POOL_COLUMNS, POOL_ROWS), build_pool),
     "sum_pool": Core(SUM_COLUMNS, rows_of(SUM_COLUMNS, SUM_ROWS), build_sum_pool),
     "stream_add": Core(ADD_COLUMNS, rows_of(ADD_COLUMNS, ADD_ROWS), build_add),

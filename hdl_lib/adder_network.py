@@ -133,11 +133,11 @@ class AdderNetwork:
         for term, adder in enumerate(self.adders, len(self.inputs)):
             stage = stages[term]
             left = None if adder.left is None else of(adder.left, stage)
-            # Kept: synthesis would take sums of sums apart, into adders without carry chains.
-            value = Signal(
-                shape_of(adder.low, adder.high), name=f"{name}_{term}", attrs={} if self.span == 1 else {"keep": 1}
-            )
-            m.d.comb += value.eq(_sum(adder, left, of(adder.right, stage)))
+            value = _sum(adder, left, of(adder.right, stage))
+            if self.span > 1:  # kept: synthesis would take sums of sums apart, into adders without carry chains
+                whole = Signal(shape_of(adder.low, adder.high), name=f"{name}_{term}", attrs={"keep": 1})
+                m.d.comb += whole.eq(value)
+                value = whole
             copies.append(registers(value, term))
         return [Const(0, 0) if term is None else copies[term][-1] for term, _ in self.outputs]
 

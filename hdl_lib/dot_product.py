@@ -1,6 +1,7 @@
 """The sum a row of a matrix-vector unit makes of a beat: of products, or of the places where bits are equal.
 
-Both have a register behind every step, so that a sum leaves every cycle, ``latency`` cycles after its operands.
+Both have a register behind every step, so that a sum leaves every cycle, ``latency`` cycles after its operands and
+``weight_lead`` more after its weights.
 """
 
 from __future__ import annotations
@@ -27,8 +28,13 @@ class ProductSum:
         return self.multiplier.operand_latency
 
     @property
+    def weight_lead(self) -> int:
+        """By how many cycles the weights come before the operands."""
+        return self.multiplier.weight_lead
+
+    @property
     def latency(self) -> int:
-        """Cycles from operands and weights to the sum."""
+        """Cycles from operands to the sum."""
         return self.multiplier.latency + tree_levels(self.lanes)
 
     def operand(self, m: Module, name: str, x: Value) -> Operand:
@@ -65,8 +71,13 @@ class MatchCount:
         return 0
 
     @property
+    def weight_lead(self) -> int:
+        """By how many cycles the weights come before the operands: they come together."""
+        return 0
+
+    @property
     def latency(self) -> int:
-        """Cycles from operands and weights to the count."""
+        """Cycles from operands to the count."""
         return max(1, tree_levels(self.lanes))
 
     def operand(self, m: Module, name: str, x: Value) -> Operand:

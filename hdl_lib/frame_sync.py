@@ -6,6 +6,7 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from .blocks import loop
 from .output_queue import OutputQueue
 
 
@@ -57,16 +58,13 @@ class FrameSync(wiring.Component):
         m = Module()
         m.submodules.queue = queue = OutputQueue(self.shape, self.depth)
         state = Signal(State)
-        beat = Signal(range(self.beats))
         final = Signal()
         taken = Signal()
         m.d.comb += [
-            final.eq(beat == self.beats - 1),
+            final.eq(loop(m, "beat", self.beats, queue.push)),
             taken.eq(self.i.valid & self.i.ready),
             queue.reserve.eq(queue.push),
         ]
-        with m.If(queue.push):
-            m.d.sync += beat.eq(Mux(final, 0, beat + 1))
         with m.Switch(state):
             with m.Case(State.PASS):
                 m.d.comb += [

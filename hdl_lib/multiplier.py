@@ -14,6 +14,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Shape, Value
 from amaranth.utils import ceil_log2
 
 from .adder_tree import Term, registered, shape_of
+from .block_product import BLOCK_LATENCY, block_product
 from .wide_product import WideProduct, shifted_sum
 
 FORMS = ("dsp", "lut")
@@ -77,12 +78,21 @@ class Multiplier:
         """Cycles from operands to product."""
         if self.wide is not None:
             return self.wide.latency
+        if self.blocks:
+            return BLOCK_LATENCY
         return max(1, ceil_log2(len(self._digits))) if self._rows else 1
 
     @property
     def operand_latency(self) -> int:
-        """Cycles from an input to its :class:`Operand`: 1 where multiples are computed, else 0."""
-        return int(self._triple or self._negative)
+        """Cycles from an input to its :class:`Operand`: 1 where multiples are computed or a multiplier block wants its
+        operand in a register, else 0."""
+        return int(self._triple or self._negative or self.blocks > 0)
+
+    @property
+    def weight_lead(self) -> int:
+        """By how many cycles a product takes its weight before its operand: 1 for a multiplier block, which has the
+        weight in a register too, else 0."""
+        return int(self.blocks > 0)
 
     @property
     def _single_bit(self) -> bool:
@@ -126,17 +136,18 @@ class Multiplier:
         return Operand(registered(m, f"{name}_operand", Term(x, low, high)).value, triple, negative)
 
     def product(self, m: Module, name: str, operand: Operand, weight: Value) -> Term:
-        """The product, ``latency`` cycles later; its registers are called ``<name>...``."""
+        """The product, ``latency`` cycles after its operand and ``weight_lead`` more after its weight; its registers
+        are called ``<name>...``."""
         width = self.weight_shape.width
+        if self.weight_lead:
+            weight = Value.cast(registered(m, f"{name}_weight", Term(weight, *interval(self.weight_shape))).value)
         if self.wide is not None:
             return self.wide.product(m, name, operand.x, weight)
         if self._table:
             return registered(m, name, self._tabled(operand.x, weight))
         if not self._rows:
-            # Yosys' ice40_dsp takes the register of one product as the adder's input register of another product's
-            # block and leaves that input unconnected (seen in 0.70): the sum is wrong. It passes registers to keep.
             product = Term(self._one_step(operand.x, weight), *self._bounds(0, width))
-            return registered(m, name, product, keep=self.blocks > 0)
+            return block_product(m, name, product) if self.blocks else registered(m, name, product)
         # Each row is the input times the weight's bits first..end.
         rows = [(first, end, self._row(operand, weight[first:end], end == width)) for first, end in self._digits]
         level = 0

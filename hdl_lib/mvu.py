@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .adder_tree import Term, registered
-from .dot_product import MatchCount, ProductSum
+from .accumulator import accumulators
+from .blocks import count_up, loop
+from .digit_product import Digits
 from .multiplier import FORMS as PRODUCTS
-from .multiplier import PART, Multiplier, Operand
+from .multiplier import PART
 from .output_queue import OutputQueue
-from .packed_product import PackedSum, Packing, carried_sum
+from .packed_product import Packing
 from .rom import Rom, Table
+from .row_sums import pair_sums, row_of, row_sums
 
 FORMS = (*PRODUCTS, "dsp2", "xnor")
 MAXIMUM_INPUT = 32  # bits
@@ -22,18 +22,9 @@ MAXIMUM_WEIGHT = 40
 Ranges = tuple[tuple[int, int], tuple[int, int]]  # least and greatest of the inputs, of the weights
 
 
-def _row(
-    input_shape: Shape, weight_shape: Shape, simd: int, form: str, part: int, ranges: Ranges | None
-) -> ProductSum | MatchCount:
-    """What computes a row of the matrix."""
-    if form == "xnor":
-        return MatchCount(simd)
-    return ProductSum(Multiplier(input_shape, weight_shape, "dsp" if form == "dsp2" else form, part, ranges), simd)
-
-
-def _pair(input_shape: Shape, simd: int, part: int, packing: Packing, accumulated: bool) -> PackedSum:
-    """What computes two rows of the matrix."""
-    return PackedSum(packing, Multiplier(input_shape, packing.operand_shape, "dsp", part), simd, accumulated)
+def _input_latency(synapse_fold: int, neuron_fold: int) -> int:
+    """Cycles from a step to its inputs: one more where they come from a memory, which has a register behind it."""
+    return 3 if synapse_fold > 1 and neuron_fold > 1 else 2
 
 
 class Mvu(wiring.Component):
@@ -70,6 +61,8 @@ class Mvu(wiring.Component):
     ranges: the least and the greatest input, the least and the greatest weight, 0 among the weights: makes products of
         two bits by two in the form "lut" narrow (see :class:`hdl_lib.multiplier.Multiplier`). Lanes with a weight of 0
         may carry any input.
+    digits: for "lut": the weights stand in the table as :meth:`hdl_lib.digit_product.Digits.stored` has them, in
+        ``digits.bits`` each: smaller than "lut" without.
     group, surplus: the upper ``surplus`` lanes of every ``group``-th input beat are taken as zero, whatever they carry;
         ``synapse_fold`` is a multiple of ``group`` (``synapse_fold`` itself by default). A weight of 1 there never
         equals its input. Zero weights do the same for products without this.
@@ -88,11 +81,11 @@ class Mvu(wiring.Component):
     max(t + latency, handshake of output beat j - 1, + 1).
 
     Initiation interval: ``synapse_fold * neuron_fold`` cycles a pixel. Latency (:meth:`latency_of`): 2 cycles for
-    weights and input registers, 1 for the multiples of the input where "lut" needs them, the product's, one a level
+    weights and input registers (3 with both folds above 1: inputs come from a memory with a register behind it), 1 for
+    operands in registers ("dsp") or the multiples of the input ("lut" where it needs them), the product's, one a level
     of the adder tree (for "xnor" in place of both ceil(log2(simd)), at least 1), 1 for the accumulator if
-    synapse_fold > 1 (for "dsp2" in any case: without an accumulator the last carry is added there), 1 for the output
-    queue. Backpressure stops the issue of steps only; what was issued runs on into
-    the queue.
+    synapse_fold > 1 (for "dsp2" and ``digits`` in any case: without an accumulator the last carry is added there), 1
+    for the output queue. Backpressure stops the issue of steps only; what was issued runs on into the queue.
 
     Ordering
     --------
@@ -117,6 +110,7 @@ class Mvu(wiring.Component):
         group: int | None = None,
         surplus: int = 0,
         packing: Packing | None = None,
+        digits: Digits | None = None,
     ) -> None:
         self.input_shape = Shape.cast(input_shape)
         self.weight_shape = Shape.cast(weight_shape)
@@ -133,6 +127,7 @@ class Mvu(wiring.Component):
         self.group = synapse_fold if group is None else group
         self.surplus = surplus
         self.packing = packing
+        self.digits = digits
         self._check()
         super().__init__(
             {
@@ -163,6 +158,8 @@ class Mvu(wiring.Component):
                     raise ValueError(f'Mvu {name} must be unsigned(1) for "xnor", not {getattr(self, name)!r}')
         if (self.packing is None) == (self.multiplier == "dsp2"):
             raise ValueError('Mvu packing must be given for "dsp2", and for nothing else')
+        if self.digits is not None and (self.multiplier != "lut" or self.input_shape.width < 2):
+            raise ValueError('Mvu digits must be given for "lut" only, with inputs of 2 bits or more')
         if self.group < 1 or self.synapse_fold % self.group:
             raise ValueError(
                 f"Mvu group must divide synapse_fold, {self.synapse_fold}, not {self.group}; "
@@ -174,6 +171,8 @@ class Mvu(wiring.Component):
         if self.packing is not None:
             width = self.simd * (self.pe // 2 * self.packing.bits + self.pe % 2 * self.packing.low_shape.width)
             bits = "simd * packed bits of each two rows"
+        if self.digits is not None:
+            width, bits = self.pe * self.simd * self.digits.bits, "pe * simd * bits of digits"
         depth = self.neuron_fold * self.synapse_fold
         if (self.weights.width, self.weights.depth) != (width, depth):
             raise ValueError(
@@ -184,12 +183,16 @@ class Mvu(wiring.Component):
 
     @staticmethod
     def latency_of(
-        *, input_shape, weight_shape, simd: int, synapse_fold: int, multiplier: str, part: int = PART,
-        ranges: Ranges | None = None,
+        *, input_shape, weight_shape, simd: int, synapse_fold: int, neuron_fold: int, multiplier: str, part: int = PART,
+        ranges: Ranges | None = None, digits: Digits | None = None,
     ) -> int:
         """Cycles from the step that produces to ``o.valid`` with an empty queue."""
-        row = _row(Shape.cast(input_shape), Shape.cast(weight_shape), simd, multiplier, part, ranges)
-        return 2 + row.operand_latency + row.latency + int(synapse_fold > 1 or multiplier == "dsp2") + 1
+        row = row_of(
+            Shape.cast(input_shape), Shape.cast(weight_shape), simd, multiplier, part, ranges, digits, synapse_fold > 1
+        )
+        inputs = _input_latency(synapse_fold, neuron_fold)
+        accumulators = int(synapse_fold > 1 or multiplier == "dsp2")
+        return inputs + row.operand_latency + row.latency + accumulators + 1
 
     @property
     def latency(self) -> int:
@@ -199,9 +202,11 @@ class Mvu(wiring.Component):
             weight_shape=self.weight_shape,
             simd=self.simd,
             synapse_fold=self.synapse_fold,
+            neuron_fold=self.neuron_fold,
             multiplier=self.multiplier,
             part=self.part,
             ranges=self.ranges,
+            digits=self.digits,
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -211,7 +216,7 @@ class Mvu(wiring.Component):
 
         # Issue: which step is next, and whether it can be taken.
         step = Signal()
-        consumes, produces, first, synapse = self._schedule(m, step)
+        consumes, produces, synapse = self._schedule(m, step)
         room = Signal()
         m.d.comb += [
             room.eq(~produces | queue.available),
@@ -220,10 +225,14 @@ class Mvu(wiring.Component):
             queue.reserve.eq(step & produces),
         ]
 
-        # Operands: the weights leave the table's output register in the same cycle the inputs leave theirs.
-        row = _row(self.input_shape, self.weight_shape, self.simd, self.multiplier, self.part, self.ranges)
-        ahead = row.operand_latency
+        # Operands: the weights leave the table's output register when the sums take them.
+        row = row_of(
+            self.input_shape, self.weight_shape, self.simd, self.multiplier, self.part, self.ranges, self.digits,
+            self.synapse_fold > 1,
+        )
+        arrival = _input_latency(self.synapse_fold, self.neuron_fold)
         m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
+        ahead = arrival + row.operand_latency - row.weight_lead - rom.latency
         m.d.comb += [
             rom.en.eq(self._delayed(m, "weight_read", step, ahead, reset=True)),
             rom.addr.eq(self._delayed(m, "weight_address", self._address(m, step), ahead)),
@@ -232,21 +241,21 @@ class Mvu(wiring.Component):
         operands = [row.operand(m, f"input{s}", x) for s, x in enumerate(inputs)]
 
         # Products and their sums.
+        limit = self.accumulator_shape.width
         if self.packing is None:
-            sums = self._row_sums(m, row, operands, rom.data)
+            weights = self.weight_shape if self.digits is None else Shape(self.digits.bits)
+            sums = row_sums(m, row, self.pe, operands, rom.data, weights, limit)
         else:
-            sums = self._pair_sums(m, row, self.packing, operands, rom.data)
-        stages = 2 + ahead + row.latency
+            accumulated = self.synapse_fold > 1
+            sums = pair_sums(m, row, self.pe, operands, rom.data, self.packing, limit, accumulated)
+        stages = arrival + row.operand_latency + row.latency
 
         # Accumulation.
         results = [term for term, _ in sums]
         if self.synapse_fold > 1:
-            restart = self._delayed(m, "restart", first, stages)
-            update = self._delayed(m, "update", step, stages, reset=True)
-            results = [
-                self._accumulator(m, f"accumulator{p}", term, carry, restart, update)
-                for p, (term, carry) in enumerate(sums)
-            ]
+            update = self._delayed(m, "update", step, stages - 1, reset=True)
+            last = self._delayed(m, "last", produces, stages - 1)
+            results = accumulators(m, sums, self.accumulator_shape, update, last)
         if self.synapse_fold > 1 or self.packing is not None:
             stages += 1
         m.d.comb += queue.push.eq(self._delayed(m, "push", step & produces, stages, reset=True))
@@ -254,81 +263,31 @@ class Mvu(wiring.Component):
             m.d.comb += queue.payload[p].eq(term.value)
         return m
 
-    def _row_sums(
-        self, m: Module, row: ProductSum | MatchCount, operands: Sequence[Operand], word: Value
-    ) -> list[tuple[Term, Value | None]]:
-        """The sum of each row, and the bit still to be added to it (none)."""
-        sums: list[tuple[Term, Value | None]] = []
-        for p in range(self.pe):
-            weights = []
-            for s in range(self.simd):
-                weight = Signal(self.weight_shape, name=f"weight{p}_{s}")
-                m.d.comb += weight.eq(word.word_select(p * self.simd + s, self.weight_shape.width))
-                weights.append(weight)
-            sums.append((row.sum(m, str(p), operands, weights, self.accumulator_shape.width), None))
-        return sums
-
-    def _pair_sums(
-        self, m: Module, row: ProductSum | MatchCount, packing: Packing, operands: Sequence[Operand], word: Value
-    ) -> list[tuple[Term, Value | None]]:
-        """As :meth:`_row_sums`, two rows at a time."""
-        accumulated, limit = self.synapse_fold > 1, self.accumulator_shape.width
-        pair = _pair(self.input_shape, self.simd, self.part, packing, accumulated)
-        sums: list[tuple[Term, Value | None]] = []
-        for p in range(0, self.pe - 1, 2):
-            weights = []
-            for s in range(self.simd):
-                packed = Signal(packing.bits, name=f"weights{p}_{s}")
-                m.d.comb += packed.eq(word.word_select(p // 2 * self.simd + s, packing.bits))
-                weights.append(packed)
-            low, high = pair.sums(m, (str(p), str(p + 1)), operands, weights, limit)
-            sums += [(low, None), high]
-        if self.pe % 2:
-            weights, p = [], self.pe - 1
-            for s in range(self.simd):
-                weight = Signal(packing.low_shape, name=f"weight{p}_{s}")
-                above = word[p // 2 * self.simd * packing.bits :]
-                m.d.comb += weight.eq(above.word_select(s, packing.low_shape.width))
-                weights.append(weight)
-            term = row.sum(m, str(p), operands, weights, limit)
-            if not accumulated:
-                term = registered(m, f"sum{p}_exact", term, limit)
-            sums.append((term, None))
-        return sums
-
-    def _schedule(self, m: Module, step: Signal) -> tuple[Signal, Signal, Signal, Signal]:
-        """The next step: whether it consumes, whether it produces, whether its sf is 0; its sf. All registers."""
+    def _schedule(self, m: Module, step: Signal) -> tuple[Signal, Signal, Signal]:
+        """The next step: whether it consumes, whether it produces; its sf. All registers."""
         consumes = Signal(init=1)
         produces = Signal(init=self.synapse_fold == 1)
-        first = Signal(init=1)
         synapse = Signal(range(self.synapse_fold))
-        neuron = Signal(range(self.neuron_fold))
+        last = loop(m, "neuron", self.neuron_fold, step & produces)
         with m.If(step):
             if self.synapse_fold > 1:
                 m.d.sync += [
-                    first.eq(produces),
                     produces.eq(synapse == self.synapse_fold - 2),
                     synapse.eq(Mux(produces, 0, synapse + 1)),
                 ]
             if self.neuron_fold > 1:
                 with m.If(produces):
-                    last = neuron == self.neuron_fold - 1
-                    m.d.sync += [consumes.eq(last), neuron.eq(Mux(last, 0, neuron + 1))]
-        return consumes, produces, first, synapse
+                    m.d.sync += consumes.eq(last)
+        return consumes, produces, synapse
 
     def _address(self, m: Module, step: Signal) -> Signal:
         """The address of the next step's weights."""
-        words = self.weights.depth
-        weight = Signal(range(max(2, words)))
-        if words > 1:
-            with m.If(step):
-                m.d.sync += weight.eq(Mux(weight == words - 1, 0, weight + 1))
-        return weight
+        return count_up(m, "weight", self.weights.depth, step)
 
     def _inputs(
         self, m: Module, step: Signal, consumes: Signal, produces: Signal, synapse: Signal
     ) -> list[Signal]:
-        """The lanes of the step's input beat, 2 cycles after the step."""
+        """The lanes of the step's input beat, as many cycles after the step as :func:`_input_latency` says."""
         beat = data.ArrayLayout(self.input_shape, self.simd)
         arrived = Signal(beat, reset_less=True)
         used = Signal(beat, reset_less=True)
@@ -348,18 +307,25 @@ class Mvu(wiring.Component):
         if self.neuron_fold > 1 and self.synapse_fold > 1:
             # A beat that arrives at t is written at t + 1 and first read at t + synapse_fold or later, so that a read
             # never meets the write of its own word, and the buffer is only overwritten a pixel later.
-            m.submodules.replay = replay = memory.Memory(shape=beat, depth=self.synapse_fold, init=[])
+            # The memory's read register is written out: synthesis takes "no read meets a write" for such ones only.
+            bits = len(arrived.as_value())
+            m.submodules.replay = replay = memory.Memory(
+                shape=bits, depth=self.synapse_fold, init=[], attrs={"no_rw_check": 1}
+            )
             write = replay.write_port()
-            read = replay.read_port()
+            read = replay.read_port(domain="comb")
+            read_data, replayed, waiting = (
+                Signal(bits, name=name, reset_less=True) for name in ("replay_data", "replayed", "waiting")
+            )
             m.d.comb += [
                 write.en.eq(self._delayed(m, "replay_write", step & consumes, 1, reset=True)),
                 write.addr.eq(self._delayed(m, "replay_address", synapse, 1)),
                 write.data.eq(arrived),
-                read.en.eq(1),
                 read.addr.eq(synapse),
             ]
-            fresh = self._delayed(m, "fresh", consumes, 1)
-            m.d.sync += used.eq(Mux(fresh, arrived.as_value(), read.data.as_value()))
+            fresh = self._delayed(m, "fresh", consumes, 2)
+            m.d.sync += [read_data.eq(read.data), replayed.eq(read_data), waiting.eq(arrived)]
+            m.d.sync += used.eq(Mux(fresh, waiting, replayed))
         else:
             m.d.sync += used.eq(arrived)
         return [used[s] for s in range(self.simd)]
@@ -375,16 +341,6 @@ class Mvu(wiring.Component):
         with m.If(step):
             m.d.sync += place.eq(Mux(last, 0, place + 1))
         return last
-
-    def _accumulator(
-        self, m: Module, name: str, term: Term, carry: Value | None, restart: Signal, update: Signal
-    ) -> Term:
-        """The running sum, one cycle later."""
-        accumulator = Signal(self.accumulator_shape, name=name, reset_less=True)
-        kept, value = Mux(restart, 0, accumulator), Value.cast(term.value)
-        with m.If(update):
-            m.d.sync += accumulator.eq(kept + value if carry is None else carried_sum(kept, value, carry))
-        return Term(accumulator, 0, 0)
 
     @staticmethod
     def _delayed(m: Module, name: str, value, cycles: int, *, reset: bool = False) -> Signal:

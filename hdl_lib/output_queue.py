@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .storage import check_depth, difference, latency_of, storage_for, style_of
+from .storage import check_depth, count, latency_of, storage_for, style_of
 
 
 class OutputQueue(wiring.Component):
@@ -61,6 +61,6 @@ class OutputQueue(wiring.Component):
             storage.push.eq(self.push),
             Value.cast(storage.payload).eq(Value.cast(self.payload)),
         ]
-        m.d.sync += spare.eq(spare + difference(self.o.valid & self.o.ready, self.reserve))
+        count(m, spare, self.o.valid & self.o.ready, self.reserve)
         wiring.connect(m, storage.o, wiring.flipped(self.o))
         return m

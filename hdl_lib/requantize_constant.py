@@ -142,9 +142,17 @@ class ConstantRequantizer(wiring.Component):
         high = self.high - (self.rounding == "half_odd" and not self.high & 1)
         return low if least < low else None, high if greatest > high else None
 
+    def result_shape(self, lane: int) -> Shape:
+        """The narrowest shape of a lane's results."""
+        low, high = (end >> self.shift for end in self.sum_interval(lane))
+        low -= self.rounding == "half_even" and low & 1
+        high += self.rounding == "half_odd" and not high & 1
+        return shape_of(*(min(max(end, self.low), self.high) for end in (low, high)))
+
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
+        shapes = [self.result_shape(lane) for lane in range(len(self.addends))]
+        m.submodules.queue = queue = OutputQueue(Shape(sum(shape.width for shape in shapes)), self.depth)
         step = Signal()
         arrived = Signal(self.i.payload.shape(), reset_less=True)
         m.d.sync += arrived.eq(self.i.payload)
@@ -154,14 +162,20 @@ class ConstantRequantizer(wiring.Component):
             queue.reserve.eq(step),
             queue.push.eq(delayed(m, "push", step, self.latency - 1)),
         ]
-        wiring.connect(m, wiring.flipped(self.o), queue.o)
-        lanes = range(len(self.addends))
-        products = self.products.build(m, "term", [arrived[lane] for lane in lanes])
-        for lane in lanes:
+        m.d.comb += [self.o.valid.eq(queue.o.valid), queue.o.ready.eq(self.o.ready)]
+        products = self.products.build(m, "term", [arrived[lane] for lane in range(len(shapes))])
+        first = 0
+        for lane, shape in enumerate(shapes):
             total = self._sum(m, lane, products[lane])
-            result = Signal(self.output_shape, name=f"result_{lane}", reset_less=True)
+            result = Signal(shape, name=f"result_{lane}", reset_less=True)
+            bits = slice(first, first + shape.width)
+            first += shape.width
             m.d.sync += result.eq(self._result(m, lane, total))
-            m.d.comb += queue.payload[lane].eq(result)
+            held = queue.o.payload[bits]
+            m.d.comb += [
+                queue.payload[bits].eq(result),
+                self.o.payload[lane].eq(held.as_signed() if shape.signed else held),
+            ]
         return m
 
     def _sum(self, m: Module, lane: int, product: Value) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
 
 from .adder_tree import Term, adder_tree, registered, shape_of, tree_levels
+from .block_product import BLOCK_LATENCY, block_product
 from .blocks import less
 from .multiplier import PART, interval
 from .per_channel import PerChannel
@@ -56,10 +57,10 @@ class MultiplyAddShift(PerChannel):
     Timing
     ------
     One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
-    input, input again with the parameters, products, one for each level of the sum, the rounded quotient unless
-    ``rounding`` is "floor", limits, output queue. An operand wider than a multiplier block takes is cut in parts, each
-    product of two parts in a block of its own: see :meth:`latency_of` and :meth:`multipliers_of`. Initiation interval
-    1 cycle a beat. Under backpressure no step begins; those begun go on.
+    input, input again with the parameters, operands, two for products, one for each level of the sum, the rounded
+    quotient unless ``rounding`` is "floor", limits, output queue. An operand wider than a multiplier block takes is cut
+    in parts, each product of two parts in a block of its own: see :meth:`latency_of` and :meth:`multipliers_of`.
+    Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun go on.
 
     Ordering
     --------
@@ -122,11 +123,11 @@ class MultiplyAddShift(PerChannel):
 
     @staticmethod
     def latency_of(input_shape: Shape, multiplier_shape: Shape, rounding: str = "floor", part: int = PART) -> int:
-        """Cycles from a step to ``o.valid``: 6 if both operands fit a multiplier block (``part`` bits, or one more with
-        sign), 7 if one of them takes two, or both do; one more if ``rounding`` is not "floor"."""
+        """Cycles from a step to ``o.valid``: 8 if both operands fit a multiplier block (``part`` bits, or one more with
+        sign), 9 if one of them takes two, or both do; one more if ``rounding`` is not "floor"."""
         xs, multipliers = (parts_of(Shape.cast(shape), part) for shape in (input_shape, multiplier_shape))
         terms = 1 + len(MultiplyAddShift._sums(xs, multipliers))
-        return 5 + tree_levels(terms) + (rounding != "floor")
+        return 5 + BLOCK_LATENCY + tree_levels(terms) + (rounding != "floor")
 
     @property
     def latency(self) -> int:
@@ -202,12 +203,18 @@ class MultiplyAddShift(PerChannel):
         return m
 
     def _multiply_add(self, m: Module, lane: int, x: Value, multiplier: Value, addend: Value) -> Term:
-        """``multiplier * x + addend`` in a register."""
+        """``multiplier * x + addend`` in a register; all three are in registers first."""
         corners = [a * b for a in interval(self.input_shape) for b in interval(self.multiplier_shape)]
         addend_low, addend_high = interval(self.addend_shape)
         low, high = min(corners) + addend_low, max(corners) + addend_high
         shape = shape_of(low, high)
-        terms = [registered(m, f"addend_{lane}_1", Term(addend, addend_low, addend_high))]
+        later = Term(addend, addend_low, addend_high)
+        for stage in range(1 + BLOCK_LATENCY):
+            later = registered(m, f"addend_{lane}_{stage + 1}", later)
+        terms = [later]
+        x = Value.cast(registered(m, f"x_{lane}", Term(x, *interval(self.input_shape))).value)
+        factor = Term(multiplier, *interval(self.multiplier_shape))
+        multiplier = Value.cast(registered(m, f"multiplier_{lane}_1", factor).value)
         parts = (parts_of(shape, self.part) for shape in (self.input_shape, self.multiplier_shape))
         for index, gathering in enumerate(self._sums(*parts)):
             base = gathering[0][0].first + gathering[0][1].first
@@ -222,7 +229,7 @@ class MultiplyAddShift(PerChannel):
                     term = Term(_shifted(x_part.of(x), constant), min(ends), max(ends))
                 else:
                     term = Term(part_product(x_part.of(x), c_part.of(multiplier)), min(ends), max(ends))
-                product = registered(m, f"product_{lane}_{index}_{part}", term, keep=True).value
+                product = Value.cast(block_product(m, f"product_{lane}_{index}_{part}", term).value)
                 # Unsigned below: fill the gap up to this product's first bit.
                 bits = product if bits is None else Cat(bits, Const(0, first - base - len(bits)), product)
                 signed = product.shape().signed

@@ -177,8 +177,9 @@ class SlidingWindow(wiring.Component):
             init=-first,
         )
         m.d.sync += [
-            spare_rows.eq(spare_rows + Mux(row_read, released, 0) - row_written),
-            lead.eq(lead - Mux(row_read, needed, 0) + row_written),
+            # Both sums at once, the choice last: whether the reader steps is known late.
+            spare_rows.eq(Mux(row_read, spare_rows + released - row_written, spare_rows - row_written)),
+            lead.eq(Mux(row_read, lead - needed + row_written, lead + row_written)),
         ]
         m.d.comb += [self.i.ready.eq(spare_rows >= 0), issue.eq((lead >= 0) & queue.available)]
 
@@ -216,11 +217,17 @@ class SlidingWindow(wiring.Component):
         issue, tap_done, kernel_row_done, window_done, row_done = (
             Signal(name=name) for name in ("issue", "tap_done", "kernel_row_done", "window_done", "row_done")
         )
+        # Whether the next step ends each of the loops: functions of registers, so that the step, which is known late,
+        # passes a single gate.
+        tap_last = loop(m, "block", self.blocks, issue)
+        kernel_row_last = tap_last & loop(m, "kernel_column", kw, tap_done)
+        window_last = kernel_row_last & loop(m, "kernel_row", kh, kernel_row_done)
+        row_last = window_last & loop(m, "column", geometry.out_width, window_done)
         m.d.comb += [
-            tap_done.eq(issue & loop(m, "block", self.blocks, issue)),
-            kernel_row_done.eq(tap_done & loop(m, "kernel_column", kw, tap_done)),
-            window_done.eq(kernel_row_done & loop(m, "kernel_row", kh, kernel_row_done)),
-            row_done.eq(window_done & loop(m, "column", geometry.out_width, window_done)),
+            tap_done.eq(issue & tap_last),
+            kernel_row_done.eq(issue & kernel_row_last),
+            window_done.eq(issue & window_last),
+            row_done.eq(issue & row_last),
         ]
 
         # Horizontally: a position in beats from the image row's first one; the window's own, and the next window's.
@@ -229,14 +236,17 @@ class SlidingWindow(wiring.Component):
         column = Signal(range(start, max(rightmost, 0) + 1), init=start)
         window_column = Signal(range(start, max(rightmost, 0) + 1), init=start)
         next_column = Signal(range(start, max(rightmost, 0) + shift + 1), init=start + shift)
-        with m.If(row_done):
-            m.d.sync += [column.eq(start), window_column.eq(start), next_column.eq(start + shift)]
-        with m.Elif(window_done):
-            m.d.sync += [column.eq(next_column), window_column.eq(next_column), next_column.eq(next_column + shift)]
-        with m.Elif(kernel_row_done):
-            m.d.sync += column.eq(window_column)
-        with m.Elif(issue):
-            m.d.sync += column.eq(column + Mux(tap_done, dw * self.blocks - (self.blocks - 1), 1))
+        with m.If(issue):
+            with m.If(row_last):
+                m.d.sync += [column.eq(start), window_column.eq(start), next_column.eq(start + shift)]
+            with m.Elif(window_last):
+                m.d.sync += [
+                    column.eq(next_column), window_column.eq(next_column), next_column.eq(next_column + shift)
+                ]
+            with m.Elif(kernel_row_last):
+                m.d.sync += column.eq(window_column)
+            with m.Else():
+                m.d.sync += column.eq(column + Mux(tap_last, dw * self.blocks - (self.blocks - 1), 1))
 
         # Vertically, for the image row and for its place in the circular buffer: of this step, of the window's first
         # kernel row, and of the next output row's first kernel row. `next_is_last`: that is the frame's last one.
@@ -252,14 +262,16 @@ class SlidingWindow(wiring.Component):
             )
             with m.If(row_done):
                 m.d.sync += [
-                    present.eq(following),
                     window.eq(following),
                     following.eq(Mux(next_is_last, over(following), along(following))),
                 ]
-            with m.Elif(window_done):
-                m.d.sync += present.eq(window)
-            with m.Elif(kernel_row_done):
-                m.d.sync += present.eq(down(present))
+            with m.If(kernel_row_done):
+                with m.If(row_last):
+                    m.d.sync += present.eq(following)
+                with m.Elif(window_last):
+                    m.d.sync += present.eq(window)
+                with m.Else():
+                    m.d.sync += present.eq(down(present))
             return present
 
         def rotated(amount: int):

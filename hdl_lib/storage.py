@@ -13,7 +13,7 @@ Timing: a push at cycle t into an empty storage shows ``o.valid`` at t + :func:`
 ``max(push + latency, pop of the one before + 1)``: one beat a cycle, no bubble.
 """
 
-from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value
+from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -55,9 +55,19 @@ def storage_for(shape, depth, style):
     return {"register": RegisterStorage, "lutram": LutramStorage, "block": BlockStorage}[style](shape, depth)
 
 
-def difference(up, down):
-    """``up - down`` of two bits as a signed value of two bits, so that a counter needs one adder for both."""
-    return Cat(up ^ down, down & ~up).as_signed()
+def count(m, counter, up, down):
+    """``counter`` goes up by one in a cycle with ``up``, down with ``down``, and stays with both.
+
+    The adder waits for ``up`` alone; ``down``, which may come later in the cycle, goes to the enable.
+    """
+    with m.If(up ^ down):
+        m.d.sync += counter.eq(counter + Mux(up, 1, Const(-1, 2)))
+
+
+def flag_full(m, full, level, depth, push, pop):
+    """``full``, a register: ``level`` is ``depth``."""
+    with m.If(push ^ pop):
+        m.d.sync += full.eq(push & (level == depth - 1))
 
 
 class _Storage(wiring.Component):
@@ -154,6 +164,7 @@ class LutramStorage(_Storage):
         read_row = self.read_row
         surplus = self.surplus
         pop = Signal()
+        full = Signal(name="is_full")
         m.d.comb += [
             write.addr.eq(write_row),
             write.data.eq(Value.cast(self.payload)),
@@ -163,13 +174,14 @@ class LutramStorage(_Storage):
             self.o.valid.eq(surplus >= 0),
             pop.eq(self.o.valid & self.o.ready),
             self.level.eq(surplus + 1),
-            self.full.eq(surplus == self.depth - 1),
+            self.full.eq(full),
         ]
+        flag_full(m, full, surplus, self.depth - 1, self.push, pop)
+        count(m, surplus, self.push, pop)
         with m.If(self.push):
             m.d.sync += write_row.eq(_advance(write_row, rows))
         with m.If(pop):
             m.d.sync += read_row.eq(_advance(read_row, rows))
-        m.d.sync += surplus.eq(surplus + difference(self.push, pop))
         return m
 
 
@@ -178,7 +190,7 @@ class BlockStorage(_Storage):
 
     A beat goes memory -> ``read_data`` (the memory's own register) -> ``o.payload``; each of the two moves on when the
     next place is free or becomes free in the same cycle, so nothing waits that need not. All three together hold
-    ``depth`` beats.
+    ``depth`` beats. Nothing stands between the two registers, so that both may be the block RAM's own.
 
     Parameters: ``shape`` (any Amaranth shape), ``depth`` (entries, at least 1).
     Members: see the module. Timing: latency 3; one beat a cycle. Ordering: first in, first out.
@@ -188,19 +200,19 @@ class BlockStorage(_Storage):
         super().__init__(shape, depth)
         # One row more than the memory ever holds, so that equal pointers can only mean that it is empty.
         self.rows = max(2, depth - 1)
-        self.memory = memory.Memory(shape=self._width, depth=self.rows, init=[])
+        # A row is never read while it is written: equal pointers say that there is nothing to read.
+        self.memory = memory.Memory(shape=self._width, depth=self.rows, init=[], attrs={"no_rw_check": 1})
         self.write_row = Signal(range(self.rows))
         self.read_row = Signal(range(self.rows))
+        # One less than the rows that hold a beat: its sign bit alone says that none does.
+        self.waiting = Signal(range(-1, self.rows), init=-1)
+        self.read_data = Signal(self._width, reset_less=True)
         self.read_valid = Signal()
         self.output_valid = Signal()
         self.output = Signal(self._width, reset_less=True)
         self._write = self.memory.write_port()
-        self._read = self.memory.read_port(domain="sync")
-
-    @property
-    def read_data(self):
-        """The memory's read register."""
-        return self._read.data
+        # The memory's read register is written out: synthesis takes "no read meets a write" for such ones only.
+        self._read = self.memory.read_port(domain="comb")
 
     def elaborate(self, platform):
         m = Module()
@@ -214,32 +226,32 @@ class BlockStorage(_Storage):
         output_valid = self.output_valid
         output = self.output
         level = Signal(range(self.depth + 1))
+        full = Signal(name="is_full")
         pop = Signal()
         fetch = Signal()
         move = Signal()
         m.d.comb += [
             pop.eq(output_valid & self.o.ready),
             move.eq(~output_valid | self.o.ready),  # the output register takes what the read register has
-            # The read register takes the oldest row. The rows are never all full, so different pointers say that there
-            # is one; synthesis sees from this very term that a row is never read while it is written.
-            fetch.eq((read_row != write_row) & (~read_valid | move)),
+            fetch.eq((self.waiting >= 0) & (~read_valid | move)),  # the read register takes the oldest row
             write.addr.eq(write_row),
             write.data.eq(Value.cast(self.payload)),
             write.en.eq(self.push),
             read.addr.eq(read_row),
-            read.en.eq(fetch),
             self.o.valid.eq(output_valid),
             Value.cast(self.o.payload).eq(output),
             self.level.eq(level),
-            self.full.eq(level == self.depth),
+            self.full.eq(full),
         ]
-        m.d.sync += level.eq(level + difference(self.push, pop))
+        flag_full(m, full, level, self.depth, self.push, pop)
+        count(m, level, self.push, pop)
+        count(m, self.waiting, self.push, fetch)
         with m.If(self.push):
             m.d.sync += write_row.eq(_advance(write_row, rows))
         with m.If(fetch):
-            m.d.sync += read_row.eq(_advance(read_row, rows))
+            m.d.sync += [read_row.eq(_advance(read_row, rows)), self.read_data.eq(read.data)]
         with m.If(move):
-            m.d.sync += [output_valid.eq(read_valid), output.eq(read.data)]
+            m.d.sync += [output_valid.eq(read_valid), output.eq(self.read_data)]
         with m.If(fetch | move):
             m.d.sync += read_valid.eq(fetch)
         return m

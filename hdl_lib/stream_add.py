@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from amaranth.hdl import Module, Shape, Signal, Value
 
 from .adder_tree import Term, registered, tree_levels
+from .block_product import BLOCK_LATENCY, block_product
 from .blocks import count_up
 from .joined import Joined
 from .multiplier import FORMS, Multiplier, interval
 from .rom import Rom, Table
 from .signed_sum import Register, Summand, planned, signed_digits, signed_sum
+
+_READ_LATENCY = 2  # of a table: its memory and the register behind it
+_FACTOR_LATENCY = 1 + BLOCK_LATENCY  # of a product with a constant, its operand in a register
 
 
 class StreamAdd(Joined):
@@ -39,7 +43,7 @@ class StreamAdd(Joined):
     Timing
     ------
     As :class:`hdl_lib.joined.Joined` says; :attr:`latency` cycles from a step to ``o.valid``: the products where there
-    are any (1 in the form "dsp", those of :class:`hdl_lib.multiplier.Multiplier` and 1 with a table), a register for
+    are any (3 in the form "dsp"; with a table 2 and those of :class:`hdl_lib.multiplier.Multiplier`), a register for
     each level of the sum, 1 for the output queue. Initiation interval 1 cycle a beat. Under backpressure no step
     begins; those begun go on.
 
@@ -101,7 +105,7 @@ class StreamAdd(Joined):
             if table is None:
                 words.append(None)
                 continue
-            m.submodules[f"multipliers_{name}"] = rom = Rom.of_table(table)
+            m.submodules[f"multipliers_{name}"] = rom = Rom.of_table(table, output_register=True)
             m.d.comb += [rom.en.eq(step), rom.addr.eq(count_up(m, f"block_{name}", self.blocks, step))]
             words.append(rom.data)
         for lane in range(self.lanes):
@@ -122,8 +126,9 @@ class StreamAdd(Joined):
             factor, digits = plan.constant(index, lane)
             label, term, delay = f"{name}_{lane}", Term(x, low, high), plan.product_latency
             if factor > 1:
-                term = registered(m, f"{label}_product", Term(x * factor, low * factor, high * factor), keep=True)
-                delay -= 1
+                x = Value.cast(registered(m, f"{label}_operand", term).value)
+                term = block_product(m, f"{label}_product", Term(x * factor, low * factor, high * factor))
+                delay -= _FACTOR_LATENCY
             for stage in range(delay):
                 term = registered(m, f"{label}_{stage}", term)
             return [Summand(Value.cast(term.value), term.low, term.high, bit, minus) for bit, minus in digits]
@@ -132,10 +137,12 @@ class StreamAdd(Joined):
         label = f"{name}_{lane}"
         weight = Signal(multiplier.weight_shape, name=f"{label}_multiplier")
         m.d.comb += weight.eq(word.word_select(lane, multiplier.weight_shape.width))
-        arrived = registered(m, f"{label}_arrived", Term(x, low, high)).value
-        operand = multiplier.operand(m, label, arrived)
+        arrived = Term(x, low, high)
+        for stage in range(_READ_LATENCY):
+            arrived = registered(m, f"{label}_arrived_{stage}", arrived)
+        operand = multiplier.operand(m, label, Value.cast(arrived.value))
         held: Value = weight
-        for stage in range(multiplier.operand_latency):
+        for stage in range(multiplier.operand_latency - multiplier.weight_lead):
             later = Signal(multiplier.weight_shape, name=f"{label}_multiplier_{stage}", reset_less=True)
             m.d.sync += later.eq(held)
             held = later
@@ -178,7 +185,7 @@ class AddPlan:
         ]
         times = [self.tabled_latency(index) for index, product in enumerate(self.products) if product]
         factors = [self.constant(i, lane)[0] for i in (0, 1) if not self.products[i] for lane in range(lanes)]
-        self.product_latency = max([*times, int(any(factor > 1 for factor in factors))])
+        self.product_latency = max([*times, _FACTOR_LATENCY if any(factor > 1 for factor in factors) else 0])
         self.levels = max(1, *(tree_levels(len(self.summands(lane))) for lane in range(lanes)))
 
     @property
@@ -200,7 +207,7 @@ class AddPlan:
         """Cycles from a step to the product of an input with a table."""
         product = self.products[index]
         assert product is not None, "only inputs with a table have a product"
-        return 1 + product.operand_latency + product.latency
+        return _READ_LATENCY + product.operand_latency + product.latency
 
     def summands(self, lane: int) -> list[Summand]:
         """What is added in a lane, without values."""

@@ -87,7 +87,7 @@ class StreamProduct(Joined):
                 factors.append(registered(m, f"{name}_{lane}", difference))
             operand = self.multiplier.operand(m, f"a_{lane}", factors[0].value)
             weight = factors[1]
-            for stage in range(self.multiplier.operand_latency):
+            for stage in range(self.multiplier.operand_latency - self.multiplier.weight_lead):
                 weight = registered(m, f"b_{lane}_{stage}", weight)
             product = self.multiplier.product(m, f"product_{lane}", operand, weight.value)
             m.d.comb += queue.payload[lane].eq(product.value)

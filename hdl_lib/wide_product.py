@@ -8,6 +8,7 @@ from functools import cached_property
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Value
 
 from .adder_tree import Term, registered, shape_of, tree_levels
+from .block_product import BLOCK_LATENCY, block_product
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,9 @@ class Sum:
 class WideProduct:
     """``x * w`` with operands cut into parts of at most ``part`` bits without sign, or one more with sign.
 
-    Timing: the products of parts are in registers after a cycle. Those without sign whose bits do not meet are one
-    number without an adder. The numbers are added in a tree with a register behind every adder. ``latency`` cycles; a
-    product a cycle.
+    Timing: the products of parts are there after :data:`hdl_lib.block_product.BLOCK_LATENCY` cycles. Those without sign
+    whose bits do not meet are one number without an adder. The numbers are added in a tree with a register behind every
+    adder. ``latency`` cycles; a product a cycle.
     """
 
     x_shape: Shape
@@ -101,7 +102,7 @@ class WideProduct:
     @property
     def latency(self) -> int:
         """Cycles from operands to product."""
-        return 1 + tree_levels(len(self.groups))
+        return BLOCK_LATENCY + tree_levels(len(self.groups))
 
     @cached_property
     def summands(self) -> list[Summand]:
@@ -147,8 +148,7 @@ class WideProduct:
         products = []
         for index, ((x_part, w_part), summand) in enumerate(zip(self.pairs, self.summands, strict=True)):
             term = Term(part_product(x_part.of(x), w_part.of(w)), summand.low, summand.high)
-            # Registers to keep: see hdl_lib.multiplier.
-            products.append(Value.cast(registered(m, f"{name}_part{index}", term, keep=True).value))
+            products.append(Value.cast(block_product(m, f"{name}_part{index}", term).value))
         values = [self._concatenated(group, products) for group in self.groups]
         for level, sums in enumerate(self.levels):
             results = []

@@ -184,6 +184,7 @@ class Down(_Converter):
         self.ratio = min(-(-lanes_in // lanes_out), self.beats_out)  # steps of each input beat but a pixel's last
         self.held = Signal(lanes_out * self.element * (self.ratio - 1), reset_less=True)
         self.left = Signal(range(self.ratio))  # steps the beat in ``held`` still needs
+        self.empty = Signal(init=1)  # that is 0
 
     def elaborate(self, platform):
         m = Module()
@@ -193,6 +194,7 @@ class Down(_Converter):
         width = self.lanes_out * self.element
         held = self.held
         left = self.left
+        empty = self.empty
         step = Signal()
         consume = Signal()
         last = self._last(m, consume) if self._surplus or ratio_last != ratio else Const(0)
@@ -211,13 +213,18 @@ class Down(_Converter):
             ]
         else:
             m.d.comb += [
-                self.i.ready.eq(queue.available & (left == 0)),
-                step.eq(consume | (queue.available & (left != 0))),
-                Value.cast(queue.payload).eq(Mux(left == 0, payload[:width], held[:width])),
+                self.i.ready.eq(queue.available & empty),
+                step.eq(consume | (queue.available & ~empty)),
+                Value.cast(queue.payload).eq(Mux(empty, payload[:width], held[:width])),
             ]
-            with m.If(consume):
-                m.d.sync += [held.eq(payload[width:]), left.eq(Mux(last, ratio_last - 1, ratio - 1))]
+            with m.If(empty):  # what is held then does not matter, so that this need not wait for the input's valid
+                m.d.sync += held.eq(payload[width:])
             with m.Elif(step):
-                m.d.sync += [held.eq(held[width:]), left.eq(left - 1)]
+                m.d.sync += held.eq(held[width:])
+            with m.If(consume):
+                first_left = Mux(last, ratio_last - 1, ratio - 1)
+                m.d.sync += [left.eq(first_left), empty.eq(last if ratio_last == 1 else 0)]
+            with m.Elif(step):
+                m.d.sync += [left.eq(left - 1), empty.eq(left == 1)]
         wiring.connect(m, queue.o, wiring.flipped(self.o))
         return m

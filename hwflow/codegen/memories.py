@@ -12,7 +12,7 @@ from hwflow.ir.graph import Graph, Node
 from hwflow.ops import costs
 from hwflow.ops.operator import MemoryFile
 from hwflow.ops.plumbing import queue_styles
-from hwflow.ops.sliding_window import line_buffer_rows, row_bits
+from hwflow.ops.sliding_window import is_serial, is_whole, line_buffer_rows, steps_of
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,7 @@ def memories(graph: Graph, files: Sequence[MemoryFile], family: str) -> list[Mem
             width = node.attributes["folding"].output_lanes * node.outputs[index].typed.element.bits
             result.append(_of(family, node.outputs[index].name, "fifo", depth, width, queue_style(node, index)))
         if node.op == "sliding_window":
-            lanes = node.attributes["folding"].input_lanes * node.outputs[0].typed.element.bits
-            words = line_buffer_rows(node) * -(-row_bits(node) // lanes)
-            storage = "block" if costs.in_block_ram(family, words, lanes) else "lutram"
-            result.append(_of(family, node.name, "line_buffer", words, lanes, storage))
+            result += _line_buffers(node, family)
     for file in files:
         words = len(file.words)
         storage = "block" if costs.rom(family, words, file.width).bram else "logic"
@@ -68,6 +65,20 @@ def queue_style(node: Node, index: int) -> str:
     """Storage of the queue of an output: "register", "lutram" or "block"."""
     style = "block" if node.op == "fifo" else queue_styles(node)[index] if node.op == "fork" else "auto"
     return str(style_of(1, node.attributes["depths"][index], style, block=False))  # type: ignore[no-untyped-call]
+
+
+def _line_buffers(node: Node, family: str) -> list[Memory]:
+    """One memory, or with whole windows a beat one for each row; none where a beat is a whole image."""
+    folding, rows = node.attributes["folding"], line_buffer_rows(node)
+    if is_whole(node, folding):
+        return []
+    serial = is_serial(node, folding)
+    width = folding.input_lanes * (node.outputs if serial else node.inputs)[0].typed.element.bits
+    row = -(-node.inputs[0].typed.shape[1] // folding.input_lanes) if serial else 1
+    row *= node.attributes["geometry"].width if serial else steps_of(node, folding).words
+    names, words = ([node.name], rows * row) if serial else ([f"{node.name}_{n}" for n in range(rows)], row)
+    storage = "register" if words == 1 else "block" if costs.in_block_ram(family, words, width) else "lutram"
+    return [_of(family, name, "line_buffer", words, width, storage) for name in names]
 
 
 def _of(family: str, name: str, kind: str, words: int, width: int, storage: str) -> Memory:

@@ -1,9 +1,9 @@
 """Matrix-vector units that take whole vectors: weights are constants of the core.
 
-The kind "shift_add" multiplies by sums of shifted inputs (:mod:`hwflow.numerics.shift_add`), without multiplier blocks.
-Folding: input_lanes = vectors * K, output_lanes = vectors * M. The network of a matrix is found once and kept with the
-node; what it costs is estimated until this folding is the one chosen, for the search takes as long as a thousand of the
-other estimates.
+The kind "shift_add" multiplies by sums of shifted inputs (:mod:`hwflow.numerics.shift_add`), without multiplier blocks;
+"dsp", for several vectors a beat, has a multiplier block for each weight. Folding: input_lanes = vectors * K,
+output_lanes = vectors * M. The network of a matrix is found once and kept with the node; what it costs is estimated
+until this folding is the one chosen, for the search takes as long as a thousand of the other estimates.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import numpy as np
 
 from hdl_lib.adder_network import Adder, AdderNetwork
 from hdl_lib.constant_matrix import ConstantMatrix
+from hdl_lib.constant_products import ConstantProducts
+from hdl_lib.multiplier import BLOCK
 from hwflow.ir.graph import Node
 from hwflow.numerics.shift_add import Network, depth_of, levels_of, shift_add_network, width_of
 from hwflow.ops import costs
@@ -23,24 +25,25 @@ from hwflow.ops.timing import Timing, beat_by_beat
 
 KIND = "shift_add"
 SPAN = 1  # levels of adders between registers
+MOST_BLOCKS = 1_000  # multiplier blocks of all vectors a beat
 MOST_DIGITS = 40_000  # of all vectors a beat: about as many look-up tables as the largest devices have
 
 
-def is_constant(folding: Folding) -> bool:
+def is_constant(node: Node, folding: Folding) -> bool:
     """Whether this module builds the folding of a matrix-vector unit."""
-    return folding.multiplier == KIND
+    return folding.multiplier == KIND or folding.input_lanes > int(node.attributes["weights"].shape[1])
 
 
 def foldings(node: Node, device: Device) -> list[Folding]:
     """Whole vectors a beat, in numbers that divide those of a frame, cheapest first."""
     rows, columns = node.attributes["weights"].shape
     vectors = node.outputs[0].typed.shape[0]
-    digits = _digits(node)
-    return [
-        Folding(p * columns, p * rows, p * columns * rows, KIND)
-        for p in range(1, vectors + 1)
-        if vectors % p == 0 and p * digits <= MOST_DIGITS
-    ]
+    counts = [p for p in range(1, vectors + 1) if vectors % p == 0]
+    digits, blocks = _digits(node), _blocks(node)
+    fits = max(node.inputs[0].typed.element.bits, _weight_bits(node)) <= BLOCK
+    kinds = [(p, KIND) for p in counts if p * digits <= MOST_DIGITS]
+    kinds += [(p, "dsp") for p in counts if p > 1 and fits and blocks and p * blocks <= MOST_BLOCKS]
+    return [Folding(p * columns, p * rows, p * columns * rows, kind) for p, kind in sorted(kinds)]
 
 
 def cycles(node: Node, folding: Folding) -> int:
@@ -50,17 +53,24 @@ def cycles(node: Node, folding: Folding) -> int:
 
 def timing(node: Node, folding: Folding) -> Timing:
     """A step a beat."""
+    if folding.multiplier != KIND:
+        terms = int(np.count_nonzero(node.attributes["weights"], axis=1).max())
+        return beat_by_beat(cycles(node, folding), ConstantProducts.latency_of(terms))
     return beat_by_beat(cycles(node, folding), ConstantMatrix.latency_of(-(-_depth(node) // SPAN)))
 
 
 def resources(node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
     """Exact adders of a folding that is chosen; before, an estimate that is rather too high."""
     vectors, ranges = _vectors(node, folding), _ranges(node)
+    if folding.multiplier != KIND:
+        types = node.inputs[0].typed.element, node.outputs[0].typed.element
+        return costs.constant_products(device.family, *types, node.attributes["weights"], vectors, depths[0])
     chosen = node.attributes.get("folding") == folding
     if not chosen and "network" not in node.attributes:
         inputs = [width_of(low, high) for low, high in ranges]
         return costs.estimated_adder_network(
-            device.family, _digits(node), inputs, _depth(node), vectors, _output_bits(node), depths[0]
+            device.family, _digits(node), _weight_bits(node), inputs, _depth(node), vectors, _output_bits(node),
+            depths[0],
         )
     network = network_of(node)
     carries = [network.carry_bits(adder) for adder in network.adders]
@@ -70,6 +80,10 @@ def resources(node: Node, folding: Folding, depths: Sequence[int], device: Devic
 def build(node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
     """The core."""
     shapes = shape_of(node.inputs[0].typed.element), shape_of(node.outputs[0].typed.element)
+    if folding.multiplier != KIND:
+        weights = node.attributes["weights"].tolist()
+        products = ConstantProducts(*shapes, weights, vectors=_vectors(node, folding), depth=depths[0])
+        return Built(products, [products.i], [products.o])
     core = ConstantMatrix(*shapes, pipeline_of(node), vectors=_vectors(node, folding), depth=depths[0])
     return Built(core, [core.i], [core.o])
 
@@ -116,3 +130,16 @@ def _digits(node: Node) -> int:
         node.attributes["network_digits"] = int(np.bitwise_count(weights ^ (3 * weights)).sum())
     digits: int = node.attributes["network_digits"]
     return digits
+
+
+def _blocks(node: Node) -> int:
+    """Weights that need a multiplier block for a vector: neither 0 nor plus or minus a power of two."""
+    if "blocks" not in node.attributes:
+        weights = np.abs(node.attributes["weights"])
+        node.attributes["blocks"] = int(np.count_nonzero(weights & (weights - 1)))
+    blocks: int = node.attributes["blocks"]
+    return blocks
+
+
+def _weight_bits(node: Node) -> int:
+    return width_of(*node.attributes["weight_range"])

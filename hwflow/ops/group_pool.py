@@ -1,6 +1,7 @@
 """Pools over groups of consecutive pixels of a stream, channel by channel: what the maximum and the sum have in common.
 
-Attribute: ``window``, pixels a group.
+Attribute: ``window``, pixels a group. Lanes of at most a pixel: one after the other. More input lanes are several
+pixels of a group (which they divide), then with all channels an output beat, or several whole groups.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hdl_lib.pool import MaxPool as Core
+from hdl_lib.pool_tree import MaxPoolTree as TreeCore
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ops import costs
 from hwflow.ops.images import image_order, image_stream
@@ -35,18 +37,34 @@ class GroupPool(HardwareOperator):
         return (self.reduce(inputs[0].reshape(frames, pixels // window, window, channels)),)
 
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
-        return [Folding(lanes, lanes) for lanes in costs.useful_lanes(node.inputs[0].typed.shape[1])]
+        pixels, channels = node.inputs[0].typed.shape
+        window = node.attributes["window"]
+        parts = [Folding(lanes, lanes) for lanes in costs.useful_lanes(channels)]
+        several = [Folding(n * channels, channels) for n in range(2, window) if window % n == 0]
+        groups = [Folding(n * window * channels, n * channels) for n in divisors(pixels // window)]
+        return list(dict.fromkeys(parts + several + groups))
 
     def cycles(self, node: Node, folding: Folding) -> int:
         return beats(node.inputs[0].typed.shape, folding.input_lanes)
 
     def timing(self, node: Node, folding: Folding) -> Timing:
         pixels, channels = node.inputs[0].typed.shape
-        blocks = -(-channels // folding.input_lanes)
         window = node.attributes["window"]
+        together = folding.input_lanes // channels
+        if together > 1:
+            beat = np.arange(1, pixels // together + 1)
+            produces = beat[beat * together % window == 0] - 1
+            process = Process(beat.size, {0: every(beat.size)}, {0: produces})
+            return Timing((process,), (TreeCore.latency_of(together, window),))
+        blocks = -(-channels // folding.input_lanes)
         steps = np.arange(pixels * blocks).reshape(pixels // window, window, blocks)
         process = Process(steps.size, {0: every(steps.size)}, {0: steps[:, -1, :].reshape(-1)})
         return Timing((process,), (Core.latency_of(channels, folding.input_lanes),))
+
+
+def divisors(count: int) -> list[int]:
+    """Of a number of at least 1, ascending."""
+    return [n for n in range(1, count + 1) if count % n == 0]
 
 
 def lower_pool(

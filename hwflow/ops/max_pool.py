@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hdl_lib.pool import MaxPool as Core
+from hdl_lib.pool_tree import MaxPoolTree as TreeCore
 from hwflow.ir.graph import IntArray, Node
 from hwflow.ops import costs
 from hwflow.ops.group_pool import GroupPool
@@ -28,13 +29,19 @@ class MaxPool(GroupPool):
         return np.asarray(groups.max(axis=2), dtype=np.int64)
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
-        blocks = -(-node.inputs[0].typed.shape[1] // folding.input_lanes)
-        width = node.inputs[0].typed.element.bits
-        return costs.max_pool(device.family, folding.input_lanes, width, blocks, node.attributes["window"], depths[0])
+        channels, window = node.inputs[0].typed.shape[1], node.attributes["window"]
+        width, together = node.inputs[0].typed.element.bits, folding.input_lanes // channels
+        if together > 1:
+            return costs.max_pool_tree(device.family, channels, width, together, window, depths[0])
+        blocks = -(-channels // folding.input_lanes)
+        return costs.max_pool(device.family, folding.input_lanes, width, blocks, window, depths[0])
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
-        core = Core(
-            shape_of(node.inputs[0].typed.element), node.inputs[0].typed.shape[1], folding.input_lanes,
-            node.attributes["window"], depth=depths[0],
-        )
+        shape, channels = shape_of(node.inputs[0].typed.element), node.inputs[0].typed.shape[1]
+        window, together = node.attributes["window"], folding.input_lanes // channels
+        core: Core | TreeCore
+        if together > 1:
+            core = TreeCore(shape, channels, together, window, depth=depths[0])
+        else:
+            core = Core(shape, channels, folding.input_lanes, window, depth=depths[0])
         return Built(core, [core.i], [core.o])

@@ -1,5 +1,8 @@
 """Sliding window: an image stream to the stream of its windows' pixels, tap by tap.
 
+Lanes of at most a pixel: the taps come one after the other. More output lanes are whole windows: as many as divide an
+output row, from whole pixels that divide an image row; or all of them, from the whole image.
+
 Attributes: ``geometry`` (WindowGeometry), ``pad_value``, ``rows`` (line buffer in image rows; chosen when the core is
 built if absent: the least that lets the writer fill a stride ahead of the reader).
 """
@@ -7,18 +10,25 @@ built if absent: the least that lets the writer fill a stride ahead of the reade
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import gcd
 from typing import Any
 
 import numpy as np
 
 from hdl_lib.sliding_window import SlidingWindow as Core
+from hdl_lib.window_geometry import WindowGeometry as CoreGeometry
+from hdl_lib.window_image import WindowImage
+from hdl_lib.window_rows import WindowRows
+from hdl_lib.window_steps import WindowSteps
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ops import costs
 from hwflow.ops.operator import Built, Device, Folding, HardwareOperator, Resources, beats
 from hwflow.ops.shapes import shape_of
-from hwflow.ops.timing import Process, Timing, Wait, every
+from hwflow.ops.timing import Process, Timing, Wait, beat_by_beat, every
 from hwflow.ops.windows import WindowGeometry
 from hwflow.types import Interval, IntType, TensorType
+
+_SOME_WORDS = 6  # a row: what takes a few cycles from reader to writer no longer costs interval
 
 
 class SlidingWindow(HardwareOperator):
@@ -44,12 +54,33 @@ class SlidingWindow(HardwareOperator):
         return (window.windows(images, attributes["pad_value"]).reshape(frames, -1, channels),)
 
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
-        return [Folding(lanes, lanes) for lanes in costs.useful_lanes(node.inputs[0].typed.shape[1])]
+        window: WindowGeometry = node.attributes["geometry"]
+        channels = node.inputs[0].typed.shape[1]
+        found = [Folding(lanes, lanes) for lanes in costs.useful_lanes(channels)]
+        rows, columns = window.output
+        for pixels in range(1, window.width + 1):
+            windows = columns if pixels == window.width else pixels // gcd(pixels, window.strides[1])
+            if window.width % pixels == 0 and columns % windows == 0:
+                found.append(Folding(pixels * channels, windows * window.taps * channels))
+        found.append(Folding(window.height * window.width * channels, rows * columns * window.taps * channels))
+        return list(dict.fromkeys(found))
 
     def cycles(self, node: Node, folding: Folding) -> int:
-        return max(beats(value.typed.shape, folding.input_lanes) for value in (node.inputs[0], node.outputs[0]))
+        if is_serial(node, folding):
+            return max(beats(value.typed.shape, folding.input_lanes) for value in (node.inputs[0], node.outputs[0]))
+        if is_whole(node, folding):
+            return 1
+        steps = steps_of(node, folding)
+        return max(steps.geometry.height * steps.words, steps.steps)
 
     def timing(self, node: Node, folding: Folding) -> Timing:
+        if is_serial(node, folding):
+            return self._serial_timing(node, folding)
+        if is_whole(node, folding):
+            return beat_by_beat(1, WindowImage.latency)
+        return _rows_timing(steps_of(node, folding), line_buffer_rows(node, folding))
+
+    def _serial_timing(self, node: Node, folding: Folding) -> Timing:
         window: WindowGeometry = node.attributes["geometry"]
         blocks = -(-node.inputs[0].typed.shape[1] // folding.input_lanes)
         out_rows, out_columns = window.output
@@ -72,13 +103,22 @@ class SlidingWindow(HardwareOperator):
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
         window: WindowGeometry = node.attributes["geometry"]
-        blocks = -(-node.inputs[0].typed.shape[1] // folding.input_lanes)
+        source, result = node.inputs[0].typed, node.outputs[0].typed.element
+        if is_whole(node, folding):
+            return costs.window_image(device.family, core_geometry(window), source.shape[1], result.bits, depths[0])
+        if not is_serial(node, folding):
+            steps, rows = steps_of(node, folding), line_buffer_rows(node, folding)
+            widths = source.shape[1] * source.element.bits, source.shape[1] * result.bits
+            return costs.window_rows(device.family, steps, *widths, rows, depths[0])
+        blocks = -(-source.shape[1] // folding.input_lanes)
         words = line_buffer_rows(node) * window.width * blocks
-        width = folding.input_lanes * node.outputs[0].typed.element.bits
+        width = folding.input_lanes * result.bits
         return costs.sliding_window(device.family, window, blocks, words, width, depths[0])
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
         window: WindowGeometry = node.attributes["geometry"]
+        if not is_serial(node, folding):
+            return self._build_parallel(node, folding, depths[0])
         core = Core(
             shape_of(node.outputs[0].typed.element),
             window.height, window.width, node.inputs[0].typed.shape[1], folding.input_lanes,
@@ -87,22 +127,87 @@ class SlidingWindow(HardwareOperator):
         )
         return Built(core, [core.i], [core.o])
 
+    def _build_parallel(self, node: Node, folding: Folding, depth: int) -> Built:
+        source, result = shape_of(node.inputs[0].typed.element), shape_of(node.outputs[0].typed.element)
+        channels, pad_value = node.inputs[0].typed.shape[1], node.attributes["pad_value"]
+        core: WindowImage | WindowRows
+        if is_whole(node, folding):
+            geometry = core_geometry(node.attributes["geometry"])
+            core = WindowImage(source, result, channels, geometry, pad_value=pad_value, depth=depth)
+        else:
+            steps, rows = steps_of(node, folding), line_buffer_rows(node, folding)
+            core = WindowRows(source, result, channels, steps, pad_value=pad_value, rows=rows, depth=depth)
+        return Built(core, [core.i], [core.o])
+
+
+def _rows_timing(steps: WindowSteps, rows: int) -> Timing:
+    """The two processes of :mod:`hdl_lib.window_rows`."""
+    g, words, row_steps = steps.geometry, steps.words, steps.row_steps
+    y, word, step = np.arange(g.out_height)[:, None], np.arange(words), np.minimum(np.arange(row_steps), words - 1)
+    # The reader, in the step of a word, needs that word of the last image row its windows reach, at least of the first.
+    last_row = y * g.stride[0] + g.reach[0] - 1 - g.pads[0]
+    need_write = (np.clip(last_row, 0, g.height - 1) * words + step).reshape(-1)
+    need_write = np.append(need_write, np.repeat(need_write[-1:], steps.tail))
+    # The writer, at image row g, needs row g - rows (of this or an earlier frame) released: of the first row that an
+    # output row releases word by word, of others, and of the last word of each, with the output row's last step.
+    released = np.clip((y[:, 0] + 1) * g.stride[0] - g.pads[0], 0, g.height)
+    released[-1] = g.height
+    frame, row = np.divmod(np.arange(g.height) - rows, g.height)
+    output_row = np.searchsorted(released, row, side="right")
+    is_first = row == np.append(0, released)[output_row]
+    row_ends = np.append(np.arange(1, g.out_height) * row_steps, steps.steps) - 1
+    by_word = np.where(word < words - 1, output_row[:, None] * row_steps + word, row_ends[output_row][:, None])
+    need_read = np.where(is_first[:, None], by_word, row_ends[output_row][:, None])
+    need_read = (frame[:, None] * steps.steps + need_read).reshape(-1)
+    sends = np.array([steps.sends(row, beat) for row in range(g.out_height) for beat in range(steps.beats)])
+    writer = Process(g.height * words, {0: every(g.height * words)}, {}, (Wait(1, need_read),))
+    lag = WindowRows.lag_of(words)
+    reader = Process(steps.steps, {}, {0: sends}, (Wait(0, np.maximum.accumulate(need_write), lag),))
+    return Timing((writer, reader), (WindowRows.latency_of(words),))
+
+
+def is_serial(node: Node, folding: Folding) -> bool:
+    """Whether lanes are a part of a pixel, at most one: one tap of a window after the other."""
+    channels = node.inputs[0].typed.shape[1]
+    return folding.input_lanes <= channels and folding.output_lanes <= channels
+
+
+def is_whole(node: Node, folding: Folding) -> bool:
+    """Whether a beat is a whole image, and all of its windows."""
+    (pixels, channels), results = node.inputs[0].typed.shape, node.outputs[0].typed.shape[0]
+    whole = Folding(pixels * channels, results * channels)
+    return (folding.input_lanes, folding.output_lanes) == (whole.input_lanes, whole.output_lanes)
+
+
+def core_geometry(window: WindowGeometry) -> CoreGeometry:
+    """The same in the cores' terms."""
+    return CoreGeometry(window.height, window.width, window.kernel, window.strides, window.pads, window.dilations)
+
+
+def steps_of(node: Node, folding: Folding) -> WindowSteps:
+    """The schedule of whole windows a beat."""
+    window: WindowGeometry = node.attributes["geometry"]
+    channels = node.inputs[0].typed.shape[1]
+    pixels, windows = folding.input_lanes // channels, folding.output_lanes // (window.taps * channels)
+    return WindowSteps(core_geometry(window), pixels, windows)
+
 
 def least_rows(node: Node) -> int:
     """The fewest rows of the line buffer with which the core works."""
-    window: WindowGeometry = node.attributes["geometry"]
-    least = Core.minimum_rows(
-        window.height, window.width,
-        kernel=window.kernel, stride=window.strides, pads=window.pads, dilation=window.dilations,
-    )
-    return int(least)
+    return core_geometry(node.attributes["geometry"]).minimum_rows
 
 
-def line_buffer_rows(node: Node) -> int:
-    """Rows of the line buffer: as set by the schedule, else a stride more than the least that works."""
+def line_buffer_rows(node: Node, folding: Folding | None = None) -> int:
+    """Rows of the line buffer: as set by the schedule, else a stride more than the least that works; of whole windows
+    a beat (``folding``, or as set by the schedule), whose buffer is released word by word, the least if a row has some
+    words."""
     if "rows" in node.attributes:
         return int(node.attributes["rows"])
-    return least_rows(node) + int(node.attributes["geometry"].strides[0])
+    window: WindowGeometry = node.attributes["geometry"]
+    folding = folding or node.attributes.get("folding")
+    if folding is not None and not is_serial(node, folding) and not is_whole(node, folding):
+        return least_rows(node) + (window.strides[0] if steps_of(node, folding).words < _SOME_WORDS else 0)
+    return least_rows(node) + window.strides[0]
 
 
 def row_bits(node: Node) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hdl_lib.pool import SumPool as Core
+from hdl_lib.pool_tree import SumPoolTree as TreeCore
 from hwflow.ir.graph import IntArray, Node
 from hwflow.ops import costs
 from hwflow.ops.group_pool import GroupPool
@@ -29,13 +30,24 @@ class SumPool(GroupPool):
         return np.asarray(groups.sum(axis=2), dtype=np.int64)
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
-        blocks = -(-node.inputs[0].typed.shape[1] // folding.input_lanes)
-        widths = node.inputs[0].typed.element.bits, node.outputs[0].typed.element.bits
-        return costs.sum_pool(device.family, folding.input_lanes, *widths, blocks, node.attributes["window"], depths[0])
+        channels, window = node.inputs[0].typed.shape[1], node.attributes["window"]
+        source, result, together = (
+            node.inputs[0].typed.element, node.outputs[0].typed.element, folding.input_lanes // channels
+        )
+        if together > 1:
+            return costs.sum_pool_tree(device.family, channels, source, result.bits, together, window, depths[0])
+        blocks = -(-channels // folding.input_lanes)
+        return costs.sum_pool(
+            device.family, folding.input_lanes, source.bits, result.bits, blocks, window, depths[0]
+        )
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
-        core = Core(
-            shape_of(node.inputs[0].typed.element), shape_of(node.outputs[0].typed.element),
-            node.inputs[0].typed.shape[1], folding.input_lanes, node.attributes["window"], depth=depths[0],
-        )
+        source, result = shape_of(node.inputs[0].typed.element), shape_of(node.outputs[0].typed.element)
+        channels, window = node.inputs[0].typed.shape[1], node.attributes["window"]
+        together = folding.input_lanes // channels
+        core: Core | TreeCore
+        if together > 1:
+            core = TreeCore(source, result, channels, together, window, depth=depths[0])
+        else:
+            core = Core(source, result, channels, folding.input_lanes, window, depth=depths[0])
         return Built(core, [core.i], [core.o])

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hwflow.boards import find_board
 
-from hwflow.codegen.memories import memories, memory_report
-from hwflow.codegen.top import Top
+from hwflow.codegen.memories import Memory, memories, memory_report
+from hwflow.ir.graph import Graph, Node, Stage, Value
 from hwflow.ops import costs
-from hwflow.schedule.folding import Budget
-from hwflow.schedule.schedule import schedule
-from tests.schedule.graphs import dataflow, skewed_graph
-
-PART = find_board("ulx3s_85f").part
+from hwflow.ops.operator import Folding, MemoryFile
+from hwflow.types import IntType, TensorType
 
 
 @pytest.mark.parametrize(
@@ -31,19 +27,32 @@ def test_shapes(words: int, width: int, writable: bool, blocks: int, shape: tupl
 
 
 def test_memories_of_a_graph() -> None:
-    """A queue in block RAM, one less row than beats; line buffers; weights and requantizers' parameters."""
-    budget = Budget(PART.lut // 8, PART.ff // 8, PART.dsp // 8, PART.bram // 8)
-    scheduled = schedule(dataflow(skewed_graph()), PART, budget)
-    files = Top(scheduled.graph).files
-    found = {(memory.kind, memory.name): memory for memory in memories(scheduled.graph, files, "ecp5")}
-    (fifo,) = (node for node in scheduled.graph.nodes if node.op == "fifo")
-    queue = found["fifo", fifo.outputs[0].name]
-    (depth,) = fifo.attributes["depths"]
-    assert (queue.kind, queue.storage, queue.words, queue.width, queue.bits) == ("fifo", "block", depth, 7, 7 * depth)
-    assert (queue.block_rams, queue.waste_bits) == (1, 18432 - 7 * (depth - 1))
-    report = memory_report(scheduled.graph, files, "ecp5")
-    assert report["block_rams"] == scheduled.resources.bram
-    for kind in ("fifo", "line_buffer", "table"):
-        assert report[f"{kind}_bits"] == sum(m.words * m.width for m in found.values() if m.kind == kind) > 0
-    assert report["weight_bits"] == sum(len(f.words) * f.width for f in files if "weights" in f.name)
-    assert report["block_ram_waste_bits"] == sum(m.waste_bits for m in found.values() if m.storage == "block")
+    """A queue of 269 beats of 7 bits in block RAM, the last in a register; one of 3 in registers, one of 5
+    in two look-up table memories of 16 x 4; a table of 120 words of 270 bits: eight of 512 x 36, several rows a word."""
+    kind = TensorType((100, 1), IntType(7, True), IntType(7, True).interval)
+    values = [Value(f"v{k}", kind) for k in range(4)]
+    nodes = [
+        Node("deep", "fifo", [values[0]], [values[1]], {"folding": Folding(1, 1), "depths": [269]}),
+        Node("short", "requantize", [values[1]], [values[2]], {"folding": Folding(1, 1), "depths": [3]}),
+        Node("longer", "requantize", [values[2]], [values[3]], {"folding": Folding(1, 1), "depths": [5]}),
+    ]
+    graph = Graph("memories", Stage.SCHEDULED, [], [], nodes)
+    files = [MemoryFile("mvu_weights", [0] * 120, 270), MemoryFile("short_parameters", [0] * 4, 20)]
+    table = 120 * 270
+    assert memories(graph, files, "ecp5") == [
+        Memory("v1", "fifo", 269, 7, 1883, "block", 1, (2048, 9), 18432 - 268 * 7),
+        Memory("v2", "fifo", 3, 7, 21, "register", 0, None, 0),
+        Memory("v3", "fifo", 5, 7, 35, "lutram", 0, None, 2 * 64 - 35),
+        Memory("mvu_weights", "table", 120, 270, table, "block", 8, (512, 36), 8 * 18432 - table),
+        Memory("short_parameters", "table", 4, 20, 80, "logic", 0, None, 0),
+    ]
+    report = memory_report(graph, files, "ecp5")
+    assert len(report.pop("list")) == 5
+    assert report == {
+        "fifo_bits": 1883 + 21 + 35,
+        "line_buffer_bits": 0,
+        "table_bits": table + 80,
+        "weight_bits": table,
+        "block_rams": 9,
+        "block_ram_waste_bits": 18432 - 268 * 7 + 8 * 18432 - table,
+    }

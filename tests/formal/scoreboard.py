@@ -67,6 +67,7 @@ def storage_invariants(m, storage, follower):
         for k, entry in enumerate(storage.entries):
             m.d.comb += Assert(~(following & (ahead == k)) | (entry == value))
         return
+    m.d.comb += Assert(storage.full == (level == storage.depth))
     rows = storage.rows
     probe = storage.memory.read_port(domain="comb")
     used = Signal(range(rows + 1), name="rows_used")
@@ -94,6 +95,7 @@ def storage_invariants(m, storage, follower):
         m.d.comb += [
             skipped.eq(storage.output_valid + storage.read_valid),
             Assert(level == used + skipped),
+            Assert(storage.waiting + 1 == used),
             Assert((used < 2) | (storage.read_valid & storage.output_valid)),
             Assert(~in_output | (storage.output == value)),
             Assert(~in_read | (storage.read_data == value)),

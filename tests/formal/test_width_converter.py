@@ -182,6 +182,7 @@ class ConverterProof(wiring.Component):
             m.d.comb += [
                 Assert(stage.beat == in_beat),
                 Assert(stage.left < stage.ratio),
+                Assert(stage.empty == (stage.left == 0)),
                 # Output beats neither queued nor held belong to input beats of this pixel that are still to come.
                 Assert(
                     owed == queued + stage.left

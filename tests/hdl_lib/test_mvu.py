@@ -12,6 +12,7 @@ from amaranth.sim import Simulator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hdl_lib.digit_product import Digits
 from hdl_lib.mvu import Mvu
 from hdl_lib.packed_product import Packing
 from hdl_lib.rom import Table
@@ -200,28 +201,29 @@ def test_handshakes_follow_the_law(folds, depth):
     synapse_fold, neuron_fold = folds
     case = Case(U8, S8, 1, 3, synapse_fold, neuron_fold, "dsp", depth, pixels=8)
     trace = case.run()
-    latency = 6 + (synapse_fold > 1)  # weights 2, product 1, tree 2, accumulator if any, queue 1
+    # inputs 2, or 3 from a memory; operands 1, product 2, tree 2, accumulator if any, queue 1
+    latency = 8 + (synapse_fold > 1) + (synapse_fold > 1 and neuron_fold > 1)
     assert (trace.in_cycles, trace.out_cycles) == law(latency, synapse_fold, neuron_fold, 8, depth)
 
 
 @pytest.mark.parametrize(
     ("input_shape", "weight_shape", "simd", "synapse_fold", "multiplier", "latency"),
-    [  # front 2, multiples, product, tree, accumulator, queue 1
-        (U8, S8, 1, 1, "dsp", 2 + 0 + 1 + 0 + 0 + 1),
-        (U8, S8, 5, 1, "dsp", 2 + 0 + 1 + 3 + 0 + 1),
-        (U8, S8, 4, 9, "dsp", 2 + 0 + 1 + 2 + 1 + 1),
+    [  # front 2 or, with a replay memory, 3; operands or multiples, product, tree, accumulator, queue 1
+        (U8, S8, 1, 1, "dsp", 2 + 1 + 2 + 0 + 0 + 1),
+        (U8, S8, 5, 1, "dsp", 2 + 1 + 2 + 3 + 0 + 1),
+        (U8, S8, 4, 9, "dsp", 3 + 1 + 2 + 2 + 1 + 1),
         (U8, S8, 4, 1, "lut", 2 + 1 + 2 + 2 + 0 + 1),
-        (U8, S4, 4, 3, "lut", 2 + 1 + 1 + 2 + 1 + 1),
+        (U8, S4, 4, 3, "lut", 3 + 1 + 1 + 2 + 1 + 1),
         (S4, Shape(2, True), 2, 1, "lut", 2 + 1 + 1 + 1 + 0 + 1),
         (S4, Shape(16, False), 2, 1, "lut", 2 + 1 + 3 + 1 + 0 + 1),
-        (S4, Shape(1, True), 2, 2, "lut", 2 + 0 + 1 + 1 + 1 + 1),
-        (Shape(1, False), S8, 2, 2, "lut", 2 + 0 + 1 + 1 + 1 + 1),
+        (S4, Shape(1, True), 2, 2, "lut", 3 + 0 + 1 + 1 + 1 + 1),
+        (Shape(1, False), S8, 2, 2, "lut", 3 + 0 + 1 + 1 + 1 + 1),
         # two parts overlap: one sum; three of 17, 17 and 6 bits: the outer ones are one number, unless negative
-        (U8, Shape(18, False), 1, 1, "dsp", 2 + 0 + 1 + 1 + 0 + 0 + 1),
-        (U8, Shape(18, True), 1, 1, "dsp", 2 + 0 + 1 + 0 + 0 + 1),
-        (U8, Shape(40, True), 2, 1, "dsp", 2 + 0 + 1 + 1 + 1 + 0 + 1),
-        (S8, Shape(40, True), 2, 1, "dsp", 2 + 0 + 1 + 2 + 1 + 0 + 1),
-        (U8, Shape(40, True), 1, 2, "lut", 2 + 1 + 5 + 0 + 1 + 1),
+        (U8, Shape(18, False), 1, 1, "dsp", 2 + 1 + 2 + 1 + 0 + 0 + 1),
+        (U8, Shape(18, True), 1, 1, "dsp", 2 + 1 + 2 + 0 + 0 + 1),
+        (U8, Shape(40, True), 2, 1, "dsp", 2 + 1 + 2 + 1 + 1 + 0 + 1),
+        (S8, Shape(40, True), 2, 1, "dsp", 2 + 1 + 2 + 2 + 1 + 0 + 1),
+        (U8, Shape(40, True), 1, 2, "lut", 3 + 1 + 5 + 0 + 1 + 1),
     ],
 )
 def test_latency(input_shape, weight_shape, simd, synapse_fold, multiplier, latency):
@@ -230,6 +232,7 @@ def test_latency(input_shape, weight_shape, simd, synapse_fold, multiplier, late
         weight_shape=weight_shape,
         simd=simd,
         synapse_fold=synapse_fold,
+        neuron_fold=2,
         multiplier=multiplier,
     )
     case = Case(input_shape, weight_shape, 2, simd, synapse_fold, 2, multiplier, depth=16)
@@ -361,12 +364,12 @@ def test_every_number_of_equal_bits(lanes):
 
 @pytest.mark.parametrize(
     ("simd", "synapse_fold", "latency"),
-    [  # front 2, count ceil(log2(simd)) but at least 1, accumulator, queue 1
+    [  # front 2, or 3 with a replay memory; count ceil(log2(simd)) but at least 1, accumulator, queue 1
         (1, 1, 2 + 1 + 0 + 1),
         (2, 1, 2 + 1 + 0 + 1),
-        (3, 2, 2 + 2 + 1 + 1),
+        (3, 2, 3 + 2 + 1 + 1),
         (4, 1, 2 + 2 + 0 + 1),
-        (17, 2, 2 + 5 + 1 + 1),
+        (17, 2, 3 + 5 + 1 + 1),
         (64, 1, 2 + 6 + 0 + 1),
     ],
 )
@@ -405,6 +408,15 @@ GOOD = dict(
         (
             {"multiplier": "xnor", "input_shape": 1, "weight_shape": Shape(1, True)},
             'Mvu weight_shape must be unsigned(1) for "xnor", not signed(1)',
+        ),
+        (
+            {"digits": Digits(4, True)},
+            'Mvu digits must be given for "lut" only, with inputs of 2 bits or more',
+        ),
+        (
+            {"multiplier": "lut", "digits": Digits(4, True)},
+            "Mvu weights must be 2 words (neuron_fold * synapse_fold) of 18 bits (pe * simd * bits of digits), "
+            "not 2 words of 16 bits; pack the table for this folding",
         ),
         ({"multiplier": "dsp2"}, 'Mvu packing must be given for "dsp2", and for nothing else'),
         (

@@ -7,7 +7,7 @@ from amaranth.sim import Simulator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdl_lib.multiplier import Multiplier, Operand
+from hdl_lib.multiplier import Multiplier
 from hdl_lib.packed_product import BLOCKS, PackedSum, Packing, borrowed
 
 
@@ -135,7 +135,10 @@ def test_sums_in_hardware(inputs, weights, lanes, block, accumulated):
     m = Module()
     xs = [Signal(shape, name=f"x{k}") for k in range(lanes)]
     pairs = [Signal(packing.bits, name=f"w{k}") for k in range(lanes)]
-    low, (high, carry) = core.sums(m, ("0", "1"), [Operand(x) for x in xs], pairs, 30)
+    operands = [core.multiplier.operand(m, f"input{k}", x) for k, x in enumerate(xs)]
+    assert core.multiplier.operand_latency == core.multiplier.weight_lead  # so inputs and weights come together
+    latency = core.multiplier.operand_latency + core.latency
+    low, (high, carry) = core.sums(m, ("0", "1"), operands, pairs, 30)
     assert (carry is not None) == accumulated
     rng = np.random.default_rng(lanes)
     count = 60
@@ -149,8 +152,8 @@ def test_sums_in_hardware(inputs, weights, lanes, block, accumulated):
     got = []
 
     async def bench(ctx):
-        for cycle in range(count + core.latency):
-            if cycle >= core.latency:
+        for cycle in range(count + latency):
+            if cycle >= latency:
                 rest = ctx.get(carry) if carry is not None else 0
                 got.append((ctx.get(low.value), ctx.get(high.value) + rest))
             if cycle < count:

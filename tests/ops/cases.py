@@ -14,15 +14,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from hwflow.boards import find_board
 
 from hwflow.ir.graph import IntArray, Node
 from hwflow.numerics.elementwise import Relu
 from hwflow.numerics.stages import QuantizerStage, StepStage
 from hwflow.numerics.step_function import StepFunction
 from hwflow.ops.operator import Folding
+from hwflow.ops.registry import hardware
 from hwflow.ops.windows import WindowGeometry
 from hwflow.types import Interval, IntType, TensorType
 from tests.ops.harness import Case
+
+PART = find_board("ulx3s_85f").part
 
 
 def stream(pixels: int, channels: int, element: IntType, intervals: tuple[Interval, ...] = ()) -> TensorType:
@@ -210,6 +214,65 @@ def _random_window(seed: int) -> Case:
 
 SLIDING_WINDOW += [_random_window(seed) for seed in range(8)]
 
+
+def _whole_windows(
+    name: str,
+    size: tuple[int, int],
+    channels: int,
+    kernel: tuple[int, int],
+    pairs: tuple[tuple[int, int], ...],
+    *,
+    strides: tuple[int, int] = (1, 1),
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0),
+    dilations: tuple[int, int] = (1, 1),
+    pad_value: int = 0,
+    element: IntType = I8,
+    rows: int | None = None,
+) -> Case:
+    """``pairs``: (pixels an input beat, windows an output beat)."""
+    case = _window(
+        name, size, channels, kernel, strides, pads, dilations, (), pad_value=pad_value, element=element, rows=rows
+    )
+    window = channels * kernel[0] * kernel[1]
+    return replace(case, foldings=tuple(Folding(x * channels, p * window) for x, p in pairs))
+
+
+SAME = (1, 1, 1, 1)
+
+SLIDING_WINDOW += [
+    _whole_windows("same", (5, 4), 1, (3, 3), ((1, 1), (2, 2), (4, 4)), pads=SAME, pad_value=-5),
+    _whole_windows("same_channels", (3, 4), 3, (3, 3), ((1, 1),), pads=SAME, pad_value=7),
+    _whole_windows("same_whole", (2, 3), 1, (3, 3), ((6, 6),), pads=SAME, pad_value=7),
+    _whole_windows("valid", (5, 8), 1, (3, 3), ((2, 2), (8, 6)), element=U4),
+    _whole_windows("more_rows", (6, 4), 2, (3, 1), ((2, 2),), pads=(1, 0, 1, 0), rows=5),
+    _whole_windows("least_rows", (6, 4), 1, (3, 2), ((2, 2), (4, 4)), pads=(1, 1, 1, 0), rows=3),
+    _whole_windows("pool", (4, 8), 2, (2, 2), ((1, 1), (2, 1), (4, 2), (8, 4)), strides=(2, 2)),
+    _whole_windows("pool_whole", (2, 4), 2, (2, 2), ((8, 2),), strides=(2, 2)),
+    _whole_windows("stride_2", (7, 8), 1, (5, 5), ((2, 1), (8, 4)), strides=(2, 2), pads=(2, 2, 2, 2), element=U4),
+    _whole_windows("uneven_pads", (4, 6), 1, (3, 2), ((1, 1), (3, 3)), pads=(0, 3, 2, 1), pad_value=3),
+    _whole_windows("right_pad", (3, 2), 2, (2, 3), ((1, 1), (2, 6)), pads=(0, 1, 1, 5), pad_value=1),
+    _whole_windows("dilated", (7, 6), 1, (2, 3), ((1, 1), (2, 2)), pads=(2, 0, 1, 0), dilations=(3, 2)),
+    _whole_windows("columns_only", (1, 8), 2, (1, 3), ((4, 4), (8, 8)), pads=(0, 1, 0, 1)),
+    _whole_windows("skips", (7, 6), 1, (1, 1), ((2, 2), (3, 1), (6, 2)), strides=(3, 3), element=U4),
+    _whole_windows("all_padding_above", (2, 3), 1, (1, 2), ((1, 1), (3, 3)), pads=(2, 0, 2, 1), pad_value=-1),
+    _whole_windows("pad_beyond_the_type", (3, 4), 1, (2, 1), ((4, 4), (12, 12)), pads=(0, 0, 1, 0), element=U4,
+                   pad_value=-1),
+]
+
+
+def _random_whole_windows(seed: int) -> Case:
+    """With up to two of the pairs that the operator offers."""
+    rng = np.random.default_rng(100 + seed)
+    case = replace(_random_window(50 + seed), name=f"random_whole_{seed}")
+    channels = case.source.shape[1]
+    foldings = hardware("sliding_window").foldings(case.node(), PART)
+    offered = [f for f in foldings if channels < f.output_lanes <= 60]
+    picks = rng.choice(len(offered), min(2, len(offered)), replace=False)
+    return replace(case, foldings=tuple(offered[k] for k in sorted(picks)))
+
+
+SLIDING_WINDOW += [_random_whole_windows(seed) for seed in range(6)]
+
 # --- matrix-vector units ------------------------------------------------------------------------------------------
 
 
@@ -293,8 +356,8 @@ def _random_mvu(seed: int) -> Case:
 MVU += [_random_mvu(seed) for seed in range(5)]
 
 
-def _whole(vectors: int, inputs: int, outputs: int) -> Folding:
-    return Folding(vectors * inputs, vectors * outputs, vectors * inputs * outputs, "shift_add")
+def _whole(vectors: int, inputs: int, outputs: int, kind: str = "shift_add") -> Folding:
+    return Folding(vectors * inputs, vectors * outputs, vectors * inputs * outputs, kind)
 
 
 MVU += [
@@ -302,6 +365,8 @@ MVU += [
     _mvu("shift_add_windows", 4, 3, 2, 3, U4, I4, (_whole(2, 6, 3), _whole(4, 6, 3)), seed=22, narrow=True),
     _mvu("shift_add_ternary", 2, 1, 9, 3, I2, I2, (_whole(1, 9, 3),), within=1, seed=23),
     _mvu("shift_add_scalar", 2, 1, 1, 1, U8, U4, (_whole(1, 1, 1), _whole(2, 1, 1))),
+    _mvu("constant_products", 4, 2, 3, 4, U8, I4, (_whole(2, 6, 4, "dsp"), _whole(4, 6, 4, "dsp")), seed=24),
+    _mvu("constant_products_scalar", 2, 1, 1, 1, I8, I8, (_whole(2, 1, 1, "dsp"),), seed=25),
     # wires and zeros, a row and its negative, a row of subtractions, a constant input
     Case(
         "shift_add_rows", "mvu",
@@ -380,9 +445,14 @@ def _max_pool(name: str, pixels: int, channels: int, window: int, element: IntTy
         "max_pool",
         attributes,
         stream(pixels, channels, element),
-        tuple(Folding(n, n) for n in lanes),
+        _pool_foldings(channels, window, lanes),
         constant_corners,
     )
+
+
+def _pool_foldings(channels: int, window: int, lanes: tuple[int, ...]) -> tuple[Folding, ...]:
+    """For input lanes: up to a pixel as many output lanes, beyond all channels of each window that ends in a beat."""
+    return tuple(Folding(n, n if n <= channels else max(channels, n // window)) for n in lanes)
 
 
 MAX_POOL = [
@@ -390,12 +460,16 @@ MAX_POOL = [
     _max_pool("in_memory", 6, 7, 3, U8, (1,)),
     _max_pool("copies", 4, 2, 1, I4, (1, 2)),
     _max_pool("one_pixel_left", 9, 5, 9, U1, (3,)),
+    _max_pool("2x2_groups", 24, 2, 4, I8, (4, 8, 16, 48)),
+    _max_pool("3x3_groups", 18, 2, 9, U4, (6, 18, 36)),
+    _max_pool("whole_image", 16, 3, 16, I8, (6, 24, 48)),
+    _max_pool("copies_of_groups", 4, 2, 1, I4, (4, 8)),
 ]
 
 
 
 def _sum_pool(name: str, pixels: int, channels: int, window: int, element: IntType, lanes: tuple[int, ...]) -> Case:
-    source, foldings = stream(pixels, channels, element), tuple(Folding(n, n) for n in lanes)
+    source, foldings = stream(pixels, channels, element), _pool_foldings(channels, window, lanes)
     return Case(name, "sum_pool", {"window": window}, source, foldings, constant_corners)
 
 
@@ -404,6 +478,10 @@ SUM_POOL = [
     _sum_pool("in_memory", 6, 7, 3, U8, (1,)),
     _sum_pool("copies", 4, 2, 1, I4, (1, 2)),
     _sum_pool("whole_frame", 9, 5, 9, U1, (3,)),
+    _sum_pool("2x2_groups", 24, 2, 4, I8, (4, 8, 16, 48)),
+    _sum_pool("3x3_groups", 18, 2, 9, U4, (6, 18, 36)),
+    _sum_pool("whole_image", 16, 3, 16, I8, (6, 24, 48)),
+    _sum_pool("copies_of_groups", 4, 2, 1, I4, (4, 8)),
 ]
 
 # --- requantizers -------------------------------------------------------------------------------------------------

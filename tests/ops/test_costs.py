@@ -14,9 +14,13 @@ from amaranth.hdl import Shape
 from hwflow.boards import find_board
 
 import hwflow.ops
+from hdl_lib.digit_product import Digits
+from hdl_lib.packed_product import BLOCKS, Packing
 from hdl_lib.requantize_mas import MultiplyAddShift
 from hdl_lib.rom import VERILOG
 from hdl_lib.stream_add import AddPlan
+from hdl_lib.window_geometry import WindowGeometry as CoreGeometry
+from hdl_lib.window_steps import WindowSteps
 from hwflow.errors import ToolError
 from hwflow.ops import costs
 from hwflow.ops.operator import Folding, Resources
@@ -63,7 +67,14 @@ def mvu(row: Row) -> Resources:
     )
     signed = row["multiplier"] != "xnor"
     types = IntType(x, False), IntType(w, signed), IntType(accumulator, signed)
-    return costs.mvu("ecp5", *types, Folding(simd, pe, pe * simd, row["multiplier"]), synapse, neuron, depth)
+    digits = packing = None
+    weights = types[1].min, types[1].max
+    if row["multiplier"] == "lut" and min(x, w) > 1 and (x, w) != (2, 2):
+        digits = Digits.of(weights)
+    if row["multiplier"] == "dsp2":
+        packing = Packing.of((types[0].min, types[0].max), weights, simd, BLOCKS["MULT18X18D"])
+    folding = Folding(simd, pe, pe * simd, row["multiplier"])
+    return costs.mvu("ecp5", *types, folding, synapse, neuron, depth, packing=packing, digits=digits)
 
 
 def pool(row: Row) -> Resources:
@@ -78,6 +89,24 @@ def sliding_window(row: Row) -> Resources:
     return costs.sliding_window(
         "ecp5", window, blocks, rows * width * blocks, lanes * element(row["element"]).bits, depth
     )
+
+
+def whole_windows(row: Row) -> Resources:
+    height, width, k, s, p, channels = numbers(row, "height", "width", "kernel", "stride", "pad", "channels")
+    pixels, windows, rows, depth = numbers(row, "pixels", "windows", "rows", "depth")
+    geometry, bits = CoreGeometry(height, width, (k, k), (s, s), (p, p, p, p), (1, 1)), element(row["element"]).bits
+    if pixels == height * width:
+        return costs.window_image("ecp5", geometry, channels, bits, depth)
+    steps = WindowSteps(geometry, pixels, windows)
+    return costs.window_rows("ecp5", steps, channels * bits, channels * bits, rows, depth)
+
+
+def pool_tree(row: Row) -> Resources:
+    channels, pixels, window, depth = numbers(row, "channels", "pixels", "window", "depth")
+    source, result = element(row["element"]), element(row["result"]).bits
+    if row["kind"] == "max":
+        return costs.max_pool_tree("ecp5", channels, result, pixels, window, depth)
+    return costs.sum_pool_tree("ecp5", channels, source, result, pixels, window, depth)
 
 
 def requantize_mas(row: Row) -> Resources:
@@ -137,6 +166,8 @@ MODELS: dict[str, Callable[[Row], Resources]] = {
     "mvu": mvu,
     "pool": pool,
     "sliding_window": sliding_window,
+    "whole_windows": whole_windows,
+    "pool_tree": pool_tree,
     "requantize_mas": requantize_mas,
     "requantize_thresholds": requantize_thresholds,
     "requantize_lookup": requantize_lookup,
@@ -186,13 +217,14 @@ def test_the_model_fits_the_samples(core: str) -> None:
 
 
 def test_block_ram_or_look_up_tables() -> None:
-    """Yosys charges 128 a block RAM, a sixteenth a bit of a table in logic, 4 for 16 x 4 bits of distributed RAM."""
+    """Yosys charges 128 a block RAM, a sixteenth a bit of a table in logic, 4 for 16 x 4 bits of distributed RAM and
+    half a bit for what selects among them."""
     assert costs.rom("ecp5", 36, 256).bram == 0  # 8 * 128 > 36 * 256 / 16
     assert costs.rom("ecp5", 64, 256).bram == 0  # equal
     assert costs.rom("ecp5", 65, 256).bram == 8
     assert costs.rom("ecp5", 1024, 18).bram == 1
-    assert costs.memory("ecp5", 128, 16).bram == 1  # 4 * 4 * 8 = 128
-    assert costs.memory("ecp5", 112, 16).bram == 0
+    assert costs.memory("ecp5", 96, 16).bram == 1  # 4 * 4 * 6 + 16 * 5 / 2 + 5 = 141, found 130
+    assert costs.memory("ecp5", 80, 16).bram == 0  # 4 * 4 * 5 + 16 * 4 / 2 + 4.5 = 116.5
     assert costs.memory("ecp5", 600, 36).bram == 2
 
 
@@ -200,6 +232,8 @@ def test_block_ram_or_look_up_tables() -> None:
     ("op", "name", "folding", "blocks"),
     [
         ("mvu", "conv", Folding(3, 5, 15, "dsp"), (15, 0)),
+        ("mvu", "conv", Folding(3, 2, 6, "lut"), (0, 0)),
+        ("mvu", "pairs", Folding(3, 5, 15, "dsp2", 17), (9, 0)),  # two pairs of rows and one by itself
         ("mvu", "shift_add", Folding(12, 15, 60, "shift_add"), (0, 0)),
         ("mvu", "shift_add_rows", Folding(3, 5, 15, "shift_add"), (0, 0)),
         ("requantize", "multiply_powers_constants5", Folding(5, 5), (0, 0)),

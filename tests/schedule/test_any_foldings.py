@@ -82,6 +82,24 @@ def dense_network() -> Graph:
     return build.done()
 
 
+def conv_network() -> Graph:
+    build = Builder(np.random.default_rng(1))
+    element, weight = IntType(4, False), IntType(3, True)
+    value = build.conv2d(build.input((1, 4, 4), element), 3, 3, 1, 1, weight)
+    value = build.max_pool2d(build.requantize(value, element, per_channel=True), 2, 2)
+    build.output(build.requantize(build.dense(build.flatten(value), 3, weight), element, per_channel=False))
+    return build.done()
+
+
+@pytest.mark.parametrize("interval", [1, 3, 8])
+def test_a_convolutional_network(interval: int, tmp_path: Path) -> None:
+    """Whole images a beat, several windows a beat, whole windows."""
+    quantized = conv_network()
+    scheduled = schedule(dataflow(quantized), PART, Budget(PART.lut, PART.ff, PART.dsp, PART.bram), interval)
+    assert scheduled.initiation_interval <= interval
+    simulated(quantized, scheduled, tmp_path / "out")
+
+
 @pytest.mark.parametrize("gap", [0.0, 0.4])
 def test_a_dense_network_of_a_frame_a_cycle(gap: float, tmp_path: Path) -> None:
     quantized = dense_network()

@@ -5,6 +5,7 @@ flip-flops, ``dsp`` multiplier primitives (MULT18X18D, SB_MAC16), ``bram`` block
 """
 
 from hwflow.ops.costs.adder_network import constant_matrix as constant_matrix
+from hwflow.ops.costs.adder_network import constant_products as constant_products
 from hwflow.ops.costs.adder_network import constant_requantizer as constant_requantizer
 from hwflow.ops.costs.adder_network import estimated_adder_network as estimated_adder_network
 from hwflow.ops.costs.basics import adders as adders
@@ -45,6 +46,10 @@ from hwflow.ops.costs.streams import frame_sync as frame_sync
 from hwflow.ops.costs.streams import stream_add as stream_add
 from hwflow.ops.costs.streams import stream_product as stream_product
 from hwflow.ops.costs.streams import width_converter as width_converter
+from hwflow.ops.costs.whole_windows import max_pool_tree as max_pool_tree
+from hwflow.ops.costs.whole_windows import sum_pool_tree as sum_pool_tree
+from hwflow.ops.costs.whole_windows import window_image as window_image
+from hwflow.ops.costs.whole_windows import window_rows as window_rows
 from hwflow.ops.costs.windows import max_pool as max_pool
 from hwflow.ops.costs.windows import sliding_window as sliding_window
 from hwflow.ops.costs.windows import sum_pool as sum_pool

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from hdl_lib.adder_network import AdderNetwork
 from hdl_lib.adder_tree import shape_of
@@ -11,8 +15,13 @@ from hdl_lib.requantize_constant import ConstantRequantizer
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import queue
 from hwflow.ops.operator import Resources
+from hwflow.types import IntType
 
-_SHARE = 0.52  # adders to signed digits: 0.38 to 0.52 for the layers of shared benchmark networks, 8 bits to ternary
+
+def _share(digits: int, weight_bits: int) -> float:
+    """Adders to signed digits, as measured for layers of 300 to 20,000 digits: 0.38 to 0.45 with ternary weights, 0.47
+    to 0.53 with 6 and 8 bits; up to 0.62 below 1,000 digits, which share less."""
+    return (0.45 if weight_bits <= 2 else 0.52) + (0.08 if digits < 1000 else 0.0)
 
 
 def constant_matrix(
@@ -26,14 +35,41 @@ def constant_matrix(
 
 
 def estimated_adder_network(
-    family: str, digits: int, inputs: Sequence[int], levels: int, vectors: int, outputs: int, depth: int
+    family: str, digits: int, weight_bits: int, inputs: Sequence[int], levels: int, vectors: int, outputs: int,
+    depth: int,
 ) -> Resources:
     """Before the network is known, from the nonzero digits of its matrix: rather too much than too little.
     ``inputs``: bits of each input; ``outputs``: of all outputs."""
-    adders = ceil(_SHARE * digits)
-    width = sum(inputs) / len(inputs) + levels / 2
-    each = Resources(lut=ceil(adders * (width + 1)), ff=ceil(adders * (width + 2)) + sum(inputs))
+    adders = ceil(_share(digits, weight_bits) * digits)
+    width = sum(inputs) / len(inputs) + levels / 2 + (0 if weight_bits <= 2 else 1)
+    each = Resources(lut=ceil(adders * width), ff=ceil(adders * (width + 1)) + sum(inputs))
     return each.times(vectors) + Resources(lut=4, ff=levels) + queue(family, vectors * outputs, depth)
+
+
+def constant_products(
+    family: str, x: IntType, out: IntType, weights: npt.NDArray[Any], vectors: int, depth: int
+) -> Resources:
+    """A product for each weight, with a multiplier block unless it is a shift, and adder trees with a register behind
+    every adder and every term that is left over."""
+    device = FAMILIES[family]
+    total = Resources(ff=2 * x.bits * weights.shape[1])
+    levels = (int(np.count_nonzero(weights, axis=1).max()) - 1).bit_length()
+    for row in weights.tolist():
+        terms = [tuple(sorted((weight * x.min, weight * x.max))) for weight in row if weight]
+        for weight, ends in zip(filter(None, row), terms, strict=True):
+            block = abs(weight) & (abs(weight) - 1) and x.bits + _bits(*sorted((0, weight))) >= device.dsp_product
+            negation = _chain(family, x.bits + 1) if weight < 0 and not block else 0
+            total += Resources(lut=negation, ff=2 * (_bits(*ends) if block else min(_bits(*ends), x.bits)))
+            total += Resources(dsp=int(bool(block)))
+        for _ in range(levels if terms else 0):
+            sums = [tuple(map(sum, zip(*terms[k : k + 2], strict=True))) for k in range(0, len(terms), 2)]
+            for index, ends in enumerate(sums):
+                width = min(out.bits, _bits(*ends))
+                added = 2 * index + 1 < len(terms)
+                total += Resources(lut=_chain(family, width) if added else 0, ff=width)
+            terms = sums
+    queued = queue(family, vectors * len(weights) * out.bits, depth)
+    return total.times(vectors) + Resources(lut=4, ff=levels + 4) + queued
 
 
 def constant_requantizer(family: str, core: ConstantRequantizer, carries: Sequence[int]) -> Resources:
@@ -42,18 +78,22 @@ def constant_requantizer(family: str, core: ConstantRequantizer, carries: Sequen
     inputs = sum(_bits(*ends) for ends in products.inputs)
     total = Resources(lut=sum(_chain(family, bits) for bits in carries), ff=products.flip_flops + inputs)
     for lane in range(len(core.addends)):
-        width = _bits(*core.sum_interval(lane))
-        total += Resources(lut=_chain(family, core.carry_bits(lane)), ff=width + core.output_shape.width)
-        luts = core.output_shape.width
+        width, result = _bits(*core.sum_interval(lane)), core.result_shape(lane).width
+        # Bits of the constant's own, and those that are only shifted out, are in no register.
+        dropped = max(core.products.outputs[lane][1], core.shift if core.rounding == "floor" else 0)
+        total += Resources(lut=_chain(family, core.carry_bits(lane)), ff=max(0, width - dropped) + result)
+        luts = 0
+        if any(limit is not None for limit in core.limits(lane)):
+            luts = result
         if core.rounding != "floor":
-            luts += ceil(core.shift / 4)
+            luts += max(1, ceil(core.shift / 4))
         for limit in core.limits(lane):
             if limit is not None:
                 near = limit if limit >= 0 else ~limit
                 above = width - core.shift - near.bit_length()
                 luts += ceil((above - 1) / 3) if near & (near + 1) == 0 else _chain(family, width - core.shift + 1)
         total += Resources(lut=luts)
-    width = len(core.addends) * core.output_shape.width
+    width = sum(core.result_shape(lane).width for lane in range(len(core.addends)))
     return total + Resources(lut=4, ff=core.latency) + queue(family, width, core.depth)
 
 

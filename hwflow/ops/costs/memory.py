@@ -100,7 +100,11 @@ def in_block_ram(family: str, words: int, width: int) -> int:
     device, blocks = FAMILIES[family], block_rams(family, words, width)
     if device.lutram is None:
         return blocks if device.bram_cost * blocks < words * width else 0
-    return blocks if device.bram_cost * blocks <= device.lutram_cost * ceil(width / 4) * ceil(words / 16) else 0
+    rows = ceil(words / 16)
+    # What memory_libmap of yosys 0.70 prints with its debug messages on; half a point a bit of each further row's
+    # multiplexer, the rest for addresses.
+    flat = device.lutram_cost * ceil(width / 4) * rows + width * (rows - 1) / 2 + (rows + 4) / 2
+    return blocks if device.bram_cost * blocks + 2 <= flat else 0
 
 
 def asynchronous_memory(family: str, words: int, width: int) -> Resources:

@@ -7,6 +7,7 @@ from math import ceil
 
 from amaranth.hdl import Shape
 
+from hdl_lib.block_product import BLOCK_LATENCY
 from hdl_lib.wide_product import WideProduct
 from hwflow.ops.costs.basics import adders
 from hwflow.ops.costs.family import FAMILIES
@@ -53,14 +54,14 @@ def sum_tree(low: int, high: int, terms: int, limit: int) -> Resources:
 
 
 def products(family: str, x: IntType, w: IntType, count: int, kind: str) -> Resources:
-    """``count`` registered products."""
+    """``count`` products in registers; in multiplier blocks with two behind each."""
     if min(x.bits, w.bits) == 1:  # a selection
         width = product_bits(x, w)
         return Resources(lut=count * width, ff=count * width)
     if kind == "dsp":
         limit, least = FAMILIES[family].dsp_width, FAMILIES[family].dsp_product
         each = _splits(x, limit) * _splits(w, limit) if x.bits + w.bits >= least else 0
-        return Resources(ff=count * product_bits(x, w), dsp=count * each)
+        return Resources(ff=BLOCK_LATENCY * count * product_bits(x, w), dsp=count * each)
     return _lut_product(x.bits, w.bits).times(count)
 
 
@@ -72,7 +73,7 @@ def wide_product(family: str, x: IntType, w: IntType) -> Resources:
     total = Resources()
     for (a, b), summand in zip(product.pairs, product.summands, strict=True):
         width = summand.shape.width
-        total += Resources(ff=width)
+        total += Resources(ff=BLOCK_LATENCY * width)
         if min(a.shape.width, b.shape.width) == 1:
             total += Resources(lut=width)
         elif a.shape.width + b.shape.width >= device.dsp_product:
@@ -107,9 +108,11 @@ def _lut_product(x: int, w: int) -> Resources:
 
 
 def operands(x: IntType, w: IntType, count: int, kind: str) -> Resources:
-    """The multiples of the inputs that products made of LUTs select from."""
-    if kind == "dsp" or min(x.bits, w.bits) == 1:
+    """The operands of multiplier blocks, or the multiples of the inputs that products made of LUTs select from."""
+    if min(x.bits, w.bits) == 1:
         return Resources()
+    if kind == "dsp":
+        return Resources(ff=x.bits * count)
     total = Resources(ff=x.bits)
     if w.bits > 2 or not w.signed:
         total += adders(x.bits + 2, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
+from hdl_lib.block_product import BLOCK_LATENCY
 from hdl_lib.requantize_search import read_latency
 from hwflow.ops.costs.basics import adders, bits
 from hwflow.ops.costs.memory import queue, rom
@@ -24,15 +25,18 @@ def multiply_add_shift(
     terms = sum(parts)  # the addend; products whose bits follow each other are one term
     width = max(x.bits + multiplier.bits, addend.bits) + 1
     kept = max(out.bits + 2, width - shift)
-    each = Resources(ff=2 * x.bits + x.bits * parts[1] + multiplier.bits * parts[0])
+    each = Resources(ff=3 * x.bits) + Resources(ff=BLOCK_LATENCY * (x.bits * parts[1] + multiplier.bits * parts[0]))
     each += Resources(lut=width + 1 + (terms - 2) * max(0, width - part), ff=kept + (width if terms > 2 else 0))
     if rounds:  # an adder of the quotient's bits; the others are kept until they have been compared with one half
         each += adders(kept, 1) + Resources(lut=shift, ff=shift)
     limits = 4 if out.signed else 2  # a sign alone says that a result is below 0
     each += Resources(lut=limits * ceil((kept - out.bits + 2) / 2) + out.bits, ff=out.bits + 2)
-    addends = min(lanes * addend.bits, table.ff // 2) if table.bram == 0 else lanes * addend.bits
+    # Of bits of a table in logic that are alike in all words there is one. Addends have registers beside those of
+    # operands and products.
+    different = table.ff // 2 if table.bram == 0 else table.ff
+    parameters = min(lanes * multiplier.bits, different) + (1 + BLOCK_LATENCY) * min(lanes * addend.bits, different)
     counter = bits(words) + 6
-    total = table + each.times(lanes) + Resources(lut=2 * counter, ff=addends + counter, dsp=dsp)
+    total = table + each.times(lanes) + Resources(lut=counter, ff=parameters + counter, dsp=dsp)
     return total + queue(family, lanes * out.bits, depth)
 
 

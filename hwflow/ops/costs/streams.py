@@ -44,12 +44,14 @@ def stream_add(
             for lane in range(lanes):
                 factor, _ = plan.constant(index, lane)
                 w = IntType(factor.bit_length(), False)
-                held = product_bits(x, w) if factor > 1 else x.bits
-                total += Resources(lut=split_sums(family, x, w), ff=held * plan.product_latency)
+                held = x.bits * plan.product_latency
+                if factor > 1:
+                    held = x.bits + product_bits(x, w) * (plan.product_latency - 1)
+                total += Resources(lut=split_sums(family, x, w), ff=held)
             continue
         w = IntType(product.weight_shape.width, product.weight_shape.signed)
         total += Resources(lut=lanes * split_sums(family, x, w) if plan.form == "dsp" else 0)
-        total += rom(family, blocks, lanes * w.bits) + Resources(ff=lanes * x.bits, lut=3 * bits(blocks))
+        total += rom(family, blocks, lanes * w.bits) + Resources(ff=2 * lanes * x.bits, lut=3 * bits(blocks))
         total += Resources(ff=bits(blocks) + 1 + lanes * w.bits * product.operand_latency)
         made = products(family, x, w, lanes, plan.form) + operands(x, w, lanes, plan.form)
         total += Resources(made.lut, made.ff)

@@ -20,7 +20,7 @@ def sliding_window(family: str, window: WindowGeometry, blocks: int, words: int,
     if window.touches_padding():
         counters += 3 * bits(window.height) + 28
     pad = width if window.touches_padding() else 0
-    control = Resources(lut=ceil(1.85 * counters) + pad, ff=counters)
+    control = Resources(lut=ceil(2.1 * counters) + pad, ff=counters)
     return memory(family, words, width) + control + queue(family, width, depth) + Resources(ff=width)
 
 

@@ -1,0 +1,62 @@
+"""Convolutions and pools whose cores take several windows a beat, as whole designs: values are the golden model's,
+every frame comes in the cycles the schedule predicts, at the interval that the image allows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hwflow.boards import find_board
+from hwflow.sim.icarus_run import run_icarus
+from hwflow.sim.manifest import load_design
+from hwflow.sim.vectors import Vectors
+
+from hwflow import golden
+from hwflow.ir.graph import Graph
+from hwflow.schedule.folding import Budget
+from hwflow.schedule.schedule import schedule
+from hwflow.toolchain.icarus import ICARUS
+from hwflow.types import IntType
+from tests.schedule.graphs import Builder, dataflow, emit
+
+PART = find_board("ulx3s_85f").part
+ROOMY = Budget(1_000_000, 1_000_000, 10_000, 1_000)
+FRAMES = 4
+U3, I3 = IntType(3, False), IntType(3, True)
+
+
+def network() -> Graph:
+    """An image of 8 x 8, two 3 x 3 convolutions with a maximum of 2 x 2 between them and one of all behind."""
+    build = Builder(np.random.default_rng(8))
+    value = build.conv2d(build.input((1, 8, 8), U3), 2, 3, 1, 1, I3)
+    value = build.max_pool2d(build.requantize(value, U3), 2, 2)
+    value = build.conv2d(value, 3, 3, 1, 0, I3)
+    build.output(build.max_pool2d(build.requantize(value, U3), 2, 2))
+    return build.done()
+
+
+@pytest.mark.parametrize(
+    ("target", "interval"),
+    [
+        (70, 65),  # a pixel a beat, and a step for the last window
+        (8, 8),  # a row
+    ],
+)
+def test_a_frame_in_pixels_by_windows_a_beat(target: int, interval: int, tmp_path: Path) -> None:
+    quantized = network()
+    scheduled = schedule(dataflow(quantized), PART, ROOMY, target)
+    (port,) = quantized.inputs
+    frames = np.random.default_rng(target).integers(0, 8, (FRAMES, *port.shape))
+    design = load_design(emit(scheduled, tmp_path / "out"))
+    vectors = Vectors.of(design, {port.name: frames}, golden.evaluate(quantized, {port.name: frames}))
+    found = ICARUS.find()
+
+    result = run_icarus(design, vectors, command=found.command, environment=found.environment)
+
+    assert result.ok, result.complaints()
+    run, (output,) = scheduled.run, design.outputs
+    stream = result.streams[output.port]
+    assert stream.first == tuple(run.outputs[0][:FRAMES, 0].tolist())
+    assert stream.last == tuple(run.outputs[0][:FRAMES, -1].tolist())
+    assert result.initiation_interval == scheduled.initiation_interval <= interval
