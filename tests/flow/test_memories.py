@@ -28,7 +28,7 @@ def test_shapes(words: int, width: int, writable: bool, blocks: int, shape: tupl
 
 def test_memories_of_a_graph() -> None:
     """A queue of 269 beats of 7 bits in block RAM, the last in a register; one of 3 in registers, one of 5
-    in two look-up table memories of 16 x 4; a table of 120 words of 270 bits: eight of 512 x 36, several rows a word."""
+    in two look-up tables of 16 x 4; a table of 120 words of 270 bits: eight of 512 x 36, several rows a word."""
     kind = TensorType((100, 1), IntType(7, True), IntType(7, True).interval)
     values = [Value(f"v{k}", kind) for k in range(4)]
     nodes = [

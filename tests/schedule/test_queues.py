@@ -97,7 +97,7 @@ def test_nor_with_queues_in_block_ram() -> None:
 def test_a_short_way_of_one_entry_stands_still() -> None:
     """The long way of the residual block needs several rows before its first sum: without room for them on the short
     way nothing moves, and who waits is named."""
-    graph = scheduled(skip_graph("one")).graph
+    graph = scheduled(skip_graph("one"), slower=50).graph  # a channel a beat
     for node in graph.nodes:
         node.attributes["depths"] = [1] * len(node.outputs)
     with pytest.raises(InternalError) as raised:
