@@ -6,8 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
-from hwflow.boards import find_board
 
+from hwflow.boards import find_board
 from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph, Node
 from hwflow.ops.operator import Folding, Resources
