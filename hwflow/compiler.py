@@ -14,8 +14,8 @@ from typing import Any
 
 from hwflow.boards import Board, UnknownBoard, find_board
 from hwflow.budget import budget_for
-from hwflow.codegen.clock import clock_for
 from hwflow.codegen.board_top import ClockPlan
+from hwflow.codegen.clock import clock_for
 from hwflow.codegen.report import Seconds
 from hwflow.errors import Finding, ModelRefused, UsageError
 from hwflow.frontend.lower import KEPT, lower
