@@ -28,7 +28,10 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.concat import Concat
+from hdl_lib.digit_product import Digits
+from hdl_lib.multiplier import interval
 from hdl_lib.mvu import Mvu
+from hdl_lib.packed_product import BLOCKS, Packing
 from hdl_lib.pool import MaxPool, SumPool
 from hdl_lib.pool_tree import MaxPoolTree, SumPoolTree
 from hdl_lib.requantize_lookup import LookupRequantizer
@@ -109,16 +112,27 @@ MVU_ROWS = [
     (4, 25, 1, 1, 5, 1, 16, "xnor", 10),
     (4, 4, 8, 34, 47, 36, 4, "dsp", 4),
     (2, 4, 16, 24, 45, 36, 4, "lut", 4),
+    (8, 4, 8, 7, 21, 36, 2, "lut", 4),
+    (4, 4, 8, 4, 18, 9, 4, "dsp2", 4),
+    (5, 8, 4, 4, 15, 16, 4, "dsp2", 4),
 ]
 
 
 def build_mvu(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
     """Unsigned inputs and signed weights, as after a Relu; bits for "xnor"."""
-    table, files = random_table(c["neuron_fold"] * c["synapse_fold"], c["pe"] * c["simd"] * c["weight_width"])
-    names = ("pe", "simd", "synapse_fold", "neuron_fold", "multiplier", "depth")
     signed = c["multiplier"] != "xnor"
     shapes = (Shape(c["input_width"], False), Shape(c["weight_width"], signed), Shape(c["accumulator_width"], signed))
-    return Mvu(*shapes, weights=table, **{name: c[name] for name in names}), files
+    weights, digits, packing = c["pe"] * c["simd"] * c["weight_width"], None, None
+    widths = c["input_width"], c["weight_width"]
+    if c["multiplier"] == "lut" and min(widths) > 1 and widths != (2, 2):
+        digits = Digits.of(interval(shapes[1]))
+        weights = c["pe"] * c["simd"] * digits.bits
+    if c["multiplier"] == "dsp2":
+        packing = Packing.of(interval(shapes[0]), interval(shapes[1]), c["simd"], BLOCKS["MULT18X18D"])
+        weights = c["simd"] * (c["pe"] // 2 * packing.bits + c["pe"] % 2 * c["weight_width"])
+    table, files = random_table(c["neuron_fold"] * c["synapse_fold"], weights)
+    names = ("pe", "simd", "synapse_fold", "neuron_fold", "multiplier", "depth")
+    return Mvu(*shapes, weights=table, packing=packing, digits=digits, **{name: c[name] for name in names}), files
 
 
 WINDOW_COLUMNS = (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from amaranth.hdl import Module, Shape, Signal, Value
 
 from .adder_tree import Term
-from .packed_product import carried_sum
+from .carried_sum import carried_sum
 
 GROUP = 8  # sums that share the registers of their control signals
 

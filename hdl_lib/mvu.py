@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .accumulator import accumulators
-from .adder_tree import Term, registered
 from .blocks import count_up, loop
-from .dot_product import MatchCount, ProductSum
+from .digit_product import Digits
 from .multiplier import FORMS as PRODUCTS
-from .multiplier import PART, Multiplier, Operand
+from .multiplier import PART
 from .output_queue import OutputQueue
-from .packed_product import PackedSum, Packing
+from .packed_product import Packing
 from .rom import Rom, Table
+from .row_sums import pair_sums, row_of, row_sums
 
 FORMS = (*PRODUCTS, "dsp2", "xnor")
 MAXIMUM_INPUT = 32  # bits
 MAXIMUM_WEIGHT = 40
 Ranges = tuple[tuple[int, int], tuple[int, int]]  # least and greatest of the inputs, of the weights
-
-
-def _row(
-    input_shape: Shape, weight_shape: Shape, simd: int, form: str, part: int, ranges: Ranges | None
-) -> ProductSum | MatchCount:
-    """What computes a row of the matrix."""
-    if form == "xnor":
-        return MatchCount(simd)
-    return ProductSum(Multiplier(input_shape, weight_shape, "dsp" if form == "dsp2" else form, part, ranges), simd)
-
-
-def _pair(input_shape: Shape, simd: int, part: int, packing: Packing, accumulated: bool) -> PackedSum:
-    """What computes two rows of the matrix."""
-    return PackedSum(packing, Multiplier(input_shape, packing.operand_shape, "dsp", part), simd, accumulated)
 
 
 def _input_latency(synapse_fold: int, neuron_fold: int) -> int:
@@ -77,6 +61,8 @@ class Mvu(wiring.Component):
     ranges: the least and the greatest input, the least and the greatest weight, 0 among the weights: makes products of
         two bits by two in the form "lut" narrow (see :class:`hdl_lib.multiplier.Multiplier`). Lanes with a weight of 0
         may carry any input.
+    digits: for "lut": the weights stand in the table as :meth:`hdl_lib.digit_product.Digits.stored` has them, in
+        ``digits.bits`` each: smaller than "lut" without.
     group, surplus: the upper ``surplus`` lanes of every ``group``-th input beat are taken as zero, whatever they carry;
         ``synapse_fold`` is a multiple of ``group`` (``synapse_fold`` itself by default). A weight of 1 there never
         equals its input. Zero weights do the same for products without this.
@@ -98,9 +84,8 @@ class Mvu(wiring.Component):
     weights and input registers (3 with both folds above 1: inputs come from a memory with a register behind it), 1 for
     operands in registers ("dsp") or the multiples of the input ("lut" where it needs them), the product's, one a level
     of the adder tree (for "xnor" in place of both ceil(log2(simd)), at least 1), 1 for the accumulator if
-    synapse_fold > 1 (for "dsp2" in any case: without an accumulator the last carry is added there), 1 for the output
-    queue. Backpressure stops the issue of steps only; what was issued runs on into
-    the queue.
+    synapse_fold > 1 (for "dsp2" and ``digits`` in any case: without an accumulator the last carry is added there), 1
+    for the output queue. Backpressure stops the issue of steps only; what was issued runs on into the queue.
 
     Ordering
     --------
@@ -125,6 +110,7 @@ class Mvu(wiring.Component):
         group: int | None = None,
         surplus: int = 0,
         packing: Packing | None = None,
+        digits: Digits | None = None,
     ) -> None:
         self.input_shape = Shape.cast(input_shape)
         self.weight_shape = Shape.cast(weight_shape)
@@ -141,6 +127,7 @@ class Mvu(wiring.Component):
         self.group = synapse_fold if group is None else group
         self.surplus = surplus
         self.packing = packing
+        self.digits = digits
         self._check()
         super().__init__(
             {
@@ -171,6 +158,8 @@ class Mvu(wiring.Component):
                     raise ValueError(f'Mvu {name} must be unsigned(1) for "xnor", not {getattr(self, name)!r}')
         if (self.packing is None) == (self.multiplier == "dsp2"):
             raise ValueError('Mvu packing must be given for "dsp2", and for nothing else')
+        if self.digits is not None and (self.multiplier != "lut" or self.input_shape.width < 2):
+            raise ValueError('Mvu digits must be given for "lut" only, with inputs of 2 bits or more')
         if self.group < 1 or self.synapse_fold % self.group:
             raise ValueError(
                 f"Mvu group must divide synapse_fold, {self.synapse_fold}, not {self.group}; "
@@ -182,6 +171,8 @@ class Mvu(wiring.Component):
         if self.packing is not None:
             width = self.simd * (self.pe // 2 * self.packing.bits + self.pe % 2 * self.packing.low_shape.width)
             bits = "simd * packed bits of each two rows"
+        if self.digits is not None:
+            width, bits = self.pe * self.simd * self.digits.bits, "pe * simd * bits of digits"
         depth = self.neuron_fold * self.synapse_fold
         if (self.weights.width, self.weights.depth) != (width, depth):
             raise ValueError(
@@ -193,10 +184,12 @@ class Mvu(wiring.Component):
     @staticmethod
     def latency_of(
         *, input_shape, weight_shape, simd: int, synapse_fold: int, neuron_fold: int, multiplier: str, part: int = PART,
-        ranges: Ranges | None = None,
+        ranges: Ranges | None = None, digits: Digits | None = None,
     ) -> int:
         """Cycles from the step that produces to ``o.valid`` with an empty queue."""
-        row = _row(Shape.cast(input_shape), Shape.cast(weight_shape), simd, multiplier, part, ranges)
+        row = row_of(
+            Shape.cast(input_shape), Shape.cast(weight_shape), simd, multiplier, part, ranges, digits, synapse_fold > 1
+        )
         inputs = _input_latency(synapse_fold, neuron_fold)
         accumulators = int(synapse_fold > 1 or multiplier == "dsp2")
         return inputs + row.operand_latency + row.latency + accumulators + 1
@@ -213,6 +206,7 @@ class Mvu(wiring.Component):
             multiplier=self.multiplier,
             part=self.part,
             ranges=self.ranges,
+            digits=self.digits,
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -232,7 +226,10 @@ class Mvu(wiring.Component):
         ]
 
         # Operands: the weights leave the table's output register when the sums take them.
-        row = _row(self.input_shape, self.weight_shape, self.simd, self.multiplier, self.part, self.ranges)
+        row = row_of(
+            self.input_shape, self.weight_shape, self.simd, self.multiplier, self.part, self.ranges, self.digits,
+            self.synapse_fold > 1,
+        )
         arrival = _input_latency(self.synapse_fold, self.neuron_fold)
         m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
         ahead = arrival + row.operand_latency - row.weight_lead - rom.latency
@@ -244,10 +241,13 @@ class Mvu(wiring.Component):
         operands = [row.operand(m, f"input{s}", x) for s, x in enumerate(inputs)]
 
         # Products and their sums.
+        limit = self.accumulator_shape.width
         if self.packing is None:
-            sums = self._row_sums(m, row, operands, rom.data)
+            weights = self.weight_shape if self.digits is None else Shape(self.digits.bits)
+            sums = row_sums(m, row, self.pe, operands, rom.data, weights, limit)
         else:
-            sums = self._pair_sums(m, row, self.packing, operands, rom.data)
+            accumulated = self.synapse_fold > 1
+            sums = pair_sums(m, row, self.pe, operands, rom.data, self.packing, limit, accumulated)
         stages = arrival + row.operand_latency + row.latency
 
         # Accumulation.
@@ -262,48 +262,6 @@ class Mvu(wiring.Component):
         for p, term in enumerate(results):
             m.d.comb += queue.payload[p].eq(term.value)
         return m
-
-    def _row_sums(
-        self, m: Module, row: ProductSum | MatchCount, operands: Sequence[Operand], word: Value
-    ) -> list[tuple[Term, Value | None]]:
-        """The sum of each row, and the bit still to be added to it (none)."""
-        sums: list[tuple[Term, Value | None]] = []
-        for p in range(self.pe):
-            weights = []
-            for s in range(self.simd):
-                weight = Signal(self.weight_shape, name=f"weight{p}_{s}")
-                m.d.comb += weight.eq(word.word_select(p * self.simd + s, self.weight_shape.width))
-                weights.append(weight)
-            sums.append((row.sum(m, str(p), operands, weights, self.accumulator_shape.width), None))
-        return sums
-
-    def _pair_sums(
-        self, m: Module, row: ProductSum | MatchCount, packing: Packing, operands: Sequence[Operand], word: Value
-    ) -> list[tuple[Term, Value | None]]:
-        """As :meth:`_row_sums`, two rows at a time."""
-        accumulated, limit = self.synapse_fold > 1, self.accumulator_shape.width
-        pair = _pair(self.input_shape, self.simd, self.part, packing, accumulated)
-        sums: list[tuple[Term, Value | None]] = []
-        for p in range(0, self.pe - 1, 2):
-            weights = []
-            for s in range(self.simd):
-                packed = Signal(packing.bits, name=f"weights{p}_{s}")
-                m.d.comb += packed.eq(word.word_select(p // 2 * self.simd + s, packing.bits))
-                weights.append(packed)
-            low, high = pair.sums(m, (str(p), str(p + 1)), operands, weights, limit)
-            sums += [(low, None), high]
-        if self.pe % 2:
-            weights, p = [], self.pe - 1
-            for s in range(self.simd):
-                weight = Signal(packing.low_shape, name=f"weight{p}_{s}")
-                above = word[p // 2 * self.simd * packing.bits :]
-                m.d.comb += weight.eq(above.word_select(s, packing.low_shape.width))
-                weights.append(weight)
-            term = row.sum(m, str(p), operands, weights, limit)
-            if not accumulated:
-                term = registered(m, f"sum{p}_exact", term, limit)
-            sums.append((term, None))
-        return sums
 
     def _schedule(self, m: Module, step: Signal) -> tuple[Signal, Signal, Signal]:
         """The next step: whether it consumes, whether it produces; its sf. All registers."""

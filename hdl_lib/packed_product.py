@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Shape, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Shape, Value
 
 from .adder_tree import Term, adder_tree, registered, shape_of, tree_levels
+from .carried_sum import Carried, carried_tree
 from .multiplier import Multiplier, Operand, interval
 
 Range = tuple[int, int]
@@ -121,14 +122,6 @@ def _signed_bits(ends: Range) -> int:
 
 
 @dataclass(frozen=True)
-class Carried:
-    """A sum that is ``carry``, a bit, less than it should be."""
-
-    term: Term
-    carry: Value
-
-
-@dataclass(frozen=True)
 class PackedSum:
     """``sum over lanes of input * weight`` for two rows of weights.
 
@@ -184,40 +177,9 @@ def split_sums(
             upper = upper.as_signed()
         highs.append(Carried(Term(upper, low - 1, high), value[packing.shift - 1]))
     low_sum = adder_tree(m, f"sum{names[0]}", lows, limit)
-    high_sum = _carried_tree(m, names[1], highs, limit)
+    high_sum = carried_tree(m, names[1], highs, limit)
     if accumulated:
         return low_sum, (high_sum.term, high_sum.carry)
-    term = high_sum.term
-    exact = Term(Value.cast(term.value) + high_sum.carry, term.low + 1, term.high)
     return registered(m, f"sum{names[0]}_exact", low_sum, limit), (
-        registered(m, f"sum{names[1]}_exact", exact, limit), None,
+        high_sum.settled(m, f"sum{names[1]}_exact", limit), None,
     )
-
-
-def carried_sum(a: Value, b: Value, carry: Value) -> Value:
-    """``a + b + carry`` in one adder: a bit below the others makes the carry."""
-    one, other = (Cat(bit, value) for bit, value in ((Const(1, 1), a), (carry, b)))
-    total = (one.as_signed() if a.shape().signed else one) + (other.as_signed() if b.shape().signed else other)
-    return total.shift_right(1)
-
-
-def _carried_tree(m: Module, name: str, terms: Sequence[Carried], limit: int) -> Carried:
-    """As :func:`hdl_lib.adder_tree.adder_tree`, of sums with carries: of the two carries at an adder it takes one and
-    hands the other on."""
-    level = 0
-    while len(terms) > 1:
-        sums = []
-        for index in range(0, len(terms), 2):
-            pair = terms[index : index + 2]
-            value, carry = Value.cast(pair[0].term.value), pair[0].carry
-            low, high = pair[0].term.low, pair[0].term.high
-            if len(pair) == 2:
-                value = carried_sum(value, Value.cast(pair[1].term.value), carry)
-                low, high, carry = low + pair[1].term.low + 1, high + pair[1].term.high, pair[1].carry
-            place = f"{name}_{level}_{index // 2}"
-            kept = Signal(name=f"carry{place}", reset_less=True)
-            m.d.sync += kept.eq(carry)
-            sums.append(Carried(registered(m, f"sum{place}", Term(value, low, high), limit), kept))
-        terms = sums
-        level += 1
-    return terms[0]

@@ -60,7 +60,7 @@ class UartShell(wiring.Component):
 
     Timing
     ------
-    A byte reaches the core's input 4 cycles after the middle of its stop bit when the buffer is empty. Both streams are
+    A byte reaches the core's input 5 cycles after the middle of its stop bit when the buffer is empty. Both streams are
     registered; ``m_axis_tready`` is low while the bytes of a beat wait for the line.
     """
 
@@ -117,15 +117,22 @@ class UartShell(wiring.Component):
         m.submodules.to_bytes = ResetInserter(reset)(self._to_bytes)
         to_beats, to_bytes = self._to_beats, self._to_bytes
 
-        # The receiver is emptied at once: into the buffer, or, while resynchronising, into nothing.
+        # The receiver is emptied at once: into the buffer, or, while resynchronising, into nothing. Registers between
+        # them let place and route put the receiver at its pin and the buffer at its memory.
+        arrived = Signal()
+        byte = Signal(8, reset_less=True)
         overflow = Signal()
+        m.d.sync += [
+            arrived.eq(receiver.o.valid & ~reset),
+            byte.eq(receiver.o.payload),
+            overflow.eq(arrived & ~fifo.w_rdy & ~reset),
+        ]
         m.d.comb += [
             receiver.rx.eq(self.rx),
             self.tx.eq(transmitter.tx),
             receiver.o.ready.eq(1),
-            fifo.w_data.eq(receiver.o.payload),
-            fifo.w_en.eq(receiver.o.valid & ~reset),
-            overflow.eq(fifo.w_en & ~fifo.w_rdy),
+            fifo.w_data.eq(byte),
+            fifo.w_en.eq(arrived),
             to_beats.i.payload.eq(fifo.r_data),
             to_beats.i.valid.eq(fifo.r_rdy),
             fifo.r_en.eq(to_beats.i.ready),
@@ -146,7 +153,7 @@ class UartShell(wiring.Component):
         received = Signal(range(max(2, self.frame_bytes)))  # bytes of the frame under way
         with m.If(reset):
             m.d.sync += received.eq(0)
-        with m.Elif(receiver.o.valid):
+        with m.Elif(arrived):
             m.d.sync += received.eq(received + 1)
             with m.If(received == self.frame_bytes - 1):
                 m.d.sync += received.eq(0)

@@ -95,6 +95,27 @@ def _seed(text: str) -> int:
     return int(text)
 
 
+def _budget(text: str) -> dict[str, str]:
+    """argparse type of --budget; the values are looked at where the board is known."""
+    result = {}
+    for part in text.split(","):
+        name, sign, value = (piece.strip() for piece in part.partition("="))
+        if not (name and sign and value):
+            raise argparse.ArgumentTypeError(f"must be NAME=VALUE,..., not '{text}' (for example lut=30000,dsp=50%)")
+        if name in result:
+            raise argparse.ArgumentTypeError(f"must name each resource once, not '{name}' twice")
+        result[name] = value
+    return result
+
+
+def _number(text: str) -> float:
+    """argparse type of --fps and --clock."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, not '{text}'") from None
+
+
 def _dimensions(options: Sequence[str]) -> dict[str, int]:
     result = {}
     for option in options:
@@ -141,8 +162,8 @@ def _synth(arguments: argparse.Namespace) -> int:
     check_writable(target.absolute())
     with _Progress() as progress:
         design = compile(
-            arguments.model, board, fps=arguments.fps, dimensions=_dimensions(arguments.dim), trusted=arguments.trust,
-            progress=progress,
+            arguments.model, board, fps=arguments.fps, clock_mhz=arguments.clock, budget=arguments.budget,
+            dimensions=_dimensions(arguments.dim), trusted=arguments.trust, progress=progress,
         )
         table = design.write(target, arguments.until, progress)
     _print_report(table, target, arguments.fps)
@@ -340,7 +361,16 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--board", required=True, help="see 'hwflow boards'")
     command.add_argument("-o", "--output", metavar="OUT", help="output folder (default: build/<model>)")
     command.add_argument(
-        "--fps", type=float, metavar="N", help="frames a second at the board's clock (default: the most that fits)"
+        "--fps", type=_number, metavar="N",
+        help="the cheapest design of so many frames a second (default: the fastest that fits)",
+    )
+    command.add_argument(
+        "--clock", type=_number, metavar="MHZ", help="the clock that the design is to run at (default: the board's)"
+    )
+    command.add_argument(
+        "--budget", type=_budget, metavar="NAME=VALUE,...",
+        help="what the design may use of lut, ff, dsp, bram: numbers, or percent of what there is (50%%); default: "
+        "half of the lut and ff, but no more than 20,000 of each without --fps, all dsp, 90%% of the bram",
     )
     command.add_argument("--until", choices=("verilog", "netlist", "bitstream"), default="bitstream")
     dimension(command)

@@ -7,13 +7,15 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
-from math import prod
 from pathlib import Path
 from typing import Any
 
 from hwflow.boards import Board, UnknownBoard, find_board
-from hwflow.codegen.board_top import ClockPlan, plan_clock, shell_allowance
+from hwflow.budget import budget_for
+from hwflow.codegen.board_top import ClockPlan
+from hwflow.codegen.clock import clock_for
 from hwflow.codegen.report import Seconds
 from hwflow.errors import Finding, ModelRefused, UsageError
 from hwflow.frontend.lower import KEPT, lower
@@ -30,18 +32,9 @@ from hwflow.onnxspec import (
 )
 from hwflow.onnxspec.external_data import Folders, load_external_data, write_complete
 from hwflow.passes import pipeline
-from hwflow.schedule.folding import Budget, FoldingSearch
-from hwflow.schedule.schedule import Schedule, schedule
+from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
 
 Progress = Callable[[str], None]
-
-# Place and route gets slow and clocks fall when a device is full; multipliers and memories are placed easily.
-FILL = {"lut": 0.5, "ff": 0.5, "dsp": 1.0, "bram": 0.9}
-
-# Without a rate to reach, a design stays small enough for place and route to take minutes (6,000 look-up tables take
-# one to two of them, 30,000 more than seven): whoever wants more asks for it by --fps.
-UNASKED = {"lut": 20_000, "ff": 20_000}
-
 
 @dataclass
 class Model:
@@ -83,9 +76,19 @@ class Design:
 
     model: Model
     board: Board
-    clock_mhz: float
+    clock: ClockPlan
     schedule: Schedule
     seconds: Seconds
+
+    @property
+    def clock_mhz(self) -> float:
+        """The clock that the design is made for."""
+        return float(self.clock.frequency_hz / 1_000_000)
+
+    @property
+    def frames_per_second(self) -> float:
+        """At that clock."""
+        return float(self.clock.frequency_hz / self.schedule.initiation_interval)
 
     def write(
         self, out: str | os.PathLike[str], until: str = "verilog", progress: Progress | None = None
@@ -150,44 +153,47 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     board: Board | str,
     *,
     fps: float | None = None,
+    clock_mhz: float | None = None,
+    budget: Mapping[str, int | float | str] | None = None,
     dimensions: Mapping[str, int] | None = None,
     trusted: Folders = (),
     progress: Progress | None = None,
 ) -> Design:
-    """Compile for a board: at least ``fps`` frames a second at the board's clock, else the fastest that fits.
+    """Compile for a board: the cheapest design of at least ``fps`` frames a second, else the fastest that fits, and of
+    those the cheapest (see :mod:`hwflow.schedule.folding`).
 
-    ``model``: as :func:`load` takes it, or loaded; ``dimensions`` and ``trusted``: as there.
+    ``model``: as :func:`load` takes it, or loaded; ``dimensions`` and ``trusted``: as there. ``clock_mhz``: what the
+    design is to run at (:func:`hwflow.codegen.clock.clock_for`; default: the board's clock). ``budget``: what it may
+    use of "lut", "ff", "dsp" and "bram", numbers or percentages like "50%" (:func:`hwflow.budget.budget_for`).
 
-    Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (unknown board).
+    Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (unknown board, no such
+    clock, rate or budget).
     """
     say = progress or (lambda line: None)
     board = board_named(board) if isinstance(board, str) else board
-    if not isinstance(model, Model):
-        say("reading the model")
-        model = load(model, dimensions, trusted=trusted)
     if fps is not None and not fps > 0:
         message = f"frames a second must be greater than 0, not {fps:g}"
         raise UsageError(Finding("positive-fps", "option --fps", message, "give a rate"))
+    clock = clock_for(board, clock_mhz)
+    if not isinstance(model, Model):
+        say("reading the model")
+        model = load(model, dimensions, trusted=trusted)
     begin = time.perf_counter()
     dataflow = _dataflow(model.quantized)
     seconds = Seconds()
     seconds.steps["import"] = model.seconds + time.perf_counter() - begin
+    limits = budget_for(board, dataflow, budget, for_rate=fps is not None)
     say("scheduling")
     begin = time.perf_counter()
-    clock = plan_clock(board)
-    part = board.part
-    budget = _budget(board, dataflow, fps is not None)
-    interval = None if fps is None else max(1, int(clock.frequency_hz / fps))
+    interval = None if fps is None else max(1, int(clock.frequency_hz / Fraction(min(fps, 1e18))))
     try:
-        scheduled = schedule(dataflow, part, budget, interval)
-    except ModelRefused as refused:
-        if fps is None:
-            raise
-        best, _ = FoldingSearch(dataflow, part, budget).best()  # refuses by itself what does not fit at any rate
-        raise ModelRefused([_too_fast(board, clock, fps, best), *refused.findings]) from None
+        scheduled = schedule(dataflow, board.part, limits, interval)
+    except OutOfReach as refused:
+        assert fps is not None
+        raise ModelRefused([_too_fast(board, clock, fps, refused.best), *refused.findings]) from None
     pipeline.run(scheduled.graph, ())
     seconds.steps["schedule"] = time.perf_counter() - begin
-    return Design(model, board, float(clock.frequency_hz) / 1e6, scheduled, seconds)
+    return Design(model, board, clock, scheduled, seconds)
 
 
 def _dataflow(quantized: Graph) -> Graph:
@@ -204,24 +210,11 @@ def _dataflow(quantized: Graph) -> Graph:
     return graph
 
 
-def _budget(board: Board, graph: Graph, asked: bool) -> Budget:
-    """What the design may use: the part without the board's shell, up to :data:`FILL`; unless a rate was asked for, no
-    more than :data:`UNASKED`."""
-    # Lanes are not known yet: surplus lanes of the last beats less than double a frame's bytes.
-    types = [port.value.typed for port in graph.inputs]
-    frame = sum(2 * prod(t.shape) * -(-t.element.bits // 8) for t in types)
-    shell = shell_allowance(board.part, frame)
-    most = {name: max(0, int((getattr(board.part, name) - shell[name]) * share)) for name, share in FILL.items()}
-    if not asked:
-        most |= {name: min(most[name], limit) for name, limit in UNASKED.items()}
-    return Budget(**most)
-
-
 def _too_fast(board: Board, clock: ClockPlan, fps: float, best: int) -> Finding:
     most = int(clock.frequency_hz / best)
     mhz = float(clock.frequency_hz) / 1e6
     return Finding(
         "reachable-rate", "option --fps",
         f"must be at most {most} frames a second on {board.name} at {mhz:g} MHz ({best} cycles a frame), not {fps:g}",
-        f"ask for '--fps {most}' or less, or choose a larger board",
+        f"ask for '--fps {most}' or less, for a larger --budget or a higher --clock, or choose a larger board",
     )

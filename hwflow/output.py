@@ -68,7 +68,7 @@ def write_design(design: Design, out: Path, until: str, progress: Callable[[str]
         table = _write_verilog(design, folder)
         if serial:
             progress("writing the board's top")
-            write_board(folder, design.board, design.clock_mhz)
+            write_board(folder, design.board, design.clock.frequency_hz / 1_000_000)
             toolchain_build.write_top_verilog(folder)
     if until != "verilog":
         result = _build(design, out, "netlist" if until == "netlist" else "bitstream", progress)
@@ -142,7 +142,8 @@ def _write_verilog(design: Design, folder: Path) -> dict[str, Any]:
     available = {key: getattr(board.part, key) for key in ("lut", "ff", "dsp", "bram")}
     result = report(
         design.model.resolved, design.schedule, board=board.name, device=board.part.device, toolchain=board.toolchain,
-        target_mhz=design.clock_mhz, available=available, seconds=design.seconds,
+        target_mhz=design.clock_mhz, available=available, seconds=design.seconds, family=board.part.family,
+        files=top.files,
     )
     write_json(folder / "report.json", result)
     return result

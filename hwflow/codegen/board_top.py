@@ -55,7 +55,7 @@ class ClockPlan:
     pll: Ecp5PllSettings | Ice40PllSettings | None
 
 
-def plan_clock(board: Board, target_mhz: float | None = None) -> ClockPlan:
+def plan_clock(board: Board, target_mhz: float | Fraction | None = None) -> ClockPlan:
     """The highest clock not above ``target_mhz`` (default: the board's) that the board can make, exactly.
 
     Raises :class:`UsageError` when the board's PLL cannot come near.
@@ -203,7 +203,7 @@ def frame_ports(manifest: Mapping[str, Any]) -> tuple[FramePort, FramePort]:
     return ports[0], ports[1]
 
 
-def write_board(out: Path, board: Board, clock_mhz: float | None = None) -> dict[str, Any]:
+def write_board(out: Path, board: Board, clock_mhz: float | Fraction | None = None) -> dict[str, Any]:
     """Elaborate the board's top for the design in ``out`` and write ``out/board/``; return what ``board.json`` holds.
 
     Files: ``top.il`` (RTLIL), the pins (``top.lpf`` or ``top.pcf``), ``simulation.v`` (:data:`SIMULATION_TOP`: the top

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from hdl_lib.digit_product import Digits
 from hdl_lib.multiplier import BLOCK, PART
 from hdl_lib.mvu import MAXIMUM_INPUT, MAXIMUM_WEIGHT
 from hdl_lib.mvu import Mvu as Core
@@ -109,7 +110,7 @@ class Mvu(HardwareOperator):
         latency = Core.latency_of(
             input_shape=shape_of(node.inputs[0].typed.element), weight_shape=shape_of(weight_type(node)),
             simd=folding.input_lanes, synapse_fold=synapse, neuron_fold=neuron, multiplier=folding.multiplier,
-            part=folding.part or PART, ranges=_ranges(node),
+            part=folding.part or PART, ranges=_ranges(node), digits=_digits(node, folding),
         )
         return Timing((process,), (latency,))
 
@@ -120,7 +121,7 @@ class Mvu(HardwareOperator):
         return costs.mvu(
             device.family, node.inputs[0].typed.element, weight_type(node), node.outputs[0].typed.element,
             folding, synapse, neuron, depths[0], surplus=surplus_lanes(node, folding), ranges=_ranges(node),
-            packing=_packing(node, folding),
+            packing=_packing(node, folding), digits=_digits(node, folding),
         )
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
@@ -130,7 +131,9 @@ class Mvu(HardwareOperator):
         pixels, _ = _vector(node, folding)
         element = weight_type(node)
         words, packing = weight_words(node, folding), _packing(node, folding)
-        bits = [element.bits] * words.shape[1]
+        bits, digits = [element.bits] * words.shape[1], _digits(node, folding)
+        if digits is not None:
+            words, bits = digits.stored(words), [digits.bits] * words.shape[1]
         if packing is not None:
             words, bits = _paired(words, folding, packing)
         file = MemoryFile(f"{name}_weights", pack_words(words, bits), sum(bits))
@@ -140,7 +143,7 @@ class Mvu(HardwareOperator):
             weights=Table(words=None, file=f"weights/{file.name}.mem", width=file.width, depth=len(words)),
             multiplier=folding.multiplier, depth=depths[0], group=synapse // pixels,
             surplus=surplus_lanes(node, folding), part=folding.part or PART, ranges=_ranges(node),
-            packing=packing,
+            packing=packing, digits=digits,
         )
         return Built(core, [core.i], [core.o], [file])
 
@@ -163,6 +166,15 @@ def _packing(node: Node, folding: Folding) -> Packing | None:
     packing = Packing.of(*_ranges(node), folding.input_lanes, (folding.part + 1, folding.part + 1))
     assert packing is not None, "dsp2 is offered where two products fit a block"
     return packing
+
+
+def _digits(node: Node, folding: Folding) -> Digits | None:
+    """The digits of weights that products of look-up tables take; None where there are no products of several bits, or
+    where a table has all of one's bits."""
+    x, weights = node.inputs[0].typed.element.bits, weight_type(node).bits
+    if folding.multiplier != "lut" or min(x, weights) == 1 or x == weights == 2:
+        return None
+    return Digits.of(node.attributes["weight_range"])
 
 
 def _paired(words: IntArray, folding: Folding, packing: Packing) -> tuple[IntArray, list[int]]:

@@ -1,26 +1,55 @@
-"""The least initiation interval that fits a budget, and the cheapest folding of each node for it.
+"""The least initiation interval that fits a budget, and the cheapest foldings for it: both exact under the cost model.
 
-For a target interval each node's cheapest folding is taken by itself (lanes that differ from its neighbours' cost a
-width converter). Where that exceeds the budget, the combinations of all nodes' foldings are searched: those that no
-other undercuts in every resource, node by node. So whether an interval is feasible is decided exactly, it is monotone
-in the interval, and the least one is a binary search over the intervals that some folding of some node has.
+The cost model: each node's resources at a folding with queues of :data:`PROVISIONAL_DEPTH` beats, the width converters
+between nodes whose lanes differ and the frame synchroniser of each input, added up. A combination of foldings reaches
+an interval if each node's cycles do, and fits if no sum exceeds the budget. Whether an interval is feasible is monotone
+in it, so the least one is a binary search over the cycles that some folding of some node takes; each step and the
+cheapest combination at the end are problems of :mod:`hwflow.schedule.selection` whose variables are lanes: a node's
+table has a row for each folding at its input and output lanes, an edge's for each pair of lanes at its ends.
+
+Cheap is what takes little of the device, whatever the budget: the price of a design is the sum over the resources of
+the share that it takes of what the device has, times :data:`WEIGHTS`. A multiplier block so costs about as much as the
+look-up tables and flip-flops of a 7-bit product, which makes products of fewer bits cheaper without one; where there
+are too few blocks, look-up tables take over where that is cheapest.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from hwflow.errors import Finding, ModelRefused
-from hwflow.ir.graph import Graph, Node
-from hwflow.ops import costs
+from hwflow.ir.graph import Graph, Node, Value
 from hwflow.ops.operator import Device, Folding, Resources
 from hwflow.ops.registry import hardware
+from hwflow.schedule.elimination import IntArray, Selection, Table
+from hwflow.schedule.plumbing import View, conversions
+from hwflow.schedule.selection import cheapest, undercut_by_none
+
+RESOURCES = ("lut", "ff", "dsp", "bram")
+PROVISIONAL_DEPTH = 2  # beats a queue is taken to hold before depths are computed
+# Look-up tables are what routing is slow for; half of the flip-flops of a product go into its multiplier block afterwards.
+WEIGHTS = {"lut": 1.0, "ff": 0.25, "dsp": 0.1, "bram": 0.25}
+PRICE_UNITS = 1_000_000_000  # of the price: the whole device's look-up tables cost so many
+
+
+class Chip(Device, Protocol):
+    """A device and what it has."""
+
+    @property
+    def lut(self) -> int: ...
+    @property
+    def ff(self) -> int: ...
+    @property
+    def dsp(self) -> int: ...
+    @property
+    def bram(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -34,158 +63,235 @@ class Budget:
 
     def shortages(self, need: Resources) -> list[tuple[str, int, int]]:
         """(resource, needed, there is) for each resource that does not suffice."""
-        pairs = (
-            ("lut", need.lut, self.lut),
-            ("ff", need.ff, self.ff),
-            ("dsp", need.dsp, self.dsp),
-            ("bram", need.bram, self.bram),
-        )
+        pairs = [(name, int(getattr(need, name)), int(getattr(self, name))) for name in RESOURCES]
         return [(name, wanted, there) for name, wanted, there in pairs if wanted > there]
 
 
-_PROVISIONAL_DEPTH = 4  # beats a queue is taken to hold before depths are computed
-_WIDEST = 200  # partial combinations followed; 1,000 gave nothing better on the networks tried, in four times the time
+@dataclass(frozen=True)
+class _Options:
+    """A node's foldings, those that no other of the same lanes undercuts: places of their lanes among the variables'
+    values, ``needs`` [foldings, resources] and ``cycles``."""
+
+    variables: tuple[int, ...]
+    foldings: list[Folding]
+    places: IntArray
+    needs: IntArray
+    cycles: IntArray
 
 
 class FoldingSearch:
     """Foldings of one dataflow graph on one device."""
 
-    def __init__(self, graph: Graph, device: Device, budget: Budget) -> None:
+    def __init__(self, graph: Graph, device: Chip, budget: Budget) -> None:
         self._graph, self._device, self._budget = graph, device, budget
-        self._cost: dict[tuple[Node, Folding], Resources] = {}
-        self._prices: dict[tuple[Any, ...], float] = {}
-        self._options = {
-            node: [(f, hardware(node.op).cycles(node, f)) for f in hardware(node.op).foldings(node, device)]
-            for node in graph.nodes
-        }
+        self.price = np.array([
+            round(PRICE_UNITS * WEIGHTS[name] / max(1, getattr(device, name))) for name in RESOURCES
+        ], dtype=np.int64)
+        self._lanes: list[list[int]] = []  # of each variable, what it can be
+        self._outputs: dict[Node, int] = {}  # the variable of a node's output lanes
+        self._inputs: dict[Node, int] = {}
+        self._bridges: dict[tuple[Any, ...], Resources] = {}
+        self._options = {node: self._options_of(node) for node in graph.nodes}
+        self._edges = [self._edge(node, value, reader) for node, value, reader in self._connections()]
+
+    @property
+    def foldings(self) -> int:
+        """How many foldings there are to choose from, all nodes together."""
+        return sum(len(o.foldings) for o in self._options.values())
+
+    def within(self, budget: Budget) -> FoldingSearch:
+        """The same search for another budget."""
+        other = copy(self)
+        other._budget = budget
+        return other
 
     @cached_property
     def intervals(self) -> list[int]:
         """Every interval worth asking for, ascending; none is below what each node can reach at its fastest."""
-        floor = max(min(c for _, c in options) for options in self._options.values())
-        return sorted({c for options in self._options.values() for _, c in options if c >= floor})
+        floor = max(int(o.cycles.min()) for o in self._options.values())
+        found: IntArray = np.unique(np.concatenate([o.cycles for o in self._options.values()]))
+        return [int(c) for c in found if c >= floor]
 
     def best(self) -> tuple[int, dict[Node, Folding]]:
-        """The least feasible interval with its foldings. Raises :class:`ModelRefused` if not even the slowest fits."""
-        index = bisect_left(range(len(self.intervals)), True, key=lambda i: self._choose(self.intervals[i])[1] == [])
+        """The least feasible interval with its cheapest foldings. Raises :class:`ModelRefused` if nothing fits."""
+        index = bisect_left(range(len(self.intervals)), True, key=lambda i: self._fits(self.intervals[i]))
         if index == len(self.intervals):
-            slowest = self.intervals[-1]
-            raise ModelRefused(
-                self._refusal(slowest, self._choose(slowest)[1], "use a larger board or a smaller model")
-            )
+            raise ModelRefused(self.refusal(self.intervals[-1], None))
         interval = self.intervals[index]
-        return interval, self._choose(interval)[0]
+        return interval, self.for_interval(interval)[1]
 
     def for_interval(self, interval: int) -> tuple[int, dict[Node, Folding]]:
         """The cheapest foldings of at most ``interval`` cycles. Raises :class:`ModelRefused` if there are none."""
-        if interval < self.intervals[0]:
-            slow = max(self._options, key=lambda n: min(c for _, c in self._options[n]))
-            raise ModelRefused(
-                Finding(
-                    "reachable-interval",
-                    f"node '{slow.name}' ({slow.op})",
-                    f"the target must be at least {self.intervals[0]} cycles a frame, not {interval}",
-                    "ask for fewer frames a second",
-                )
-            )
-        foldings, shortages = self._choose(interval)
-        if shortages:
-            best, _ = self.best()
-            raise ModelRefused(
-                self._refusal(interval, shortages, f"ask for fewer frames a second: {best} cycles a frame fit")
-            )
+        foldings = self.choose(interval)
+        if foldings is None:
+            best = None if interval < self.intervals[0] else self.best()[0]
+            raise ModelRefused(self.refusal(interval, best))
         return interval, foldings
 
-    def resources(self, node: Node, folding: Folding) -> Resources:
-        key = (node, folding)
-        if key not in self._cost:
-            depths = [_PROVISIONAL_DEPTH] * len(node.outputs)
-            self._cost[key] = hardware(node.op).resources(node, folding, depths, self._device)
-        return self._cost[key]
+    def choose(self, interval: int) -> dict[Node, Folding] | None:
+        """The cheapest foldings of at most ``interval`` cycles that fit, if there are any."""
+        found = self._select(interval, self._limits)
+        return None if found is None else found[0]
 
-    def _refusal(self, interval: int, shortages: list[tuple[str, int, int]], remedy: str) -> list[Finding]:
-        return [
-            Finding(
-                "device-budget",
-                f"model '{self._graph.name}'",
-                f"{name} must be at most {there}, not {wanted}, at {interval} cycles a frame",
-                remedy,
-            )
-            for name, wanted, there in shortages
-        ]
-
-    def _choose(self, interval: int) -> tuple[dict[Node, Folding], list[tuple[str, int, int]]]:
-        """Foldings of at most ``interval`` cycles and what they lack: nothing if any foldings fit."""
-        fast = {node: [f for f, cycles in options if cycles <= interval] for node, options in self._options.items()}
-        foldings: dict[Node, Folding] = {}
-        consumers = self._graph.consumers()
-        for node in reversed(self._graph.nodes):
-            wanted = [foldings[c].input_lanes for v in node.outputs for c, _ in consumers[v]]
-            foldings[node] = min(fast[node], key=lambda f: self._price(node, f, wanted))
+    def total(self, foldings: dict[Node, Folding]) -> Resources:
+        """What the cost model says of a combination."""
         total = Resources()
         for node, folding in foldings.items():
             total += self.resources(node, folding)
-        shortages = self._budget.shortages(total)
-        if not shortages:
-            return foldings, []
-        combination = self._combination(fast)
-        return (foldings, shortages) if combination is None else (combination, [])
+        for node, value, reader in self._connections():
+            total += self._bridge(value, reader, foldings[node].output_lanes, foldings[reader].input_lanes)
+        return total
 
-    def _combination(self, fast: dict[Node, list[Folding]]) -> dict[Node, Folding] | None:
-        """The cheapest combination that fits, or None. Exact while no more than ``_WIDEST`` partial combinations are
-        left that neither exceed the budget nor are undercut; beyond that the dearest are dropped."""
-        nodes = list(fast)
-        costs_of = [np.array([self._row(node, f) for f in fast[node]]) for node in nodes]
-        limits = np.array([self._budget.lut, self._budget.ff, self._budget.dsp, self._budget.bram, np.inf])
-        rest = np.cumsum([c.min(axis=0) for c in costs_of[::-1]], axis=0)[::-1]
-        rest = np.vstack([rest[1:], np.zeros(5)])
-        front, picks = np.zeros((1, 5)), np.zeros((1, 0), dtype=np.int64)
-        for options, later in zip(costs_of, rest, strict=True):
-            kept = _undercut_by_none(options)
-            sums = (front[:, None, :] + options[None, kept, :]).reshape(-1, 5)
-            chosen = np.column_stack([np.repeat(picks, len(kept), axis=0), np.tile(kept, len(front))])
-            possible = (sums + later <= limits).all(axis=1)
-            sums, chosen = sums[possible], chosen[possible]
-            best = _undercut_by_none(sums)
-            best = best[np.argsort(sums[best, 4], kind="stable")][:_WIDEST]
-            front, picks = sums[best], chosen[best]
-        if not len(front):
+    def resources(self, node: Node, folding: Folding) -> Resources:
+        """Of a node, with the frame synchronisers of the graph inputs that it reads."""
+        depths = [PROVISIONAL_DEPTH] * len(node.outputs)
+        total = hardware(node.op).resources(node, folding, depths, self._device)
+        for value in node.inputs:
+            if any(port.value is value for port in self._graph.inputs):
+                lanes = folding.input_lanes
+                view = hardware(node.op).input_view(node, value.typed.shape, lanes)
+                total += self._inserted("frame_sync", value, Folding(lanes, lanes), view)
+        return total
+
+    # The problem
+
+    @property
+    def _limits(self) -> IntArray:
+        return np.array([getattr(self._budget, name) for name in RESOURCES], dtype=np.int64)
+
+    def _connections(self) -> list[tuple[Node, Value, Node]]:
+        consumers = self._graph.consumers()
+        return [(n, value, reader) for n in self._graph.nodes for value in n.outputs for reader, _ in consumers[value]]
+
+    def _variable(self, lanes: list[int]) -> int:
+        self._lanes.append(lanes)
+        return len(self._lanes) - 1
+
+    def _options_of(self, node: Node) -> _Options:
+        core = hardware(node.op)
+        foldings = list(core.foldings(node, self._device))
+        needs = np.array([_row(self.resources(node, f)) for f in foldings], dtype=np.int64)
+        cycles = np.array([core.cycles(node, f) for f in foldings], dtype=np.int64)
+        lanes = np.array([(f.input_lanes, f.output_lanes) for f in foldings], dtype=np.int64)
+        if (lanes[:, 0] == lanes[:, 1]).all():
+            names, places = np.unique(lanes[:, 0], return_inverse=True)
+            self._inputs[node] = self._outputs[node] = self._variable(names.tolist())
+            variables: tuple[int, ...] = (self._inputs[node],)
+            columns = places[:, None]
+        else:
+            inside, left = np.unique(lanes[:, 0], return_inverse=True)
+            outside, right = np.unique(lanes[:, 1], return_inverse=True)
+            self._inputs[node], self._outputs[node] = self._variable(inside.tolist()), self._variable(outside.tolist())
+            variables = self._inputs[node], self._outputs[node]
+            columns = np.stack([left, right], axis=1)
+        kept = _cell_by_cell(columns, np.column_stack([needs @ self.price, needs, cycles]))
+        return _Options(variables, [foldings[k] for k in kept], columns[kept], needs[kept], cycles[kept])
+
+    def _edge(self, node: Node, value: Value, reader: Node) -> Table:
+        ends = self._outputs[node], self._inputs[reader]
+        here, there = (self._lanes[v] for v in ends)
+        places = np.array([(a, b) for a in range(len(here)) for b in range(len(there))], dtype=np.int64)
+        needs = np.array([_row(self._bridge(value, reader, a, b)) for a in here for b in there], dtype=np.int64)
+        return Table(ends, places, needs)
+
+    def _bridge(self, value: Value, reader: Node, here: int, there: int) -> Resources:
+        """Width converters from ``here`` to ``there`` lanes."""
+        if here == there:
+            return Resources()
+        shape, bits = value.typed.shape, value.typed.element.bits
+        key = (shape, bits, hardware(reader.op).input_view(reader, shape, there), here, there)
+        if key not in self._bridges:
+            steps = conversions(value, reader, here, there)
+            bridge = (self._inserted("width_converter", value, step.folding, step.view) for step in steps)
+            self._bridges[key] = sum(bridge, Resources())
+        return self._bridges[key]
+
+    def _inserted(self, op: str, value: Value, folding: Folding, view: View) -> Resources:
+        """Of a node that the plumbing would insert."""
+        node = Node("", op, [value], [value], {"folding": folding, "view": view})
+        return hardware(op).resources(node, folding, [PROVISIONAL_DEPTH], self._device)
+
+    def _select(
+        self, interval: int, limits: IntArray, *, price: IntArray | None = None, any_at_all: bool = False
+    ) -> tuple[dict[Node, Folding], Selection] | None:
+        tables, numbers = [], []
+        for options in self._options.values():
+            rows = np.flatnonzero((options.cycles <= interval) & (options.needs <= limits).all(axis=1))
+            if not len(rows):
+                return None
+            tables.append(Table(options.variables, options.places[rows], options.needs[rows]))
+            numbers.append(rows)
+        sizes = [len(lanes) for lanes in self._lanes]
+        price = self.price if price is None else price
+        found = cheapest([*tables, *self._edges], sizes, price, limits, any_at_all=any_at_all)
+        if found is None:
             return None
-        return {node: fast[node][int(k)] for node, k in zip(nodes, picks[0], strict=True)}
+        foldings = {
+            node: options.foldings[rows[row]]
+            for (node, options), rows, row in zip(self._options.items(), numbers, found.rows, strict=False)
+        }
+        return foldings, found
 
-    def _row(self, node: Node, folding: Folding) -> tuple[float, ...]:
-        need = self.resources(node, folding)
-        return need.lut, need.ff, need.dsp, need.bram, self._price(node, folding, [])
+    def _fits(self, interval: int) -> bool:
+        return self._select(interval, self._limits, any_at_all=True) is not None
 
-    def _price(self, node: Node, folding: Folding, consumer_lanes: list[int]) -> float:
-        """Share of the device the folding and its width converters take."""
-        key = (node, folding, *consumer_lanes)
-        if key not in self._prices:
-            self._prices[key] = self._share(node, folding, consumer_lanes)
-        return self._prices[key]
+    # What does not fit
 
-    def _share(self, node: Node, folding: Folding, consumer_lanes: list[int]) -> float:
-        bits = node.outputs[0].typed.element.bits
-        need = self.resources(node, folding)
-        for lanes in consumer_lanes:
-            if lanes != folding.output_lanes:
-                bridge = Folding(folding.output_lanes, lanes)
-                need += costs.width_converter(self._device.family, bits, bridge, _PROVISIONAL_DEPTH)
-        budget = self._budget
-        # Products prefer DSPs while there are enough: a DSP weighs as much as the look-up tables that would replace it.
-        return (
-            need.lut / max(1, budget.lut)
-            + need.ff / max(1, budget.ff)
-            + 0.2 * need.dsp / max(1, budget.dsp)
-            + 0.5 * need.bram / max(1, budget.bram)
+    def refusal(self, interval: int, best: int | None) -> list[Finding]:
+        """Why nothing fits at ``interval``: the core that is too slow, or which resources are short, by how much and
+        where. ``best``: the least interval that fits, None if none does."""
+        if interval < self.intervals[0]:
+            slow = max(self._options, key=lambda n: int(self._options[n].cycles.min()))
+            message = f"the target must be at least {self.intervals[0]} cycles a frame, not {interval}"
+            where = f"node '{slow.name}' ({slow.op})"
+            return [Finding("reachable-interval", where, message, "ask for fewer frames a second")]
+        alone = []
+        for index, name in enumerate(RESOURCES):
+            price = np.zeros(len(RESOURCES), dtype=np.int64)
+            price[index] = 1
+            need, foldings = self._without_limits(interval, price)
+            if getattr(need, name) > getattr(self._budget, name):
+                alone.append((name, need, foldings))
+        need, foldings = self._without_limits(interval, self.price)
+        short = alone or [(name, need, foldings) for name, _, _ in self._budget.shortages(need)]
+        if best is None:
+            enough = ", ".join(f"{name}={getattr(need, name)}" for name in RESOURCES)
+            remedy = f"a budget of {enough} is enough at {interval} cycles a frame"
+            remedy += ": use a larger board or a smaller model"
+        else:
+            remedy = f"ask for fewer frames a second: {best} cycles a frame fit"
+        return [self._short(interval, name, need, foldings, remedy) for name, need, foldings in short]
+
+    def _without_limits(self, interval: int, price: IntArray) -> tuple[Resources, dict[Node, Folding]]:
+        found = self._select(interval, np.full(len(RESOURCES), 1 << 40), price=price)
+        assert found is not None, "an interval that each node reaches"
+        return Resources(*(int(n) for n in found[1].needs)), found[0]
+
+    def _short(
+        self, interval: int, name: str, need: Resources, foldings: dict[Node, Folding], remedy: str
+    ) -> Finding:
+        parts = {node: int(getattr(self.resources(node, f), name)) for node, f in foldings.items()}
+        most = max(parts, key=lambda node: parts[node])
+        options = self._options[most]
+        least = int(options.needs[options.cycles <= interval, RESOURCES.index(name)].min())
+        wanted, there = int(getattr(need, name)), int(getattr(self._budget, name))
+        return Finding(
+            "device-budget",
+            f"model '{self._graph.name}'",
+            f"{name} must be at most {there}, not {wanted}, at {interval} cycles a frame ({wanted - there} too many; "
+            f"node '{most.name}' ({most.op}) takes most of them: {parts[most]}, at the least {least})",
+            remedy,
         )
 
 
-def _undercut_by_none(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Indices of the rows that no other row equals or undercuts in every column (of equal rows the first)."""
-    left = np.lexsort(rows.T[::-1])  # whatever undercuts a row comes before it
-    kept = []
-    while len(left):
-        kept.append(left[0])
-        left = left[(rows[left] < rows[left[0]]).any(axis=1)]
-    return np.array(kept, dtype=np.int64)
+def _row(need: Resources) -> tuple[int, ...]:
+    return tuple(getattr(need, name) for name in RESOURCES)
+
+
+def _cell_by_cell(places: IntArray, columns: IntArray) -> npt.NDArray[np.int64]:
+    """Numbers of the rows that no other of the same places undercuts in every column, ascending."""
+    order = np.lexsort((*columns.T[::-1], *places.T))
+    new = np.append(True, (np.diff(places[order], axis=0) != 0).any(axis=1))
+    starts = np.flatnonzero(new)
+    groups = [order[a:b] for a, b in zip(starts, [*starts[1:], len(order)], strict=True)]
+    return np.sort(np.concatenate([group[undercut_by_none(columns[group])] for group in groups]))

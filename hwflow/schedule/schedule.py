@@ -5,25 +5,35 @@ Requires: single-consumer, stream-shape. Ensures: scheduled-nodes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from hwflow.ir.graph import Graph, Stage
-from hwflow.ops.operator import Device, Resources
+from hwflow.errors import Finding, ModelRefused
+from hwflow.ir.graph import Graph, Node, Stage
+from hwflow.ops.operator import Folding, Resources
 from hwflow.ops.registry import hardware
 from hwflow.schedule.evaluate import Run, evaluate
-from hwflow.schedule.folding import Budget, FoldingSearch
+from hwflow.schedule.folding import RESOURCES, Budget, Chip, FoldingSearch
 from hwflow.schedule.plumbing import insert_plumbing
 from hwflow.schedule.queues import MOST_FRAMES, size_queues
+
+_NEAR = 0.05  # of an interval: how near to the least one that a search among whole designs goes
+_TRIES = 4  # of designs of one interval, each with as much less for the cores as the one before was too large
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """A scheduled graph and what it will do: ``run`` is exact, ``resources`` predicted."""
+    """A scheduled graph and what it will do: ``run`` is exact, ``parts`` the predicted resources of its nodes."""
 
     graph: Graph
     run: Run
-    resources: Resources
+    parts: Mapping[Node, Resources]
+
+    @property
+    def resources(self) -> Resources:
+        """Of the whole."""
+        return sum(self.parts.values(), Resources())
 
     @property
     def initiation_interval(self) -> int:
@@ -34,19 +44,114 @@ class Schedule:
         return self.run.latency
 
 
-def schedule(graph: Graph, device: Device, budget: Budget, interval: int | None = None) -> Schedule:
-    """Fold for at most ``interval`` cycles a frame at least cost, or (None) for the least interval that fits."""
+class OutOfReach(ModelRefused):
+    """No design has the interval that was asked for; ``best``: the least interval of one that fits."""
+
+    def __init__(self, findings: list[Finding], best: int) -> None:
+        super().__init__(findings)
+        self.best = best
+
+
+def schedule(graph: Graph, device: Chip, budget: Budget, interval: int | None = None) -> Schedule:
+    """Fold for at most ``interval`` cycles a frame at least cost, or (None) for the least interval that fits.
+
+    ``graph`` stays as it is. The search for foldings takes queues of a few beats for granted. How deep they must be is
+    known when there are foldings: where the whole then exceeds the budget, or is slower than its cores, the search is
+    asked again with so much less. Without an ``interval``, the least one is thus found among those that the search
+    calls feasible: exactly where the first of them fits, else to within :data:`_NEAR`.
+
+    Raises :class:`ModelRefused` if nothing fits at any interval, :class:`OutOfReach` if only slower designs do.
+    """
     search = FoldingSearch(graph, device, budget)
-    _, foldings = search.best() if interval is None else search.for_interval(interval)
-    for node, folding in foldings.items():
-        node.attributes["folding"] = folding
-    insert_plumbing(graph)
-    graph.stage = Stage.SCHEDULED
-    run = _settled(graph, size_queues(graph, device))
-    total = Resources()
-    for node in graph.nodes:
-        total += hardware(node.op).resources(node, node.attributes["folding"], node.attributes["depths"], device)
-    return Schedule(graph, run, total)
+    if interval is None:
+        return _fastest(graph, device, budget, search)
+    made, findings = _attempt(graph, device, budget, search, interval)
+    if made is not None:
+        return made
+    fastest = _fastest(graph, device, budget, search)
+    best = fastest.initiation_interval
+    if best <= interval:
+        return fastest
+    raise OutOfReach(findings or search.refusal(interval, best), best)
+
+
+def _fastest(graph: Graph, device: Chip, budget: Budget, search: FoldingSearch) -> Schedule:
+    """The least interval: the first that the search calls feasible, else the first found beyond it at growing distance,
+    and by halves back."""
+    least, _ = search.best()
+    there = [i for i in search.intervals if i >= least]
+    low, step = -1, 1  # what is known not to fit
+    found: Schedule | None = None
+    high = 0
+    while found is None:
+        found, findings = _attempt(graph, device, budget, search, there[high], exact=False)
+        if found is None:
+            if high == len(there) - 1:
+                raise ModelRefused(findings)
+            low, high, step = high, min(high + step, len(there) - 1), 2 * step
+    while high - low > 1 and there[high] > there[low + 1] * (1 + _NEAR):
+        middle = (low + high) // 2
+        better, _ = _attempt(graph, device, budget, search, there[middle], exact=False)
+        if better is None:
+            low = middle
+        else:
+            found, high = better, middle
+    return found
+
+
+def _attempt(
+    graph: Graph, device: Chip, budget: Budget, search: FoldingSearch, interval: int, *, exact: bool = True
+) -> tuple[Schedule | None, list[Finding]]:
+    """A whole design within the budget whose cores, or (``exact``) that as a whole takes at most ``interval`` cycles;
+    None and why if queues leave too little (no reason if cores alone are too much)."""
+    left, aim = budget, interval
+    findings: list[Finding] = []
+    for _ in range(_TRIES):
+        foldings = search.within(left).choose(aim)
+        if foldings is None:
+            break
+        made = _with_foldings(graph, device, foldings)
+        short = budget.shortages(made.resources)
+        late = made.initiation_interval - interval
+        if not short and (late <= 0 or not exact):
+            return made, []
+        if not short:  # bursts cost some cycles that no core has
+            aim -= late
+            continue
+        findings = [_too_large(made, name, wanted, there) for name, wanted, there in short]
+        counted = search.total(foldings)
+        most = {name: getattr(left, name) for name in RESOURCES}
+        for name, wanted, there in short:
+            most[name] = min(most[name], getattr(counted, name)) - (wanted - there)
+        left = Budget(**most)
+    return None, findings
+
+
+def _too_large(made: Schedule, name: str, wanted: int, there: int) -> Finding:
+    """What a whole design has too much of, and where."""
+    parts = {node: int(getattr(need, name)) for node, need in made.parts.items()}
+    most = max(parts, key=lambda node: parts[node])
+    return Finding(
+        "device-budget",
+        f"model '{made.graph.name}'",
+        f"{name} must be at most {there}, not {wanted}, at {made.initiation_interval} cycles a frame with all queues "
+        f"({wanted - there} too many; node '{most.name}' ({most.op}) takes most of them: {parts[most]})",
+        "ask for fewer frames a second, use a larger board or a smaller model",
+    )
+
+
+def _with_foldings(graph: Graph, device: Chip, foldings: dict[Node, Folding]) -> Schedule:
+    own = graph.copy()
+    for node, original in zip(own.nodes, graph.nodes, strict=True):
+        node.attributes["folding"] = foldings[original]
+    insert_plumbing(own)
+    own.stage = Stage.SCHEDULED
+    run = _settled(own, size_queues(own, device))
+    parts = {
+        node: hardware(node.op).resources(node, node.attributes["folding"], node.attributes["depths"], device)
+        for node in own.nodes
+    }
+    return Schedule(own, run, parts)
 
 
 def _settled(graph: Graph, run: Run) -> Run:

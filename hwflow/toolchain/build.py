@@ -17,6 +17,7 @@ from typing import Any, Literal
 from hwflow.errors import Finding, ToolError, UsageError
 from hwflow.toolchain import nextpnr, pack, yosys
 from hwflow.toolchain.nextpnr import ClockResult
+from hwflow.toolchain.packing.files import pack_file
 from hwflow.toolchain.tool import Tool, run
 
 Progress = Callable[[str], None]
@@ -24,6 +25,7 @@ Progress = Callable[[str], None]
 TOP_VERILOG = "board/top.v"
 STATISTICS = "board/statistics.json"
 NETLIST = "board/top.json"
+PACKED = "board/packed.json"  # with registers in the blocks, see hwflow.toolchain.packing
 SYNTHESIS = "board/synthesis.ys"
 RENAMED_SYNTHESIS = "board/synthesis_renamed.ys"  # the same with other names, when yosys dies in the first
 REPORT = "board/place_route.json"
@@ -55,7 +57,8 @@ class BuildResult:
     before that those of the netlist (:data:`hwflow.toolchain.yosys.CELLS`). ``design_resources`` are the netlist's for
     the design (``hwflow_top``) alone. ``fmax_mhz`` is the design clock's, ``available`` the part's as nextpnr counts
     it; None and {} before place and route. ``timing_met`` is None then too. ``seconds`` has an entry a step run:
-    ``synthesis``, ``place_route``, ``pack``. Paths are absolute.
+    ``synthesis``, ``registers`` (what :mod:`hwflow.toolchain.packing` does), ``place_route``, ``pack``. Paths are
+    absolute.
     """
 
     design_clock_mhz: float
@@ -88,7 +91,7 @@ def build(
     tools = [yosys.YOSYS] if until == "netlist" else [yosys.YOSYS, flow.place_route, flow.packer]
     found = {tool.name: tool.find() for tool in tools}  # all are there before the first one runs
     place_route_arguments = nextpnr.arguments(
-        part, netlist=NETLIST, constraints=board["constraints"], placed=flow.placed, report=REPORT
+        part, netlist=PACKED, constraints=board["constraints"], placed=flow.placed, report=REPORT
     )
     pack_arguments = flow.pack_arguments(placed=flow.placed, bitstream=flow.bitstream)
     _write_scripts(out, board, flow, place_route_arguments, pack_arguments)
@@ -121,6 +124,11 @@ def build(
         step("synthesis", yosys.YOSYS, ["-s", RENAMED_SYNTHESIS], blame, synthesized, "synthesis_retry")
     design_resources = yosys.read_statistics(out / STATISTICS, part["family"], board["design_top"])
     resources = yosys.read_statistics(out / STATISTICS, part["family"], board["top"])
+    start = time.monotonic()
+    packing = pack_file(part["family"], out / NETLIST, out / PACKED)
+    seconds["registers"] = time.monotonic() - start
+    (out / "board" / "registers.log").write_text(f"{packing}\n")
+    say(f"registers: {packing}")
     clocks: tuple[ClockResult, ...] = ()
     available: dict[str, int] = {}
     design_mhz = float(board["clock"]["design_mhz"])
@@ -205,6 +213,14 @@ def _write_scripts(
         'cd "$(dirname "$0")/.."',
     ]
     for tool, arguments, key in commands:
+        if tool is flow.place_route:
+            lines += [
+                f'"${{PYTHON:=python3}}" -m hwflow.toolchain.packing {board["part"]["family"]} {NETLIST} {PACKED} \\',
+                "  >board/registers.log 2>&1 || {",
+                '  echo "board/registers.log: multipliers and memories stay without registers, the clock is lower" >&2',
+                f"  cp {NETLIST} {PACKED}",
+                "}",
+            ]
         variable = tool.name.upper().replace("-", "_")
         command = f'"${{{variable}:={tool.name}}}" {shlex.join(arguments)} >board/{key}.log 2>&1'
         if tool is yosys.YOSYS:  # it may die, also with exit status 0: see yosys.died_in_abc

@@ -1,20 +1,31 @@
 // Behaviour of the Lattice ECP5 blocks in a mapped netlist for which the synthesizer has no model, for simulation only.
 //
-// Modelled are exactly the configurations that yosys' synth_ecp5 makes; another one does not elaborate (it instantiates
-// the module unsupported_configuration, which there is not). The cells of logic come with yosys (share/ecp5).
+// Modelled are exactly the configurations that yosys' synth_ecp5 and hwflow.toolchain.packing make; another one does not
+// elaborate (it instantiates the module unsupported_configuration, which there is not). The cells of logic come
+// with yosys (share/ecp5).
 
 /* verilator lint_off DECLFILENAME */
 /* verilator lint_off UNUSEDPARAM */
 /* verilator lint_off UNUSEDSIGNAL */
 /* verilator lint_off MULTITOP */
 
-// A multiplier without registers: P = A * B, each operand with or without a sign.
+// A multiplier, P = A * B, each operand with or without a sign, with registers where REG_..._CLK says "CLK0": of both
+// operands, behind the product (PIPELINE), at the outputs. They start with 0, and are unknown after RST0: no netlist of
+// ours resets them.
 module MULT18X18D #(
   parameter REG_INPUTA_CLK = "NONE",
+  parameter REG_INPUTA_CE = "CE0",
+  parameter REG_INPUTA_RST = "RST0",
   parameter REG_INPUTB_CLK = "NONE",
+  parameter REG_INPUTB_CE = "CE0",
+  parameter REG_INPUTB_RST = "RST0",
   parameter REG_INPUTC_CLK = "NONE",
   parameter REG_PIPELINE_CLK = "NONE",
+  parameter REG_PIPELINE_CE = "CE0",
+  parameter REG_PIPELINE_RST = "RST0",
   parameter REG_OUTPUT_CLK = "NONE",
+  parameter REG_OUTPUT_CE = "CE0",
+  parameter REG_OUTPUT_RST = "RST0",
   parameter SOURCEB_MODE = "B_SHIFT",
   parameter MULT_BYPASS = "DISABLED"
 ) (
@@ -25,6 +36,7 @@ module MULT18X18D #(
   input wire
     C17, C16, C15, C14, C13, C12, C11, C10, C9, C8, C7, C6, C5, C4, C3, C2, C1, C0,
   input wire SIGNEDA, SIGNEDB, SOURCEA, SOURCEB,
+  input wire CLK0, CE3, CE2, CE1, CE0, RST0,
   output wire
     P35, P34, P33, P32, P31, P30, P29, P28, P27, P26, P25, P24, P23, P22, P21, P20, P19, P18, P17, P16, P15, P14,
     P13, P12, P11, P10, P9, P8, P7, P6, P5, P4, P3, P2, P1, P0
@@ -35,16 +47,48 @@ module MULT18X18D #(
   wire [17:0] b = {
     B17, B16, B15, B14, B13, B12, B11, B10, B9, B8, B7, B6, B5, B4, B3, B2, B1, B0
   };
-  wire signed [35:0] a_extended = {{18{SIGNEDA & a[17]}}, a};
-  wire signed [35:0] b_extended = {{18{SIGNEDB & b[17]}}, b};
+  reg [17:0] a_register, b_register;
+  reg [35:0] pipeline_register, output_register;
+  initial begin
+    a_register = 18'd0;
+    b_register = 18'd0;
+    pipeline_register = 36'd0;
+    output_register = 36'd0;
+  end
+  wire [17:0] factor_a = REG_INPUTA_CLK == "NONE" ? a : a_register;
+  wire [17:0] factor_b = REG_INPUTB_CLK == "NONE" ? b : b_register;
+  wire signed [35:0] a_extended = {{18{SIGNEDA & factor_a[17]}}, factor_a};
+  wire signed [35:0] b_extended = {{18{SIGNEDB & factor_b[17]}}, factor_b};
   wire [35:0] product = a_extended * b_extended;
+  wire [35:0] piped = REG_PIPELINE_CLK == "NONE" ? product : pipeline_register;
   assign {
     P35, P34, P33, P32, P31, P30, P29, P28, P27, P26, P25, P24, P23, P22, P21, P20, P19, P18, P17, P16, P15, P14,
     P13, P12, P11, P10, P9, P8, P7, P6, P5, P4, P3, P2, P1, P0
-  } = product;
+  } = REG_OUTPUT_CLK == "NONE" ? piped : output_register;
+
+  wire a_enable = REG_INPUTA_CE == "CE0" ? CE0 : REG_INPUTA_CE == "CE1" ? CE1 : REG_INPUTA_CE == "CE2" ? CE2 : CE3;
+  wire b_enable = REG_INPUTB_CE == "CE0" ? CE0 : REG_INPUTB_CE == "CE1" ? CE1 : REG_INPUTB_CE == "CE2" ? CE2 : CE3;
+  wire pipeline_enable =
+    REG_PIPELINE_CE == "CE0" ? CE0 : REG_PIPELINE_CE == "CE1" ? CE1 : REG_PIPELINE_CE == "CE2" ? CE2 : CE3;
+  wire output_enable = REG_OUTPUT_CE == "CE0" ? CE0 : REG_OUTPUT_CE == "CE1" ? CE1 : REG_OUTPUT_CE == "CE2" ? CE2 : CE3;
+  always @(posedge CLK0) begin
+    if (a_enable) a_register <= a;
+    if (b_enable) b_register <= b;
+    if (pipeline_enable) pipeline_register <= product;
+    if (output_enable) output_register <= piped;
+    if (RST0) begin
+      a_register <= 18'dx;
+      b_register <= 18'dx;
+      pipeline_register <= 36'dx;
+      output_register <= 36'dx;
+    end
+  end
   generate
-    if (REG_INPUTA_CLK != "NONE" || REG_INPUTB_CLK != "NONE" || REG_PIPELINE_CLK != "NONE" || REG_OUTPUT_CLK != "NONE"
-        || MULT_BYPASS != "DISABLED") begin : unsupported
+    if ((REG_INPUTA_CLK != "NONE" && REG_INPUTA_CLK != "CLK0") || (REG_INPUTB_CLK != "NONE" && REG_INPUTB_CLK != "CLK0")
+        || (REG_PIPELINE_CLK != "NONE" && REG_PIPELINE_CLK != "CLK0")
+        || (REG_OUTPUT_CLK != "NONE" && REG_OUTPUT_CLK != "CLK0")
+        || REG_INPUTA_RST != "RST0" || REG_INPUTB_RST != "RST0" || REG_PIPELINE_RST != "RST0"
+        || REG_OUTPUT_RST != "RST0" || REG_INPUTC_CLK != "NONE" || MULT_BYPASS != "DISABLED") begin : unsupported
       unsupported_configuration MULT18X18D ();
     end
   endgenerate
@@ -55,6 +99,9 @@ endmodule
 //
 // An address counts bits, without the ninth bit of each byte; the bits of the address that a wide port does not need
 // enable bytes. A bit that is read in the cycle in which the other port writes it is unknown.
+//
+// With REGMODE "OUTREG" a register follows each read, which loads while OCE is 1, whether the port itself is enabled or
+// not; a read of 36 bits has the clock and the enable of port B in both halves.
 module DP16KD #(
   parameter DATA_WIDTH_A = 18,
   parameter DATA_WIDTH_B = 18,
@@ -165,11 +212,11 @@ module DP16KD #(
   wire clock_a = CLKAMUX == "INV" ? ~CLKA : CLKA;
   wire enable_a = CEA & ~CSA2 & ~CSA1 & ~CSA0;
   wire write_a = enable_a & WEA;
-  reg [17:0] output_a;
+  reg [17:0] output_a, registered_a;
   assign {
     DOA17, DOA16, DOA15, DOA14, DOA13, DOA12, DOA11, DOA10, DOA9, DOA8, DOA7, DOA6, DOA5, DOA4, DOA3, DOA2, DOA1,
     DOA0
-  } = output_a;
+  } = REGMODE_A == "OUTREG" ? registered_a : output_a;
   wire [17:0] data_b = {
     DIB17, DIB16, DIB15, DIB14, DIB13, DIB12, DIB11, DIB10, DIB9, DIB8, DIB7, DIB6, DIB5, DIB4, DIB3, DIB2, DIB1,
     DIB0
@@ -180,11 +227,11 @@ module DP16KD #(
   wire clock_b = CLKBMUX == "INV" ? ~CLKB : CLKB;
   wire enable_b = CEB & ~CSB2 & ~CSB1 & ~CSB0;
   wire write_b = enable_b & WEB;
-  reg [17:0] output_b;
+  reg [17:0] output_b, registered_b;
   assign {
     DOB17, DOB16, DOB15, DOB14, DOB13, DOB12, DOB11, DOB10, DOB9, DOB8, DOB7, DOB6, DOB5, DOB4, DOB3, DOB2, DOB1,
     DOB0
-  } = output_b;
+  } = REGMODE_B == "OUTREG" ? registered_b : output_b;
 
   reg [17:0] memory [0:1023];
   wire [64 * 320 - 1:0] contents = {
@@ -202,6 +249,8 @@ module DP16KD #(
     for (i = 0; i < 1024; i = i + 1) memory[i] = contents[20 * i +: 18];
     output_a = 18'd0;
     output_b = 18'd0;
+    registered_a = 18'd0;
+    registered_b = 18'd0;
   end
 
   // of the 18 bits a port sees, where its first bit is
@@ -266,7 +315,7 @@ module DP16KD #(
   always @(posedge clock_b)
     if (write_b) memory[index_b] <= new_b;
 
-  // Nothing is registered behind the outputs. Reset clears an output also where its port is not enabled.
+  // Reset clears an output also where its port is not enabled.
   wire [17:0] word_a = (WRITEMODE_A == "WRITETHROUGH" ? new_a : memory[index_a]) ^ (unknown_a & {18{1'bx}});
   wire [17:0] word_b = (WRITEMODE_B == "WRITETHROUGH" ? new_b : memory[index_b]) ^ (unknown_b & {18{1'bx}});
   wire [17:0] upper_b = memory[{index_b[9:1], 1'b1}] ^ (unknown_upper_b & {18{1'bx}});
@@ -275,6 +324,8 @@ module DP16KD #(
       always @(posedge clock_b)
         if (RSTB) {output_b, output_a} <= 36'd0;
         else if (enable_b) {output_b, output_a} <= {upper_b, word_b};
+      always @(posedge clock_b)
+        if (OCEB) {registered_b, registered_a} <= RSTB ? 36'd0 : {output_b, output_a};
     end else begin : narrow
       always @(posedge clock_a)
         if (RSTA) output_a <= 18'd0;
@@ -282,8 +333,13 @@ module DP16KD #(
       always @(posedge clock_b)
         if (RSTB) output_b <= 18'd0;
         else if (enable_b && !(WEB && WRITEMODE_B == "NORMAL")) output_b <= seen(word_b, address_b, DATA_WIDTH_B);
+      always @(posedge clock_a)
+        if (OCEA) registered_a <= RSTA ? 18'd0 : output_a;
+      always @(posedge clock_b)
+        if (OCEB) registered_b <= RSTB ? 18'd0 : output_b;
     end
-    if (REGMODE_A != "NOREG" || REGMODE_B != "NOREG" || CSDECODE_A != "0b000" || CSDECODE_B != "0b000")
+    if ((REGMODE_A != "NOREG" && REGMODE_A != "OUTREG") || (REGMODE_B != "NOREG" && REGMODE_B != "OUTREG")
+        || (WIDE_B && REGMODE_A != REGMODE_B) || CSDECODE_A != "0b000" || CSDECODE_B != "0b000")
     begin : unsupported
       unsupported_configuration DP16KD ();
     end

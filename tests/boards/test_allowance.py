@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from boards import find_board
+from hwflow.budget import FILL
 from hwflow.codegen.board_top import shell_allowance, write_board
-from hwflow.compiler import FILL
 from hwflow.compiler import compile as compile_model
 from hwflow.errors import ModelRefused
 from hwflow.schedule.folding import Budget
@@ -74,8 +74,21 @@ def test_the_design_gets_the_rest(tmp_path, monkeypatch):
     assert seen == [Budget(lut=2415, ff=2470, dsp=8, bram=26)]
 
 
-@pytest.mark.parametrize(("fps", "lut"), [(None, 20_000), (1.0, 41_600)])
-def test_without_a_rate_to_reach_a_design_stays_small(tmp_path, monkeypatch, fps, lut):
+@pytest.mark.parametrize(
+    ("fps", "asked", "expected"),
+    [
+        # of 83,190 look-up tables, 83,300 flip-flops, 156 multipliers and 207 block RAMs beside the shell
+        (None, None, (20_000, 20_000, 156, 186)),
+        (1.0, None, (41_595, 41_650, 156, 186)),
+        (None, {"dsp": 40}, (20_000, 20_000, 40, 186)),
+        (None, {"lut": "80%"}, (66_552, 41_650, 156, 186)),
+        (None, {"lut": 30_000, "ff": "100%", "dsp": "0%", "bram": 0}, (30_000, 83_300, 0, 0)),
+        (1.0, {"bram": "50.5%"}, (41_595, 41_650, 156, 104)),
+    ],
+)
+def test_the_budget(tmp_path, monkeypatch, fps, asked, expected):
+    """Without a wish a design stays small; half of the part is for those who ask for a rate, or for either of look-up
+    tables and flip-flops; what is asked for is taken."""
     seen = []
 
     def schedule(graph, part, budget, interval):
@@ -84,6 +97,5 @@ def test_without_a_rate_to_reach_a_design_stays_small(tmp_path, monkeypatch, fps
 
     monkeypatch.setattr("hwflow.compiler.schedule", schedule)
     with pytest.raises(ModelRefused):
-        compile_model(dense_network(tmp_path / "model.onnx"), "ulx3s_85f", fps=fps)
-    # of the 83,640 look-up tables without the shell's, half
-    assert abs(seen[0].lut - lut) <= 100
+        compile_model(dense_network(tmp_path / "model.onnx"), "ulx3s_85f", fps=fps, budget=asked)
+    assert seen == [Budget(*expected)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -14,7 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from boards import find_board
 from hwflow.cli import main
+from hwflow.codegen.clock import clock_for
 from hwflow.toolchain import yosys
 from tests.cli import models
 
@@ -173,7 +176,25 @@ def test_an_unknown_board(hwflow):
             "hwflow synth",
             "argument --until: invalid choice: 'gds' (choose from 'verilog', 'netlist', 'bitstream')",
         ),
-        (("synth", "m.onnx", "--board", "x", "--fps", "x"), "hwflow synth", "argument --fps: invalid float value: 'x'"),
+        (
+            ("synth", "m.onnx", "--board", "x", "--fps", "x"), "hwflow synth",
+            "argument --fps: must be a number, not 'x'",
+        ),
+        (
+            ("synth", "m.onnx", "--board", "x", "--clock", "fast"),
+            "hwflow synth",
+            "argument --clock: must be a number, not 'fast'",
+        ),
+        (
+            ("synth", "m.onnx", "--board", "x", "--budget", "lut=1,50%"),
+            "hwflow synth",
+            "argument --budget: must be NAME=VALUE,..., not 'lut=1,50%' (for example lut=30000,dsp=50%)",
+        ),
+        (
+            ("synth", "m.onnx", "--board", "x", "--budget", "lut=1,lut=2"),
+            "hwflow synth",
+            "argument --budget: must name each resource once, not 'lut' twice",
+        ),
         (("sim", "out", "--frames", "x"), "hwflow sim", "argument --frames: invalid int value: 'x'"),
         (("sim", "out", "--seed", "-1"), "hwflow sim", "argument --seed: must be an integer of at least 0, not '-1'"),
         (
@@ -195,7 +216,7 @@ def test_too_many_frames_a_second(hwflow):
         "option --fps",
         "must be at most 173611 frames a second on ulx3s_85f at 100 MHz (576 cycles a frame), not 1e+06",
         "reachable-rate",
-        "ask for '--fps 173611' or less, or choose a larger board",
+        "ask for '--fps 173611' or less, for a larger --budget or a higher --clock, or choose a larger board",
     )
     ran = synth(hwflow, DIGITS, "--fps", "1e6")
     assert (ran.code, ran.out) == (1, "")
@@ -207,7 +228,7 @@ def test_too_many_frames_a_second(hwflow):
 @pytest.mark.parametrize(("rate", "shown"), [("0", "0"), ("-5", "-5"), ("nan", "nan")])
 def test_a_rate_that_is_none(hwflow, rate, shown):
     text = error("option --fps", f"frames a second must be greater than 0, not {shown}", "positive-fps", "give a rate")
-    refused(synth(hwflow, DIGITS, f"--fps={rate}"), 2, text)
+    refused(synth(hwflow, DIGITS, f"--fps={rate}"), 2, text, before="")
 
 
 def test_fewer_frames_a_second_take_fewer_multipliers(hwflow):
@@ -222,11 +243,104 @@ def test_fewer_frames_a_second_take_fewer_multipliers(hwflow):
 
 
 def test_what_does_not_fit_at_any_rate(hwflow):
+    """Two resources are short, each whatever is spent of the others; what would be enough is said."""
     ran = synth(hwflow, DIGITS, "--fps", "1", board="icebreaker")
     assert ran.code == 1
     lines = ran.err.splitlines()[2:]
-    assert lines[::2] and all(line.endswith(" [device-budget]") for line in lines[::2])
-    assert set(lines[1::2]) == {"  remedy: use a larger board or a smaller model"}
+    short = re.compile(
+        r"error: model 'digits': (lut|ff|dsp|bram) must be at most (\d+), not (\d+), at (\d+) cycles a frame "
+        r"\((\d+) too many; node '\w+' \(\w+\) takes most of them: (\d+), at the least (\d+)\) \[device-budget\]"
+    )
+    enough = re.compile(
+        r"  remedy: a budget of lut=\d+, ff=\d+, dsp=\d+, bram=\d+ is enough at (\d+) cycles a frame: "
+        r"use a larger board or a smaller model"
+    )
+    assert lines[::2]
+    for line, remedy in zip(lines[::2], lines[1::2], strict=True):
+        matched = short.fullmatch(line)
+        assert matched, line
+        _, there, wanted, interval, excess, most, least = (matched[1], *map(int, matched.groups()[1:]))
+        assert wanted - there == excess > 0 and most >= least
+        assert enough.fullmatch(remedy)[1] == str(interval)
+
+
+# --- clock and budget ------------------------------------------------------------------------------------------------
+
+
+def test_a_clock_of_its_own(hwflow):
+    assert synth(hwflow, DIGITS, "--clock", "75").code == 0
+    report = json.loads(Path("out/report.json").read_text())
+    assert report["clock"]["target_mhz"] == 75.0
+    assert report["timing"]["frames_per_second"] == pytest.approx(75e6 / report["timing"]["initiation_interval"])
+    assert json.loads(Path("out/board/board.json").read_text())["clock"]["design_mhz"] == 75.0
+    rate = error(
+        "option --fps",
+        "must be at most 130208 frames a second on ulx3s_85f at 75 MHz (576 cycles a frame), not 150000",
+        "reachable-rate",
+        "ask for '--fps 130208' or less, for a larger --budget or a higher --clock, or choose a larger board",
+    )
+    ran = synth(hwflow, DIGITS, "--clock", "75", "--fps", "150000")
+    assert ran.code == 1 and ran.err.startswith(SCHEDULING + rate)
+
+
+@pytest.mark.parametrize(
+    ("mhz", "message", "remedy", "rule"),
+    [
+        # 800 MHz is the fastest the oscillator of the PLL does, and 400 its fastest output; 393.75 is its next
+        ("500", "must be a clock that the PLL of ulx3s_85f makes of 25 MHz, not 500 MHz", "400", "clock-reachable"),
+        ("399", "must be a clock that the PLL of ulx3s_85f makes of 25 MHz, not 399 MHz", "400", "clock-reachable"),
+        ("1", "must be a clock that the PLL of ulx3s_85f makes of 25 MHz, not 1 MHz", "3.13", "clock-reachable"),
+        ("0", "must be a number of MHz greater than 0, not 0", "", "positive-clock"),
+        ("-5", "must be a number of MHz greater than 0, not -5", "", "positive-clock"),
+        ("nan", "must be a number of MHz greater than 0, not nan", "", "positive-clock"),
+    ],
+)
+def test_a_clock_that_cannot_be(hwflow, mhz, message, remedy, rule):
+    remedy = f"the nearest one is --clock {remedy}" if remedy else "for example --clock 100"
+    refused(synth(hwflow, DIGITS, f"--clock={mhz}"), 2, error("option --clock", message, rule, remedy), before="")
+    if rule == "clock-reachable":
+        assert clock_for(find_board("ulx3s_85f"), float(remedy.split()[-1])).frequency_hz > 0
+
+
+def test_a_budget_is_kept(hwflow):
+    found = []
+    for budget in ("dsp=20", "dsp=20,lut=3500", "dsp=10%,lut=4%,ff=4%,bram=2%"):
+        assert synth(hwflow, DIGITS, "--budget", budget).code == 0
+        report = json.loads(Path("out/report.json").read_text())
+        need = {name: row["predicted"] for name, row in report["resources"].items()}
+        assert need["dsp"] <= 20
+        found.append((report["timing"]["initiation_interval"], need["lut"]))
+    assert found[0][0] < found[1][0] and found[1][1] <= 3500
+    assert found[2][1] <= 0.04 * 84_000
+
+
+@pytest.mark.parametrize(
+    ("budget", "messages"),
+    [
+        ("luts=5", ["names must be among lut, ff, dsp, bram, not 'luts'"]),
+        ("dsp=157", ["dsp must be at most 156, what ulx3s_85f has beside its serial port, not 157"]),
+        (
+            "dsp=-1,lut=101%,ff=many,bram=1e3",
+            [
+                f"{name} must be a number of at least 0 or a percentage up to 100%, not '{value}'"
+                for name, value in [("dsp", "-1"), ("lut", "101%"), ("ff", "many"), ("bram", "1e3")]
+            ],
+        ),
+    ],
+)
+def test_a_budget_that_cannot_be(hwflow, budget, messages):
+    text = "".join(
+        error("option --budget", message, "budget-option", "for example --budget lut=30000,dsp=50%")
+        for message in messages
+    )
+    refused(synth(hwflow, DIGITS, "--budget", budget), 2, text)
+
+
+def test_a_budget_that_is_too_small(hwflow):
+    """Every core needs something."""
+    ran = synth(hwflow, DIGITS, "--budget", "dsp=0,lut=0")
+    assert ran.code == 1
+    assert re.search(r"lut must be at most 0, not (\d+), at \d+ cycles a frame \(\1 too many; node", ran.err)
 
 
 # --- the output folder -----------------------------------------------------------------------------------------------

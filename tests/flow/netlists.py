@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from hwflow.sim.manifest import Design, load_design
-
 from hwflow.errors import ToolError
+from hwflow.sim.manifest import Design, load_design
+from hwflow.toolchain.packing.files import pack_file
 from hwflow.toolchain.tool import run
 from hwflow.toolchain.yosys import RENAMING, SYNTHESIS, YOSYS, died_in_abc
 from tests.flow.conftest import ROOT
@@ -22,11 +22,12 @@ FAMILIES = {"icebreaker": "ice40", "ulx3s_85f": "ecp5"}
 def synthesize(folder: Path, source: str, top: str, family: str, *, name: str | None = None) -> Mapping[str, int]:
     """Write ``folder``/netlist.v, the mapped module ``top`` of ``source`` (called ``name``); return its cells by type.
 
+    Mapped as for a board: registers are packed into blocks as place and route gets them. The cells are those before.
     Another try under other names follows where yosys dies.
     """
     cells = folder / "cells.json"
     for renaming in ((), (f"hierarchy -top {top}", *RENAMING)):
-        for stale in (cells, folder / "netlist.v"):
+        for stale in (cells, folder / "netlist.json"):
             stale.unlink(missing_ok=True)
         commands = (
             f"read_verilog {source}",
@@ -34,19 +35,26 @@ def synthesize(folder: Path, source: str, top: str, family: str, *, name: str | 
             f"{SYNTHESIS[family]} -top {top}",
             f"tee -q -o {cells.name} stat -json",
             *((f"rename {top} {name}",) if name else ()),
-            "write_verilog -noattr netlist.v",
+            "write_json netlist.json",
         )
         (folder / "netlist.ys").write_text("\n".join(commands) + "\n")
         log = folder / "netlist.log"
         try:
             run(
                 YOSYS.find(), ["-s", "netlist.ys"], folder, log, step="netlist", remedy="read the log",
-                outputs=["netlist.v", cells.name],
+                outputs=["netlist.json", cells.name],
             )
             break
         except ToolError as error:
             if renaming or (error.findings[0].rule != "tool-output" and not died_in_abc(log.read_text())):
                 raise
+    packed = folder / "packed.json"
+    print(pack_file(family, folder / "netlist.json", packed))
+    (folder / "packed.ys").write_text(f"read_json {packed.name}\nwrite_verilog -noattr netlist.v\n")
+    run(
+        YOSYS.find(), ["-s", "packed.ys"], folder, folder / "packed.log", step="packed netlist", remedy="read the log",
+        outputs=["netlist.v"],
+    )
     table: Mapping[str, int] = json.loads(cells.read_text())["design"]["num_cells_by_type"]
     return table
 

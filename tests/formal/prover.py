@@ -31,11 +31,17 @@ def _python(code: str, arguments: list[str], folder: Path) -> subprocess.Complet
 
 def _yosys(component, folder: Path, script: str) -> None:
     (folder / "top.il").write_text(rtlil.convert(component, name="top"))
-    result = _python(_YOSYS, ["-q", "-p", f"{_NETLIST}; {script}"], folder)
+    yosys(folder, f"{_NETLIST}; {script}")
+
+
+def yosys(folder: Path, script: str) -> None:
+    """Run a script of yosys in ``folder``."""
+    result = _python(_YOSYS, ["-q", "-p", script], folder)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def _check(folder: Path, depth: int, *mode: str) -> tuple[bool, str]:
+def check(folder: Path, depth: int, *mode: str) -> tuple[bool, str]:
+    """Whether the assertions of ``folder``/top.smt2 hold for ``depth`` cycles ("-i": by induction), and the log."""
     result = _python(_SMTBMC, ["-s", "z3", "-t", str(depth), *mode, "top.smt2"], folder)
     log = result.stdout + result.stderr
     verdict = re.search(r"Status: (PASSED|FAILED)", log)
@@ -49,27 +55,27 @@ def prove(component, folder: Path, *, induction: int = 3, cover: int = 16) -> No
     Together that is a proof for all time. ``cover``: cycles within which every cover statement must be reached.
     """
     _yosys(component, folder, "write_smt2 -wires top.smt2")
-    passed, log = _check(folder, induction + 1)
+    passed, log = check(folder, induction + 1)
     assert passed, f"a counterexample from reset:\n{log}"
-    passed, log = _check(folder, induction, "-i")
+    passed, log = check(folder, induction, "-i")
     assert passed, f"not inductive:\n{log}"
-    passed, log = _check(folder, cover, "-c")
+    passed, log = check(folder, cover, "-c")
     assert passed and "Reached cover" in log, f"a cover was not reached:\n{log}"
 
 
 def check_bounded(component, folder: Path, *, depth: int) -> None:
     """Every assertion holds in the first ``depth`` cycles after reset, and covers are hit within them."""
     _yosys(component, folder, "write_smt2 -wires top.smt2")
-    passed, log = _check(folder, depth)
+    passed, log = check(folder, depth)
     assert passed, f"a counterexample from reset:\n{log}"
-    passed, log = _check(folder, depth, "-c")
+    passed, log = check(folder, depth, "-c")
     assert passed and "Reached cover" in log, f"a cover was not reached:\n{log}"
 
 
 def refute(component, folder: Path, *, depth: int = 16) -> None:
     """Some assertion of a broken component fails within ``depth`` cycles after reset."""
     _yosys(component, folder, "write_smt2 -wires top.smt2")
-    passed, log = _check(folder, depth)
+    passed, log = check(folder, depth)
     assert not passed and "Assert failed" in log, f"the broken twin passed:\n{log}"
 
 

@@ -12,6 +12,7 @@ from amaranth.sim import Simulator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hdl_lib.digit_product import Digits
 from hdl_lib.mvu import Mvu
 from hdl_lib.packed_product import Packing
 from hdl_lib.rom import Table
@@ -407,6 +408,15 @@ GOOD = dict(
         (
             {"multiplier": "xnor", "input_shape": 1, "weight_shape": Shape(1, True)},
             'Mvu weight_shape must be unsigned(1) for "xnor", not signed(1)',
+        ),
+        (
+            {"digits": Digits(4, True)},
+            'Mvu digits must be given for "lut" only, with inputs of 2 bits or more',
+        ),
+        (
+            {"multiplier": "lut", "digits": Digits(4, True)},
+            "Mvu weights must be 2 words (neuron_fold * synapse_fold) of 18 bits (pe * simd * bits of digits), "
+            "not 2 words of 16 bits; pack the table for this folding",
         ),
         ({"multiplier": "dsp2"}, 'Mvu packing must be given for "dsp2", and for nothing else'),
         (

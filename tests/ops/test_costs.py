@@ -11,14 +11,16 @@ from pathlib import Path
 import pytest
 from amaranth.back import rtlil
 from amaranth.hdl import Shape
-from hwflow.boards import find_board
 
 import hwflow.ops
+from hdl_lib.digit_product import Digits
+from hdl_lib.packed_product import BLOCKS, Packing
 from hdl_lib.requantize_mas import MultiplyAddShift
 from hdl_lib.rom import VERILOG
 from hdl_lib.stream_add import AddPlan
 from hdl_lib.window_geometry import WindowGeometry as CoreGeometry
 from hdl_lib.window_steps import WindowSteps
+from hwflow.boards import find_board
 from hwflow.errors import ToolError
 from hwflow.ops import costs
 from hwflow.ops.operator import Folding, Resources
@@ -65,7 +67,14 @@ def mvu(row: Row) -> Resources:
     )
     signed = row["multiplier"] != "xnor"
     types = IntType(x, False), IntType(w, signed), IntType(accumulator, signed)
-    return costs.mvu("ecp5", *types, Folding(simd, pe, pe * simd, row["multiplier"]), synapse, neuron, depth)
+    digits = packing = None
+    weights = types[1].min, types[1].max
+    if row["multiplier"] == "lut" and min(x, w) > 1 and (x, w) != (2, 2):
+        digits = Digits.of(weights)
+    if row["multiplier"] == "dsp2":
+        packing = Packing.of((types[0].min, types[0].max), weights, simd, BLOCKS["MULT18X18D"])
+    folding = Folding(simd, pe, pe * simd, row["multiplier"])
+    return costs.mvu("ecp5", *types, folding, synapse, neuron, depth, packing=packing, digits=digits)
 
 
 def pool(row: Row) -> Resources:
@@ -223,6 +232,8 @@ def test_block_ram_or_look_up_tables() -> None:
     ("op", "name", "folding", "blocks"),
     [
         ("mvu", "conv", Folding(3, 5, 15, "dsp"), (15, 0)),
+        ("mvu", "conv", Folding(3, 2, 6, "lut"), (0, 0)),
+        ("mvu", "pairs", Folding(3, 5, 15, "dsp2", 17), (9, 0)),  # two pairs of rows and one by itself
         ("mvu", "shift_add", Folding(12, 15, 60, "shift_add"), (0, 0)),
         ("mvu", "shift_add_rows", Folding(3, 5, 15, "shift_add"), (0, 0)),
         ("requantize", "multiply_powers_constants5", Folding(5, 5), (0, 0)),

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
-from hwflow.boards import find_board
 
+from hwflow.boards import find_board
 from hwflow.errors import ModelRefused
-from hwflow.ir.graph import Graph, Node
+from hwflow.ir.graph import Graph, Node, Value
 from hwflow.ops.operator import Folding, Resources
 from hwflow.ops.registry import hardware
 from hwflow.schedule.folding import Budget, FoldingSearch
+from hwflow.schedule.plumbing import conversions
 from hwflow.schedule.schedule import schedule
 from hwflow.types import IntType
 from tests.schedule.graphs import Builder, dataflow, meeting_graph, random_graph
@@ -54,23 +53,51 @@ GRAPHS = [
 ]
 
 
-def least_interval(graph: Graph, budget: Budget) -> int | None:
-    """By trying every combination of foldings of every node: the definition."""
-    options = [
-        [
-            (hardware(n.op).cycles(n, f), hardware(n.op).resources(n, f, [4] * len(n.outputs), PART))
-            for f in hardware(n.op).foldings(n, PART)
-        ]
-        for n in graph.nodes
-    ]
-    best = None
-    for combination in itertools.product(*options):
-        interval = max(cycles for cycles, _ in combination)
-        need = sum((r for _, r in combination), Resources())
-        fits = need.lut <= budget.lut and need.ff <= budget.ff and need.dsp <= budget.dsp and need.bram <= budget.bram
-        if fits and (best is None or interval < best):
-            best = interval
-    return best
+def every_combination(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
+    """(interval [n], resources [n, 4]) of every combination of foldings of every node: the definition. Queues hold two
+    beats; a frame synchroniser is at every input, and converters are where lanes differ."""
+    options = [list(hardware(n.op).foldings(n, PART)) for n in graph.nodes]
+    choice = np.indices([len(o) for o in options]).reshape(len(options), -1)
+    interval, need = np.zeros(choice.shape[1], dtype=int), np.zeros((choice.shape[1], 4), dtype=int)
+    consumers = graph.consumers()
+    for index, node in enumerate(graph.nodes):
+        core, depths = hardware(node.op), [2] * len(node.outputs)
+        interval = np.maximum(interval, np.array([core.cycles(node, f) for f in options[index]])[choice[index]])
+        needs = [row(core.resources(node, f, depths, PART)) for f in options[index]]
+        need += np.array(needs)[choice[index]]
+        for value in node.outputs:
+            for reader, _ in consumers[value]:
+                there = graph.nodes.index(reader)
+                bridges = [[bridge(value, reader, f, g) for g in options[there]] for f in options[index]]
+                need += np.array(bridges)[choice[index], choice[there]]
+    for port in graph.inputs:
+        for reader, _ in consumers[port.value]:
+            there = graph.nodes.index(reader)
+            need += np.array([sync(port.value, reader, f) for f in options[there]])[choice[there]]
+    return interval, need
+
+
+def bridge(value: Value, reader: Node, here: Folding, there: Folding) -> tuple[int, ...]:
+    steps = conversions(value, reader, here.output_lanes, there.input_lanes)
+    nodes = [Node("", "width_converter", [value], [value], {"folding": s.folding, "view": s.view}) for s in steps]
+    return row(sum((hardware(n.op).resources(n, n.attributes["folding"], [2], PART) for n in nodes), Resources()))
+
+
+def sync(value: Value, reader: Node, folding: Folding) -> tuple[int, ...]:
+    lanes = folding.input_lanes
+    view = hardware(reader.op).input_view(reader, value.typed.shape, lanes)
+    node = Node("", "frame_sync", [value], [value], {"view": view})
+    return row(hardware("frame_sync").resources(node, Folding(lanes, lanes), [2], PART))
+
+
+def row(need: Resources) -> tuple[int, ...]:
+    return need.lut, need.ff, need.dsp, need.bram
+
+
+def price(need: np.ndarray) -> np.ndarray:
+    """Share of the device, multiplier blocks at a fifth and block RAMs at half, in whole billionths a piece."""
+    weights = [round(1e9 * w / n) for w, n in [(1, PART.lut), (1, PART.ff), (0.2, PART.dsp), (0.5, PART.bram)]]
+    return need @ np.array(weights)
 
 
 BUDGETS = [
@@ -89,20 +116,109 @@ BUDGETS = [
 ]
 
 
-@pytest.mark.parametrize("graph", GRAPHS, ids=["dense1", "dense2", "two3", "two4", "conv5", "conv6"])
-def test_the_least_interval_is_that_of_brute_force(graph: Graph) -> None:
-    for budget in BUDGETS:
-        expected = least_interval(graph, budget)
+def check(graph: Graph, budgets: list[Budget]) -> int:
+    """The search finds the least interval of all combinations that fit and the cheapest at that interval; so it does
+    for slower targets; how many budgets could be met."""
+    interval, need = every_combination(graph)
+    met = 0
+    for budget in budgets:
+        fits = (need <= np.array([budget.lut, budget.ff, budget.dsp, budget.bram])).all(axis=1)
         search = FoldingSearch(graph, PART, budget)
-        if expected is None:
+        if not fits.any():
             with pytest.raises(ModelRefused):
                 search.best()
             continue
-        interval, foldings = search.best()
-        assert interval == expected, budget
-        need = sum((search.resources(n, f) for n, f in foldings.items()), Resources())
-        assert not budget.shortages(need)
-        assert max(hardware(n.op).cycles(n, f) for n, f in foldings.items()) <= interval
+        met += 1
+        least = int(interval[fits].min())
+        found, foldings = search.best()
+        assert found == least, budget
+        targets = {least, 2 * least, int(interval.max())}
+        for target, chosen in [(least, foldings), *((t, search.for_interval(t)[1]) for t in targets)]:
+            total = search.total(chosen)
+            assert not budget.shortages(total)
+            assert max(hardware(n.op).cycles(n, f) for n, f in chosen.items()) <= target
+            assert price(np.array(row(total))) == price(need[fits & (interval <= target)]).min(), (budget, target)
+        if least > interval.min():
+            faster = int(interval[interval < least].max())
+            with pytest.raises(ModelRefused):
+                search.for_interval(faster)
+    return met
+
+
+@pytest.mark.parametrize("graph", GRAPHS, ids=["dense1", "dense2", "two3", "two4", "conv5", "conv6"])
+def test_equal_to_brute_force(graph: Graph) -> None:
+    assert check(graph, BUDGETS) > 3
+
+
+def small_graph(seed: int) -> Graph:
+    """A convolution or a dense layer, a second one or two that meet again, of two or three channels."""
+    rng = np.random.default_rng(seed)
+    build = Builder(rng)
+    element, weight = [(U4, I4), (U8, I8), (IntType(2, False), IntType(2, True))][seed % 3]
+    channels = int(rng.integers(2, 4))
+    value = build.requantize(build.conv2d(build.input((2, 2, 2), element), channels, 1, 1, 0, weight), element, False)
+    match seed % 4:
+        case 0:
+            way = build.conv2d(value, channels, 1, 1, 0, weight)
+            total = build.node("scaled_add", way, value, axis=0, multipliers=((3,), (5,)))
+            build.output(total)
+        case 1:
+            ways = [build.conv2d(value, 2, 1, 1, 0, weight), value]
+            build.output(build.node("concat", *ways, axis=0))
+        case 2:
+            build.output(build.dense(build.flatten(build.max_pool2d(value, 1, 1)), 3, weight))
+        case _:
+            build.output(build.conv2d(value, 3, 2, 1, 0, weight))
+            build.output(build.max_pool2d(value, 2, 2))
+    return dataflow(build.done())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_equal_to_brute_force_on_random_graphs(seed: int) -> None:
+    """Budgets between the least and the most that the combinations need of each resource."""
+    graph = small_graph(seed)
+    _, need = every_combination(graph)
+    assert len(need) > 100
+    rng = np.random.default_rng(seed)
+    low, high = need.min(axis=0), np.quantile(need, 0.6, axis=0)
+    limits = low + rng.uniform(0, 1, (8, 4)) ** 2 * (high - low)
+    assert check(graph, [Budget(*map(int, np.ceil(limit))) for limit in limits]) > 1
+
+
+def test_monotone_in_budget_and_interval() -> None:
+    """More of a resource never makes a design slower; a slower target never makes it dearer."""
+    graph = dataflow(meeting_graph(0))
+    for name in ("lut", "ff", "dsp"):
+        intervals = []
+        for share in range(4, 11):
+            most = {"lut": 3000, "ff": 3000, "dsp": 40, "bram": 20}
+            try:
+                budget = Budget(**most | {name: most[name] * share // 10})
+                intervals.append(FoldingSearch(graph, PART, budget).best()[0])
+            except ModelRefused:
+                intervals.append(1 << 30)
+        assert intervals == sorted(intervals, reverse=True) and intervals[-1] < 1 << 30
+    search = FoldingSearch(graph, PART, Budget(5000, 5000, 40, 20))
+    least, _ = search.best()
+    prices = [price(np.array(row(search.total(search.for_interval(t)[1])))) for t in search.intervals if t >= least]
+    assert len(prices) > 5 and prices == sorted(prices, reverse=True)
+    again = FoldingSearch(graph, PART, Budget(5000, 5000, 40, 20))
+    assert search.best() == again.best()  # of one price always the same
+
+
+def test_lanes_that_divide_nothing_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five inputs, seven outputs, twelve multiplier blocks and no other multipliers. Of lanes that divide their
+    channels, 5 x 1 take 7 steps and 1 x 7 take 5; padded ones, 5 x 2 or 3 x 4, take 4."""
+
+    def resources(self: object, node: Node, folding: Folding, depths: object, device: object) -> Resources:
+        return Resources(lut=10**6 * (folding.multiplier == "lut"), dsp=folding.multipliers)
+
+    for op in ("mvu", "requantize"):
+        monkeypatch.setattr(type(hardware(op)), "resources", resources)
+    graph = dense(1, 5, 7)
+    interval, foldings = FoldingSearch(graph, PART, Budget(100_000, 100_000, 12, 100)).best()
+    assert interval == 4
+    assert {f.multipliers for f in foldings.values()} == {10, 0}
 
 
 def test_a_target_takes_the_cheapest_foldings_that_reach_it() -> None:
@@ -129,13 +245,16 @@ def test_a_target_no_core_can_reach_is_refused() -> None:
 
 
 def stub_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every core costs 10 LUTs for each lane at its output, and 2 DSPs a multiplier; a frame takes as ever."""
+    """Every core costs 10 LUTs for each lane at its output, and 2 DSPs a multiplier; what is in between costs nothing.
+    A frame takes as ever."""
 
     def resources(self: object, node: Node, folding: Folding, depths: object, device: object) -> Resources:
         return Resources(lut=10 * folding.output_lanes, dsp=2 * folding.multipliers)
 
     for op in ("mvu", "requantize"):
         monkeypatch.setattr(type(hardware(op)), "resources", resources)
+    for op in ("width_converter", "frame_sync"):
+        monkeypatch.setattr(type(hardware(op)), "resources", lambda *_: Resources())
 
 
 def test_a_target_that_does_not_fit_is_refused_with_what_would(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,9 +267,11 @@ def test_a_target_that_does_not_fit_is_refused_with_what_would(monkeypatch: pyte
     with pytest.raises(ModelRefused) as raised:
         search.for_interval(2)
     assert str(raised.value) == (
-        "error: model 'random': lut must be at most 29, not 40, at 2 cycles a frame [device-budget]\n"
+        "error: model 'random': lut must be at most 29, not 40, at 2 cycles a frame (11 too many; node 'dense0_mvu' "
+        "(mvu) takes most of them: 20, at the least 20) [device-budget]\n"
         "  remedy: ask for fewer frames a second: 8 cycles a frame fit\n"
-        "error: model 'random': dsp must be at most 9, not 24, at 2 cycles a frame [device-budget]\n"
+        "error: model 'random': dsp must be at most 9, not 24, at 2 cycles a frame (15 too many; node 'dense0_mvu' "
+        "(mvu) takes most of them: 24, at the least 24) [device-budget]\n"
         "  remedy: ask for fewer frames a second: 8 cycles a frame fit"
     )
 
@@ -159,14 +280,18 @@ def test_a_model_that_fits_at_no_rate_is_refused(monkeypatch: pytest.MonkeyPatch
     """The slowest: one multiplier (2 DSPs), one lane at both cores (20 LUTs), 24 cycles."""
     stub_costs(monkeypatch)
     search = FoldingSearch(dense(1, 6, 4), PART, Budget(19, 1000, 1, 20))
+    remedy = (
+        "  remedy: a budget of lut=20, ff=0, dsp=2, bram=0 is enough at 24 cycles a frame: use a larger board or a "
+        "smaller model"
+    )
     for ask in (search.best, lambda: search.for_interval(24)):
         with pytest.raises(ModelRefused) as raised:
             ask()
         assert str(raised.value) == (
-            "error: model 'random': lut must be at most 19, not 20, at 24 cycles a frame [device-budget]\n"
-            "  remedy: use a larger board or a smaller model\n"
-            "error: model 'random': dsp must be at most 1, not 2, at 24 cycles a frame [device-budget]\n"
-            "  remedy: use a larger board or a smaller model"
+            "error: model 'random': lut must be at most 19, not 20, at 24 cycles a frame (1 too many; node "
+            f"'dense0_mvu' (mvu) takes most of them: 10, at the least 10) [device-budget]\n{remedy}\n"
+            "error: model 'random': dsp must be at most 1, not 2, at 24 cycles a frame (1 too many; node "
+            f"'dense0_mvu' (mvu) takes most of them: 2, at the least 2) [device-budget]\n{remedy}"
         )
 
 

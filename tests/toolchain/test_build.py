@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,11 +47,11 @@ def simulate(out: Path, family: str, divisor: int, data: bytes, language: str = 
 def test_a_bitstream_comes_out(built):
     out, lines, result = built
     assert result.bitstream is not None and result.bitstream.read_bytes()[:2] == b"\xff\x00"  # IceStorm's comment block
-    assert [line.split()[0] for line in lines] == ["synthesis:", "place_route:", "pack:"]
-    assert list(result.seconds) == ["synthesis", "place_route", "pack"]
+    assert [line.split()[0] for line in lines] == ["synthesis:", "registers:", "place_route:", "pack:"]
+    assert list(result.seconds) == ["synthesis", "registers", "place_route", "pack"]
     assert {p.name for p in (out / "board").iterdir()} >= {
-        "synthesis.log", "place_route.log", "pack.log", "build.sh",
-        "top.v", "top.json", "top.il", "top.pcf", "board.json",
+        "synthesis.log", "registers.log", "place_route.log", "pack.log", "build.sh",
+        "top.v", "top.json", "packed.json", "top.il", "top.pcf", "board.json",
     }
 
 
@@ -70,21 +71,22 @@ def test_the_report_is_read(built):
 
 @pytest.fixture
 def again(built, tmp_path):
-    """again(yosys): runs build.sh with a fake yosys (a shell program) and returns the tools' calls in order.
+    """again(yosys, variables): runs build.sh with a fake yosys (a shell program); returns the tools' calls in order.
 
     What is in the folder comes back afterwards.
     """
     out, _, _ = built
     kept = {p: p.read_bytes() for p in (out / "board").iterdir()}
 
-    def run(yosys: str) -> list[str]:
+    def run(yosys: str, **variables: str) -> list[str]:
         tools = {}
         for variable, program in (("YOSYS", yosys), ("NEXTPNR_ICE40", ""), ("ICEPACK", "")):
             fake = tmp_path / variable
             fake.write_text(f'#!/bin/sh\necho {variable} $(pwd) "$@" >>{tmp_path}/calls\n{program}\n')
             fake.chmod(0o755)
             tools[variable] = str(fake)
-        subprocess.run(["sh", str(out / "board" / "build.sh")], env={"PATH": "/usr/bin:/bin", **tools}, check=True)
+        environment = {"PATH": "/usr/bin:/bin", **tools, **variables}
+        subprocess.run(["sh", str(out / "board" / "build.sh")], env=environment, check=True)
         return (tmp_path / "calls").read_text().splitlines()
 
     yield run
@@ -98,6 +100,19 @@ def test_the_folder_can_be_built_again_by_its_script(built, again):
     assert str(out) not in script and '"${NEXTPNR_ICE40:=nextpnr-ice40}" --up5k' in script
     calls = again("echo {} >board/top.json")
     assert [call.split()[:2] for call in calls] == [[v, str(out)] for v in ("YOSYS", "NEXTPNR_ICE40", "ICEPACK")]
+
+
+def test_the_script_packs_the_netlist_where_hwflow_is_and_goes_on_where_it_is_not(built, again):
+    """A copy of the netlist is placed there; the same file where hwflow packs it."""
+    out, _, _ = built
+    kept = (out / "board" / "packed.json").read_bytes()
+    (out / "board" / "mapped.json").write_bytes((out / "board" / "top.json").read_bytes())
+    yosys = "cp board/mapped.json board/top.json"
+    again(yosys, PYTHON="/bin/false")
+    assert (out / "board" / "packed.json").read_bytes() == (out / "board" / "top.json").read_bytes()
+    again(yosys, PYTHON=sys.executable, PYTHONPATH=str(ROOT))
+    assert (out / "board" / "packed.json").read_bytes() == kept
+    assert (out / "board" / "registers.log").read_text().startswith("0 flip-flops absorbed")
 
 
 @pytest.mark.parametrize("status", [0, 134])
@@ -126,7 +141,7 @@ def test_a_netlist_only(tmp_path):
     result = build(out, until="netlist")
     assert result.netlist.exists() and result.top_verilog.exists()
     assert result.bitstream is None and result.fmax_mhz is None and result.timing_met is None and result.clocks == ()
-    assert list(result.seconds) == ["synthesis"]
+    assert list(result.seconds) == ["synthesis", "registers"]
     assert result.design_resources["ff"] == 13
     assert result.resources["ff"] > 100
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from hdl_lib.digit_product import Digits
 from hdl_lib.multiplier import BLOCK
 from hdl_lib.packed_product import Packing
 from hwflow.ops.costs.basics import adders, bits
 from hwflow.ops.costs.memory import asynchronous_memory, in_block_ram, queue, rom
-from hwflow.ops.costs.packed import paired_sums
+from hwflow.ops.costs.packed import digit_sum, paired_sums
 from hwflow.ops.costs.products import adder_tree, match_counts, operands, products, sum_tree, wide_product
 from hwflow.ops.operator import Folding, Resources
 from hwflow.types import Interval, IntType
@@ -15,15 +16,17 @@ from hwflow.types import Interval, IntType
 def mvu(
     family: str, x: IntType, w: IntType, accumulator: IntType, folding: Folding, synapse: int, neuron: int, depth: int,
     *, surplus: int = 0, ranges: tuple[tuple[int, int], tuple[int, int]] | None = None,
-    packing: Packing | None = None,
+    packing: Packing | None = None, digits: Digits | None = None,
 ) -> Resources:
     """Matrix-vector unit: weight table, products, adder trees, accumulators, replay buffer, queue. ``surplus``: lanes
     of some beats that are made zero; ``ranges``: of inputs and weights, where they are known; ``packing``: of two
-    weights, for "dsp2"."""
+    weights, for "dsp2"; ``digits``: of weights, for "lut"."""
     pe, simd = folding.output_lanes, folding.input_lanes
     word = pe * simd * w.bits
     if packing is not None:
         word = simd * (pe // 2 * packing.bits + pe % 2 * w.bits)
+    if digits is not None:
+        word = pe * simd * digits.bits
     total = rom(family, synapse * neuron, word)
     if folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1 and synapse * neuron > 1:
         total += Resources(ff=word)  # weights at multiplier blocks
@@ -34,6 +37,8 @@ def mvu(
         width = IntType.holding(Interval(min(corners), max(corners))).bits
         total += Resources(lut=pe * simd * width, ff=pe * simd * width)
         total += sum_tree(min(corners), max(corners), simd, accumulator.bits).times(pe)
+    elif digits is not None:
+        total += digit_sum(x, digits, simd, accumulator.bits, synapse > 1).times(pe)
     elif packing is not None:
         total += paired_sums(family, x, packing, simd, accumulator.bits, synapse > 1).times(pe // 2)
         total += operands(x, w, simd, "dsp")
@@ -49,7 +54,8 @@ def mvu(
         total += adder_tree(x, w, simd, accumulator.bits).times(pe)
     total += Resources(ff=2 * simd * x.bits)
     if synapse > 1:  # what is carried on, and the sum
-        carried = 0 if packing is None else pe // 2  # accumulators that add a carry, one place longer
+        # accumulators that add a carry, one place longer
+        carried = pe if digits is not None else 0 if packing is None else pe // 2
         total += adders(accumulator.bits, pe - carried) + adders(accumulator.bits + 1, carried)
         total += Resources(ff=pe * accumulator.bits - carried)
         if neuron > 1:

@@ -1,4 +1,4 @@
-"""Two products in a multiplier block, split in the adder tree (:mod:`hdl_lib.packed_product`)."""
+"""Sums with carries: of two products in a multiplier block, of products of look-up tables."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from functools import cache
 
 from hdl_lib.adder_tree import shape_of, tree_levels
 from hdl_lib.block_product import BLOCK_LATENCY
+from hdl_lib.digit_product import Digits
 from hdl_lib.packed_product import Packing
 from hwflow.ops.costs.basics import adders
 from hwflow.ops.costs.family import FAMILIES
@@ -18,7 +19,7 @@ _UNLIMITED = 1000  # bits: sums before the split are exact
 
 @cache
 def paired_sums(family: str, x: IntType, packing: Packing, lanes: int, limit: int, accumulated: bool) -> Resources:
-    """The sums of two rows of ``lanes`` products, cut to ``limit`` bits."""
+    """The sums of two rows of ``lanes`` products, cut to ``limit`` bits (:mod:`hdl_lib.packed_product`)."""
     operand = packing.operand_shape
     block = x.bits + operand.width >= FAMILIES[family].dsp_product
     width = x.bits + operand.width
@@ -37,6 +38,42 @@ def paired_sums(family: str, x: IntType, packing: Packing, lanes: int, limit: in
         width = min(limit, shape_of(low_products * lanes, high_products * lanes).width)
         total += Resources(ff=width) + adders(width, 1)
     return total
+
+
+@cache
+def digit_sum(x: IntType, digits: Digits, lanes: int, limit: int, accumulated: bool) -> Resources:
+    """The sum of a row of ``lanes`` products of look-up tables (:mod:`hdl_lib.digit_product`)."""
+
+    def width(first: int, end: int) -> int:
+        corners = [a * b for a in (x.min, x.max) for b in digits.part(first, end)]
+        return int(shape_of(min(corners) - 1, max(corners)).width)
+
+    rows = [(place, place + 1) for place in range(digits.count)]
+    # The top bit of the product of an input without sign is the digit's sign; two tables where a digit has three bits.
+    product = Resources(lut=(x.bits + 1) * (digits.count + digits.wide))
+    level = 0
+    while len(rows) > 1 or level == 0:
+        sums = []
+        for index in range(0, len(rows), 2):
+            first, end = rows[index]
+            if index + 1 < len(rows):
+                middle, end = rows[index + 1]
+                product += Resources(lut=adders(width(first, end) - 2 * (middle - first) + 1, 1).lut)
+            sums.append((first, end))
+            product += Resources(ff=width(first, end) + 1)
+        rows, level = sums, level + 1
+    total = product.times(lanes)
+    low, high = _corners(x, digits)
+    total += _tree(low, high, [1] * lanes, limit, carried=True)
+    if not accumulated:
+        total += adders(min(limit, shape_of(low * lanes - 1, high * lanes).width), 1)
+    return total
+
+
+def _corners(x: IntType, digits: Digits) -> tuple[int, int]:
+    """The least and the greatest product of an input with a weight."""
+    products = [a * b for a in (x.min, x.max) for b in digits.range]
+    return min(products), max(products)
 
 
 def _tree(low: int, high: int, counts: list[int], limit: int, *, carried: bool) -> Resources:

@@ -36,7 +36,7 @@ def multiply_add_shift(
     different = table.ff // 2 if table.bram == 0 else table.ff
     parameters = min(lanes * multiplier.bits, different) + (1 + BLOCK_LATENCY) * min(lanes * addend.bits, different)
     counter = bits(words) + 6
-    total = table + each.times(lanes) + Resources(lut=2 * counter, ff=parameters + counter, dsp=dsp)
+    total = table + each.times(lanes) + Resources(lut=counter, ff=parameters + counter, dsp=dsp)
     return total + queue(family, lanes * out.bits, depth)
 
 

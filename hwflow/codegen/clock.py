@@ -1,0 +1,58 @@
+"""The clock that a design is asked to run at."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from hdl_lib import pll_ecp5, pll_ice40
+from hwflow.codegen.board_top import ClockPlan, plan_clock
+from hwflow.errors import Finding, UsageError
+
+if TYPE_CHECKING:
+    from hwflow.boards.board import Board
+
+TOLERANCE = Fraction(1, 100)  # how far below what was asked for the clock may be
+_OUTPUT_HZ = {"ecp5": pll_ecp5.OUTPUT_HZ, "ice40": pll_ice40.OUTPUT_HZ}
+_STEP = Fraction(1, 200)  # of the search for the next clock above
+
+
+def clock_for(board: Board, mhz: float | None) -> ClockPlan:
+    """The board's own clock (None), or the highest up to ``mhz`` that its PLL makes, at most one percent below.
+
+    Raises :class:`UsageError` that names the nearest clock there is.
+    """
+    if mhz is None:
+        return plan_clock(board)
+    if not 0 < mhz < float("inf"):
+        message = f"must be a number of MHz greater than 0, not {mhz:g}"
+        remedy = f"for example --clock {board.clock_mhz:g}"
+        raise UsageError(Finding("positive-clock", "option --clock", message, remedy))
+    target = Fraction(mhz) * 1_000_000
+    near = _near(board, target)
+    fitting = [plan for plan in near if target * (1 - TOLERANCE) <= plan.frequency_hz <= target]
+    if fitting:
+        return max(fitting, key=lambda plan: plan.frequency_hz)
+    nearest = min(near, key=lambda plan: abs(plan.frequency_hz - target))
+    hundredths = -(-nearest.frequency_hz // 10_000)  # rounded up: it is then the highest clock up to that
+    raise UsageError(
+        Finding(
+            "clock-reachable", "option --clock",
+            f"must be a clock that the PLL of {board.name} makes of {board.clock.hz / 1e6:g} MHz, not {mhz:g} MHz",
+            f"the nearest one is --clock {hundredths / 100:g}",
+        )
+    )
+
+
+def _near(board: Board, target: Fraction) -> list[ClockPlan]:
+    """The oscillator itself, the highest clock up to ``target``, a low one above it."""
+    low, high = _OUTPUT_HZ[board.part.family]
+    plans = [plan_clock(board, board.clock.hz / 1_000_000)]
+    wanted = min(max(target, Fraction(low)), Fraction(high))
+    while True:
+        with suppress(UsageError):  # nothing so low
+            plans.append(plan_clock(board, wanted / 1_000_000))
+        if plans[-1].frequency_hz > target or wanted == high:
+            return plans
+        wanted = min(wanted * (1 + _STEP), Fraction(high))

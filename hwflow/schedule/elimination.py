@@ -1,0 +1,210 @@
+"""Least sums over tables that share variables: elimination of one variable after the other.
+
+A :class:`Table` says of some values of its variables (its *cells*) what they may cost: one of several rows of whole
+numbers (resources). A *selection* is a value of every variable and a row of every table in the cell of these values.
+Under given weights a table's cell counts as its cheapest row, and the least selection is found by bucket elimination
+(Dechter: Bucket elimination, a unifying framework for reasoning, Artificial Intelligence 113, 1999): variables are
+eliminated in an order that keeps the tables small, which takes time linear in the length of a chain and of any graph
+made of chains and branches that meet again. A second pass, backwards, gives for each place of the elimination the least
+that all the rest costs: bounds for the exact search of :mod:`hwflow.schedule.selection`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+from operator import add
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of ``needs`` [rows, resources] in cells of one or two different variables: ``places`` [rows, variables]."""
+
+    variables: tuple[int, ...]
+    places: IntArray
+    needs: IntArray
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The row taken of each table, and their sum."""
+
+    rows: tuple[int, ...]
+    needs: IntArray
+
+
+@dataclass
+class Bucket:
+    """What is summed when ``variable`` goes: ``tables`` and the messages of ``children``. ``scope``: the variables that
+    it then depends on, ``clique``: these and the variable itself, last. ``parent``: who takes its message."""
+
+    variable: int
+    scope: tuple[int, ...]
+    tables: list[int]
+    children: list[int]
+    parent: int | None = None
+
+    @property
+    def clique(self) -> tuple[int, ...]:
+        return (*self.scope, self.variable)
+
+
+class Elimination:
+    """Tables over variables of ``sizes`` values each, and the order of their elimination."""
+
+    def __init__(self, tables: Sequence[Table], sizes: Sequence[int]) -> None:
+        self.tables, self.sizes = tables, sizes
+        self.buckets = _buckets(tables, sizes)
+        spans = [prod(sizes[v] for v in t.variables) for t in tables]
+        self._offsets = [0, *np.cumsum(spans).tolist()]
+        cells = [
+            np.ravel_multi_index(tuple(t.places.T), tuple(sizes[v] for v in t.variables)) + offset
+            for t, offset in zip(tables, self._offsets, strict=False)
+        ]
+        # All rows of all tables, cell by cell: one product with the weights serves them all.
+        self._first = [0, *np.cumsum([len(t.needs) for t in tables]).tolist()]
+        flat = np.concatenate(cells)
+        self._order = np.argsort(flat, kind="stable")
+        self._needs = np.concatenate([t.needs for t in tables])[self._order]
+        self._cells, self._starts = np.unique(flat[self._order], return_index=True)
+        self._ends = np.append(self._starts[1:], len(flat))
+
+    def weigh(self, weights: FloatArray) -> Weighed:
+        """All cells under ``weights`` of the resources."""
+        rows = self._needs @ weights
+        flat = np.full(self._offsets[-1], np.inf)
+        flat[self._cells] = np.minimum.reduceat(rows, self._starts)
+        shapes = [tuple(self.sizes[v] for v in t.variables) for t in self.tables]
+        cells = [
+            flat[a:b].reshape(shape)
+            for a, b, shape in zip(self._offsets, self._offsets[1:], shapes, strict=False)
+        ]
+        return Weighed(self, weights, cells, rows)
+
+    def rows_of(self, values: Sequence[int], weighed: FloatArray) -> tuple[int, ...]:
+        """The cheapest row of each table where the variables have ``values``; of equal ones the first."""
+        chosen = []
+        for index, table in enumerate(self.tables):
+            cell = self._offsets[index]
+            cell += int(np.ravel_multi_index(
+                tuple(values[v] for v in table.variables), tuple(self.sizes[v] for v in table.variables)
+            ))
+            at = int(np.searchsorted(self._cells, cell))
+            best = self._starts[at] + int(np.argmin(weighed[self._starts[at] : self._ends[at]]))
+            chosen.append(int(self._order[best]) - self._first[index])
+        return tuple(chosen)
+
+    def sum_of(self, rows: Sequence[int]) -> IntArray:
+        total: IntArray = np.sum([t.needs[r] for t, r in zip(self.tables, rows, strict=True)], axis=0)
+        return total
+
+
+class Weighed:
+    """The tables under one vector of weights. ``least``: the least sum; infinite if no selection is possible."""
+
+    def __init__(self, order: Elimination, weights: FloatArray, cells: list[FloatArray], rows: FloatArray) -> None:
+        self._order, self.weights, self._cells, self._rows = order, weights, cells, rows
+        self._messages: list[FloatArray] = []
+        self._totals: list[FloatArray] = []
+        for bucket in order.buckets:
+            total = reduce(add, (self.part(bucket, part) for part in parts(bucket)))
+            total = np.broadcast_to(total, [order.sizes[v] for v in bucket.clique])
+            self._totals.append(total)
+            self._messages.append(total.min(axis=-1))
+        roots = [m for m, b in zip(self._messages, order.buckets, strict=True) if b.parent is None]
+        self.least = float(sum(float(m) for m in roots))
+        self._outside: list[FloatArray] | None = None
+
+    def part(self, bucket: Bucket, part: tuple[str, int]) -> FloatArray:
+        """A table or a child's message, with an axis for each variable of the bucket's clique."""
+        kind, index = part
+        if kind == "table":
+            return _spread(self._cells[index], self._order.tables[index].variables, bucket.clique)
+        return _spread(self._messages[index], self._order.buckets[index].scope, bucket.clique)
+
+    def selection(self) -> Selection:
+        """A selection with the least sum."""
+        values = [0] * len(self._order.sizes)
+        for bucket, total in zip(self._order.buckets[::-1], self._totals[::-1], strict=True):
+            values[bucket.variable] = int(np.argmin(total[tuple(values[v] for v in bucket.scope)]))
+        rows = self._order.rows_of(values, self._rows)
+        return Selection(rows, self._order.sum_of(rows))
+
+    @property
+    def outside(self) -> list[FloatArray]:
+        """For each bucket and values of its scope the least sum of all that is not in its message."""
+        if self._outside is None:
+            buckets = self._order.buckets
+            others = self.least
+            found: list[FloatArray] = [np.zeros(())] * len(buckets)
+            for index in range(len(buckets) - 1, -1, -1):
+                bucket = buckets[index]
+                if bucket.parent is None:
+                    found[index] = np.array(others - float(self._messages[index]))
+                    continue
+                above = buckets[bucket.parent]
+                rest = self.rest(bucket.parent, ("message", index), found[bucket.parent])
+                gone = tuple(axis for axis, v in enumerate(above.clique) if v not in bucket.scope)
+                kept = [v for v in above.clique if v in bucket.scope]
+                found[index] = rest.min(axis=gone).transpose([kept.index(v) for v in bucket.scope])
+            self._outside = found
+        return self._outside
+
+    def rest(self, index: int, without: tuple[str, int] | set[tuple[str, int]], outside: FloatArray) -> FloatArray:
+        """Over a bucket's clique: ``outside`` of its message and all its parts but those given."""
+        bucket = self._order.buckets[index]
+        left_out = without if isinstance(without, set) else {without}
+        total = outside[..., None]
+        for part in parts(bucket):
+            if part not in left_out:
+                total = total + self.part(bucket, part)
+        return np.broadcast_to(total, [self._order.sizes[v] for v in bucket.clique])
+
+
+def parts(bucket: Bucket) -> list[tuple[str, int]]:
+    """What a bucket sums, by kind and number."""
+    return [("table", t) for t in bucket.tables] + [("message", c) for c in bucket.children]
+
+
+def _spread(table: FloatArray, variables: tuple[int, ...], clique: tuple[int, ...]) -> FloatArray:
+    """``table`` with axes of length one for the variables of ``clique`` that it does not have."""
+    order = sorted(range(len(variables)), key=lambda axis: clique.index(variables[axis]))
+    shape = [1] * len(clique)
+    for axis in order:
+        shape[clique.index(variables[axis])] = table.shape[axis]
+    return table.transpose(order).reshape(shape)
+
+
+def _buckets(tables: Sequence[Table], sizes: Sequence[int]) -> list[Bucket]:
+    """Eliminate next whatever variable makes the smallest table (of equal ones the first)."""
+    near: dict[int, set[int]] = {v: set() for v in range(len(sizes))}
+    for table in tables:
+        for v in table.variables:
+            near[v] |= set(table.variables) - {v}
+    left = {index: set(table.variables) for index, table in enumerate(tables)}
+    messages: dict[int, set[int]] = {}
+    buckets: list[Bucket] = []
+    while near:
+        variable = min(near, key=lambda v: (prod(sizes[n] for n in near[v]) * sizes[v], v))
+        scope = near.pop(variable)
+        for v in scope:
+            near[v] = (near[v] | scope) - {v, variable}
+        mine = [index for index, variables in left.items() if variable in variables]
+        children = [index for index, variables in messages.items() if variable in variables]
+        for index in mine:
+            del left[index]
+        for index in children:
+            del messages[index]
+            buckets[index].parent = len(buckets)
+        if scope:
+            messages[len(buckets)] = set(scope)
+        buckets.append(Bucket(variable, tuple(sorted(scope)), mine, children))
+    return buckets

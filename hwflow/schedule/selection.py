@@ -1,0 +1,343 @@
+"""The cheapest selection within limits, exactly: Lagrangian bounds, then partial sums that no other undercuts.
+
+The problem: of tables that share variables (:mod:`hwflow.schedule.elimination`) one row each, of which those of
+variables in common agree, with a sum of resources within the limits and of the least price. Without the limits that is
+an elimination of variables. With them:
+
+- A *bound*: resources over their limits are charged for. Whatever the charge, no selection within the limits is
+  cheaper than the least one that pays it; the charge for which that bound is highest is found as the dual of a linear
+  program over selections (Dantzig and Wolfe: Decomposition principle for linear programs, Operations Research 8, 1960).
+  Where no mixture of selections is within the limits, there is none at all.
+- The *search*: eliminate variables as before, but of each table keep every partial sum that no other undercuts in price
+  and in all resources, and with which the bound of the whole can be at most a target. The target is a little above the
+  bound at first and is raised until something is found; what is cheapest then is the cheapest of all.
+
+Nothing is dropped but what cannot be part of a better selection: the result is exact whatever the bounds are worth.
+They only decide how long it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from hwflow.schedule.elimination import Elimination, IntArray, Selection, Table, Weighed, parts
+
+_ROUNDING = 1e-9  # relative; prices and resources are whole numbers below 2**40
+_ROUNDS = 60  # of the linear program: few resources take few
+_FIRST_STEP, _GROWTH = 1 / 4096, 4  # of the target above the bound
+_PIVOTS = 256  # rows that others are compared with: what they all leave may be undercut, and is only carried along
+
+
+@dataclass
+class _Bound:
+    """What the linear program says: ``least``, the bound; ``best``, the cheapest selection within the limits that came
+    by; ``charged``: weights and the least that anything within the limits must reach under them."""
+
+    possible: bool = True
+    least: float = 0.0
+    best: Selection | None = None
+    charged: list[tuple[Weighed, float, bool]] = field(default_factory=list)
+
+
+def cheapest(
+    tables: Sequence[Table], sizes: Sequence[int], price: IntArray, limits: IntArray, *, any_at_all: bool = False
+) -> Selection | None:
+    """The selection of the least ``price`` among those within ``limits`` (one of each resource), None if there is none.
+
+    ``any_at_all``: whichever selection within the limits comes first. Of selections of one price always the same.
+    """
+    reduced = _reduced(tables, sizes)
+    if reduced is None:
+        return None
+    kept, own_sizes, own_rows = reduced
+    order = Elimination(kept, own_sizes)
+    bound = _bound(order, price, limits, any_at_all)
+    if not bound.possible:
+        return None
+    found = bound.best
+    if found is None or not (any_at_all or _cost(found, price) < bound.least + 1 - 1e-3):
+        found = _search(order, price, limits, bound)
+    if found is None:
+        return None
+    return Selection(tuple(int(rows[r]) for rows, r in zip(own_rows, found.rows, strict=True)), found.needs)
+
+
+def _cost(selection: Selection, price: IntArray) -> int:
+    return int(selection.needs @ price)
+
+
+def _reduced(
+    tables: Sequence[Table], sizes: Sequence[int]
+) -> tuple[list[Table], list[int], list[IntArray]] | None:
+    """The tables without values that some table of their variable has no row for, the sizes left and the numbers of the
+    rows left; None if nothing is left of a table."""
+    rows = [np.arange(len(t.needs)) for t in tables]
+    possible = [np.ones(size, dtype=bool) for size in sizes]
+    changed = True
+    while changed:
+        changed = False
+        for index, table in enumerate(tables):
+            places = table.places[rows[index]]
+            good = np.ones(len(places), dtype=bool)
+            for axis, v in enumerate(table.variables):
+                good &= possible[v][places[:, axis]]
+            rows[index] = rows[index][good]
+            for axis, v in enumerate(table.variables):
+                there = np.zeros(sizes[v], dtype=bool)
+                there[places[good, axis]] = True
+                if (possible[v] & ~there).any():
+                    possible[v] &= there
+                    changed = True
+    if not all(len(r) for r in rows):
+        return None
+    names = [np.cumsum(p) - 1 for p in possible]
+    kept = [
+        Table(
+            t.variables,
+            np.stack([names[v][t.places[r, axis]] for axis, v in enumerate(t.variables)], axis=1),
+            t.needs[r],
+        )
+        for t, r in zip(tables, rows, strict=True)
+    ]
+    return kept, [int(p.sum()) for p in possible], rows
+
+
+def _bound(order: Elimination, price: IntArray, limits: IntArray, any_at_all: bool) -> _Bound:
+    """The linear program: mixtures of selections, of the least price, with resources within the limits on average.
+
+    Columns are made when they are wanted: the selection that is least under the present charges. Basic columns are
+    selections, what is left of a resource (``slack``) or missing (``short``; only at first).
+    """
+    bound = _Bound()
+    count = len(limits)
+    scale = np.maximum(limits, 1).astype(np.float64)
+    right = np.append(limits / scale, 1.0)
+    unit = float(max(1, int(price @ limits)))
+    weighed = order.weigh(price.astype(np.float64))
+    if not np.isfinite(weighed.least):
+        return _Bound(possible=False)
+    first = weighed.selection()
+    bound.least = weighed.least
+    bound.charged.append((weighed, 0.0, True))
+    if (first.needs <= limits).all():
+        bound.best = first
+        return bound
+    lacking = first.needs > limits
+    basis = np.zeros((count + 1, count + 1))
+    basis[:, 0] = [*(first.needs / scale), 1.0]
+    basis[:count, 1:] = np.diag(np.where(lacking, -1.0, 1.0))
+    prices = np.array([_cost(first, price) / unit, *np.zeros(count)])
+    short = np.array([False, *lacking])
+    for _ in range(_ROUNDS):
+        amounts = np.linalg.solve(basis, right)
+        feasibility = bool((short & (amounts > _ROUNDING)).any())  # first bring all resources within their limits
+        dual = np.linalg.solve(basis.T, short.astype(np.float64) if feasibility else prices)
+        charge = -dual[:count]
+        if charge.min() < -1e-7:
+            entering, its_price = np.eye(count + 1)[int(np.argmin(charge))], 0.0
+        else:
+            charge = np.maximum(charge, 0.0)
+            weights = charge / scale + (0.0 if feasibility else 1.0) * price / unit
+            weighed = order.weigh(weights)
+            selection = weighed.selection()
+            allowed = float(charge @ right[:count])
+            if feasibility and weighed.least > allowed + 1e-7:
+                bound.possible = False
+                return bound
+            if not feasibility and (weighed.least - allowed) * unit > bound.least:
+                bound.least = (weighed.least - allowed) * unit
+                bound.charged = [c for c in bound.charged if not c[2]]
+                bound.charged.append((order.weigh(weights * unit), allowed * unit, True))
+            if feasibility:
+                bound.charged = [c for c in bound.charged if c[2]] + [(weighed, allowed, False)]
+            if (selection.needs <= limits).all() and (
+                bound.best is None or _cost(selection, price) < _cost(bound.best, price)
+            ):
+                bound.best = selection
+                if any_at_all:
+                    return bound
+            if weighed.least >= dual[count] - 1e-9:
+                if feasibility:
+                    break  # within rounding of possible: the search decides
+                return bound
+            entering, its_price = np.append(selection.needs / scale, 1.0), _cost(selection, price) / unit
+        change = np.linalg.solve(basis, entering)
+        ratios = np.where(change > 1e-9, np.maximum(amounts, 0.0) / np.where(change > 1e-9, change, 1.0), np.inf)
+        if not feasibility:
+            ratios[short & (np.abs(change) > 1e-9)] = 0.0  # what was missing never comes back
+        leaving = int(np.argmin(ratios))
+        if not np.isfinite(ratios[leaving]):
+            break
+        basis[:, leaving], prices[leaving], short[leaving] = entering, its_price, False
+    return bound
+
+
+def _search(order: Elimination, price: IntArray, limits: IntArray, bound: _Bound) -> Selection | None:
+    """The cheapest selection within the limits."""
+    best = bound.best
+    ceiling = sum(int((t.needs @ price).max()) for t in order.tables) if best is None else _cost(best, price) - 1
+    step = max(1.0, bound.least * _FIRST_STEP)
+    while bound.least < ceiling + 1:
+        target = min(ceiling, int(bound.least + step))
+        found = _Labels(order, price, limits, bound.charged, target).best()
+        if found is not None:  # it may be above the target, where not everything has been looked at
+            best, ceiling = found, _cost(found, price) - 1
+        if target >= ceiling:
+            break
+        step *= _GROWTH
+    return best
+
+
+@dataclass
+class _Relation:
+    """Partial selections: ``values`` [rows, variables] of ``variables``, their ``needs``, and what each is made of:
+    rows of other relations, or of one table."""
+
+    variables: tuple[int, ...]
+    values: IntArray
+    needs: IntArray
+    table: int | None = None
+    made_of: list[tuple[_Relation, IntArray]] = field(default_factory=list)
+
+    def take(self, rows: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> _Relation:
+        origin = [(self, np.arange(len(self.needs))[rows])]
+        return _Relation(self.variables, self.values[rows], self.needs[rows], None, origin)
+
+    def trace(self, row: int, chosen: dict[int, int]) -> None:
+        """Add the table rows that ``row`` is made of."""
+        if self.table is not None:
+            chosen[self.table] = row
+        for relation, rows in self.made_of:
+            relation.trace(int(rows[row]), chosen)
+
+
+class _Labels:
+    """The search below one target."""
+
+    def __init__(
+        self, order: Elimination, price: IntArray, limits: IntArray, charged: Sequence[tuple[Weighed, float, bool]],
+        target: int,
+    ) -> None:
+        self._order, self._price, self._limits = order, price, limits
+        self._tests = [
+            (weighed, (allowed + (target + 0.5 if priced else 0.0)) * (1 + _ROUNDING) + _ROUNDING)
+            for weighed, allowed, priced in charged
+        ]
+
+    def best(self) -> Selection | None:
+        order = self._order
+        everything = np.zeros(len(self._limits), dtype=np.int64)
+        tables: dict[int, _Relation] = {}
+        for index, bucket in enumerate(order.buckets):
+            for number in bucket.tables:
+                tables[number] = self._possible(index, self._rows(number), {("table", number)})
+                if not len(tables[number].needs):
+                    return None
+                everything += tables[number].needs.max(axis=0)
+        self._tight = np.flatnonzero(everything > self._limits)
+        messages: dict[int, _Relation] = {}
+        roots: list[_Relation] = []
+        for index, bucket in enumerate(order.buckets):
+            joined: _Relation | None = None
+            left_out: set[tuple[str, int]] = set()
+            for kind, number in sorted(parts(bucket), key=lambda part: part[0] == "table"):
+                part = tables[number]
+                if kind == "message":
+                    part = self._possible(index, messages.pop(number), {(kind, number)})
+                left_out.add((kind, number))
+                joined = part if joined is None else self._possible(index, _join(joined, part), left_out)
+                if not len(joined.needs):
+                    return None
+            assert joined is not None
+            message = self._undercut_by_none(joined, bucket.scope)
+            if bucket.parent is None:
+                roots.append(message)
+            else:
+                messages[index] = message
+        whole = roots[0]
+        for root in roots[1:]:
+            whole = self._undercut_by_none(_join(whole, root), ())
+        within = np.flatnonzero((whole.needs <= self._limits).all(axis=1))
+        if not len(within):
+            return None
+        row = within[int(np.argmin(whole.needs[within] @ self._price))]
+        chosen: dict[int, int] = {}
+        whole.trace(int(row), chosen)
+        return Selection(tuple(chosen[t] for t in range(len(order.tables))), whole.needs[row])
+
+    def _rows(self, number: int) -> _Relation:
+        table = self._order.tables[number]
+        return _Relation(table.variables, table.places, table.needs, number)
+
+    def _possible(self, index: int, relation: _Relation, without: set[tuple[str, int]]) -> _Relation:
+        """Rows with which the whole can stay within every bound; ``without``: the parts that they are made of."""
+        clique = self._order.buckets[index].clique
+        good = np.ones(len(relation.needs), dtype=bool)
+        places = tuple(relation.values.T)
+        for weighed, most in self._tests:
+            rest = weighed.rest(index, without, weighed.outside[index])
+            gone = tuple(axis for axis, v in enumerate(clique) if v not in relation.variables)
+            kept = [v for v in clique if v in relation.variables]
+            rest = rest.min(axis=gone).transpose([kept.index(v) for v in relation.variables])
+            good &= relation.needs @ weighed.weights + rest[places] <= most
+        return relation.take(good)
+
+    def _undercut_by_none(self, relation: _Relation, scope: tuple[int, ...]) -> _Relation:
+        """Only the variables of ``scope``, and for each of their values the rows that no other equals or undercuts in
+        price and in all resources that may get short."""
+        values = relation.values[:, [relation.variables.index(v) for v in scope]]
+        keys = np.ravel_multi_index(tuple(values.T), tuple(self._order.sizes[v] for v in scope)) if scope else None
+        if keys is None:
+            keys = np.zeros(len(values), dtype=np.int64)
+        columns = np.column_stack([relation.needs @ self._price, relation.needs[:, self._tight]])
+        order = np.lexsort((*columns.T[::-1], keys))
+        starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
+        kept = [
+            order[a : a + 1] if b - a == 1 else order[a:b][undercut_by_none(columns[order[a:b]])]
+            for a, b in zip(starts, [*starts[1:], len(order)], strict=True)
+        ]
+        rows = np.concatenate(kept)
+        return _Relation(scope, values[rows], relation.needs[rows], None, [(relation, rows)])
+
+
+def undercut_by_none(rows: IntArray) -> IntArray:
+    """Places of the rows that no other equals or undercuts in every column (of equal ones the first); of very many,
+    some that others do may stay. Rows ascend by their first column, then the second and so on."""
+    if rows.shape[1] == 1:
+        return np.zeros(1, dtype=np.int64)
+    if rows.shape[1] == 2:
+        least = np.minimum.accumulate(rows[:, 1])
+        return np.flatnonzero(np.append(True, rows[1:, 1] < least[:-1]))
+    left = np.arange(len(rows))
+    kept: list[np.int64] = []
+    while len(left) and len(kept) < _PIVOTS:
+        kept.append(left[0])
+        left = left[1:][(rows[left[1:], 1:] < rows[left[0], 1:]).any(axis=1)]
+    return np.concatenate([np.array(kept, dtype=np.int64), left])
+
+
+def _join(left: _Relation, right: _Relation) -> _Relation:
+    """Every pair of rows with the same values of the variables in common."""
+    common = [v for v in left.variables if v in right.variables]
+    keys = []
+    for relation in (left, right):
+        key = np.zeros(len(relation.needs), dtype=np.int64)
+        for v in common:
+            key = key * 65536 + relation.values[:, relation.variables.index(v)]
+        keys.append(key)
+    order = np.argsort(keys[1], kind="stable")
+    first = np.searchsorted(keys[1][order], keys[0], side="left")
+    count = np.searchsorted(keys[1][order], keys[0], side="right") - first
+    mine = np.repeat(np.arange(len(keys[0])), count)
+    within = np.arange(len(mine)) - np.repeat(np.cumsum(count) - count, count)
+    theirs = order[np.repeat(first, count) + within]
+    new = [axis for axis, v in enumerate(right.variables) if v not in common]
+    return _Relation(
+        (*left.variables, *(right.variables[axis] for axis in new)),
+        np.concatenate([left.values[mine], right.values[theirs][:, new]], axis=1),
+        left.needs[mine] + right.needs[theirs], None, [(left, mine), (right, theirs)],
+    )

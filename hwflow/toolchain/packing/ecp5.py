@@ -1,0 +1,127 @@
+"""ECP5: registers into the multipliers MULT18X18D and the block RAMs DP16KD.
+
+What the parts have: Lattice FPGA-TN-02205 (ECP5 sysDSP usage guide), FPGA-TN-02204 (ECP5 memory usage guide).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hwflow.toolchain.packing.netlist import Bit, Netlist
+from hwflow.toolchain.packing.registers import (
+    Bank,
+    Control,
+    ecp5_register,
+    registers_before,
+    registers_behind,
+    remove_unread,
+)
+
+OPERANDS = tuple(tuple(f"{operand}{i}" for i in range(18)) for operand in "AB")
+PRODUCT = tuple(f"P{i}" for i in range(36))
+READ_DATA = {port: tuple(f"DO{port}{i}" for i in range(18)) for port in "AB"}
+STAGES = ("INPUTA", "INPUTB", "INPUTC", "PIPELINE", "OUTPUT")
+ENABLES = 4  # clock enables a multiplier selects from
+
+
+def pack_memory(netlist: Netlist, name: str) -> int:
+    """Give the ports of a DP16KD that are read through flip-flops alone their output register; flip-flops removed.
+
+    The register follows the port's clock and its output enable OCE, whatever the port's own enable (so that a word
+    waits in the block until it is taken). A port of 36 bits has its lower half on the outputs of port A, and clock and
+    enable of port B for both.
+    """
+    parameters = netlist.parameters(name)
+    if _width(parameters.get("DATA_WIDTH_B", 18)) == 36:
+        groups: tuple[str, ...] = ("BA",)
+    else:
+        groups = ("A", "B")
+    removed = 0
+    for group in groups:
+        leader = group[0]
+        rising = str(parameters.get(f"CLK{leader}MUX", f"CLK{leader}")) == f"CLK{leader}"
+        unused = all(str(parameters.get(f"REGMODE_{port}", "NOREG")) == "NOREG" for port in group)
+        pins = [pin for port in group for pin in READ_DATA[port]]
+        bank = registers_behind(netlist, [netlist.bit(name, pin) for pin in pins], ecp5_register)
+        reset = netlist.bit(name, f"RST{leader}", "0")  # would clear the register too
+        if not rising or not unused or bank is None or reset != "0":
+            continue
+        if bank.control.clock != netlist.bit(name, f"CLK{leader}"):
+            continue
+        removed += _take_over(netlist, name, pins, bank)
+        for port in group:
+            parameters[f"REGMODE_{port}"] = "OUTREG"
+            netlist.connect(name, f"OCE{port}", [bank.control.enable], "input")
+    return removed
+
+
+def pack_multiplier(netlist: Netlist, name: str) -> int:
+    """Give a MULT18X18D the registers around it that it has places for; flip-flops removed.
+
+    Behind: one level of flip-flops that read the product alone becomes the output register, two become pipeline and
+    output register. Before: those of both operands or none, since place and route times only these. A flip-flop that
+    something else reads as well stays and is copied.
+    """
+    parameters = netlist.parameters(name)
+    if any(str(parameters.get(f"REG_{stage}_CLK", "NONE")) != "NONE" for stage in STAGES):
+        return 0
+    removed = 0
+    stages: dict[str, Control] = {}
+    levels: list[Control] = []
+    while len(levels) < 2:
+        bank = registers_behind(netlist, [netlist.bit(name, pin) for pin in PRODUCT], ecp5_register)
+        if bank is None or not _agree([*levels, bank.control]):
+            break
+        levels.append(bank.control)
+        removed += _take_over(netlist, name, PRODUCT, bank)
+    stages |= dict(zip(("OUTPUT", "PIPELINE"), reversed(levels), strict=False))
+
+    banks = [registers_before(netlist, [netlist.bit(name, p) for p in pins], ecp5_register) for pins in OPERANDS]
+    constant = [all(isinstance(netlist.bit(name, p), str) for p in pins) for pins in OPERANDS]
+    found = [bank for bank in banks if bank is not None]
+    signs = all(isinstance(netlist.bit(name, pin, "0"), str) for pin in ("SIGNEDA", "SIGNEDB"))
+    complete = found and all(b is not None or c for b, c in zip(banks, constant, strict=True))
+    if complete and signs and _agree([*stages.values(), *(bank.control for bank in found)]):
+        for stage, pins, bank in zip(("INPUTA", "INPUTB"), OPERANDS, banks, strict=True):
+            stages[stage] = (bank or found[0]).control
+            if bank is not None:
+                for pin, bit in zip(pins, bank.bits, strict=True):
+                    netlist.connect(name, pin, [bit], "input")
+        removed += remove_unread(netlist, [cell for bank in found for cell in bank.cells], ecp5_register)
+    if stages:
+        _configure(netlist, name, stages)
+    return removed
+
+
+def _take_over(netlist: Netlist, name: str, pins: Iterable[str], bank: Bank) -> int:
+    """Drive by the block what the registers behind it drove."""
+    for cell in bank.cells:
+        netlist.remove(cell)
+    for pin, bit in zip(pins, bank.bits, strict=True):
+        if netlist.bits(name, pin):
+            netlist.connect(name, pin, [bit], "output")
+    return len(bank.cells)
+
+
+def _agree(controls: Iterable[Control]) -> bool:
+    """Whether one clock and the enables there are suffice."""
+    controls = list(controls)
+    return len({c.clock for c in controls}) == 1 and len({c.enable for c in controls}) <= ENABLES
+
+
+def _configure(netlist: Netlist, name: str, stages: dict[str, Control]) -> None:
+    parameters = netlist.parameters(name)
+    enables: dict[Bit, str] = {}
+    for stage in STAGES:
+        if stage in stages:
+            enable = enables.setdefault(stages[stage].enable, f"CE{len(enables)}")
+            parameters |= {f"REG_{stage}_CLK": "CLK0", f"REG_{stage}_CE": enable, f"REG_{stage}_RST": "RST0"}
+    netlist.connect(name, "CLK0", [next(iter(stages.values())).clock], "input")
+    netlist.connect(name, "RST0", ["0"], "input")
+    for enable_bit, port in enables.items():
+        netlist.connect(name, port, [enable_bit], "input")
+
+
+def _width(parameter: object) -> int:
+    """A parameter as yosys writes numbers: 32 binary digits, or a number."""
+    return int(parameter, 2) if isinstance(parameter, str) else int(str(parameter))

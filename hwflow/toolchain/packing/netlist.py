@@ -1,0 +1,105 @@
+"""A mapped module of yosys' JSON netlist: who drives a bit, who reads it.
+
+The format is that of yosys' ``write_json``: a net is a number, a constant the string "0", "1", "x" or "z".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+Bit = int | str
+Pin = tuple[str, str]  # a cell and one of its ports, both by name
+PORT = ""  # the "cell" that stands for the module's own ports
+
+
+class Netlist:
+    """The top module of ``design``, which changes with it.
+
+    Raises :class:`ValueError` for a design without a module, or with several and none marked as the top.
+    """
+
+    def __init__(self, design: dict[str, Any]):
+        modules: dict[str, Any] = design.get("modules", {})
+        tops = [m for m in modules.values() if int(str(m.get("attributes", {}).get("top", "0")), 2)]
+        candidates = tops or list(modules.values())
+        if len(candidates) != 1:
+            raise ValueError(f"a netlist must have one top module, not {len(candidates)}")
+        self._cells: dict[str, Any] = candidates[0]["cells"]
+        self._drivers: dict[int, Pin] = {}
+        self._readers: dict[int, dict[Pin, None]] = {}
+        for name, port in candidates[0].get("ports", {}).items():
+            for bit in port["bits"]:
+                if isinstance(bit, int):
+                    if port["direction"] == "input":
+                        self._drivers[bit] = (PORT, name)
+                    else:
+                        self._readers.setdefault(bit, {})[PORT, name] = None
+        for name, cell in self._cells.items():
+            for port in cell["connections"]:
+                self._note(name, port)
+
+    def _note(self, name: str, port: str) -> None:
+        cell = self._cells[name]
+        drives = cell["port_directions"].get(port) == "output"
+        for bit in cell["connections"][port]:
+            if isinstance(bit, int):
+                if drives:
+                    self._drivers[bit] = (name, port)
+                else:
+                    self._readers.setdefault(bit, {})[name, port] = None
+
+    def _forget(self, name: str, port: str) -> None:
+        for bit in self._cells[name]["connections"].get(port, ()):
+            if isinstance(bit, int):
+                if self._drivers.get(bit) == (name, port):
+                    del self._drivers[bit]
+                self._readers.get(bit, {}).pop((name, port), None)
+
+    def cells(self, *types: str) -> Iterator[str]:
+        """The names of the cells of these types, in the netlist's order."""
+        return iter([name for name, cell in self._cells.items() if cell["type"] in types])
+
+    def holds(self, name: str) -> bool:
+        """Whether there is such a cell."""
+        return name in self._cells
+
+    def kind(self, name: str) -> str:
+        """The type of a cell; "" for the module's ports."""
+        return str(self._cells[name]["type"]) if name != PORT else ""
+
+    def parameters(self, name: str) -> dict[str, Any]:
+        """The parameters of a cell, to read and to change."""
+        parameters: dict[str, Any] = self._cells[name]["parameters"]
+        return parameters
+
+    def bits(self, name: str, port: str) -> list[Bit]:
+        """What a port of a cell is connected to, least significant bit first; [] for one that is open or absent."""
+        return list(self._cells[name]["connections"].get(port, ()))
+
+    def bit(self, name: str, port: str, default: Bit = "x") -> Bit:
+        """What a port of one bit is connected to; ``default`` for one that is open."""
+        return next(iter(self.bits(name, port)), default)
+
+    def connect(self, name: str, port: str, bits: list[Bit], direction: str | None = None) -> None:
+        """Connect a port of a cell, in place of what it was connected to. ``direction``: of a port that is new."""
+        self._forget(name, port)
+        cell = self._cells[name]
+        cell["connections"][port] = bits
+        if direction is not None:
+            cell["port_directions"][port] = direction
+        self._note(name, port)
+
+    def remove(self, name: str) -> None:
+        """Take a cell out; what it drove has no driver then."""
+        for port in self._cells[name]["connections"]:
+            self._forget(name, port)
+        del self._cells[name]
+
+    def driver(self, bit: Bit) -> Pin | None:
+        """The pin that drives a bit; None for a constant and for a net without a driver."""
+        return self._drivers.get(bit) if isinstance(bit, int) else None
+
+    def readers(self, bit: Bit) -> list[Pin]:
+        """The pins that read a bit."""
+        return list(self._readers.get(bit, ())) if isinstance(bit, int) else []

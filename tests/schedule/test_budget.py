@@ -1,0 +1,99 @@
+"""Whole designs against budgets: never above, searched again where queues take what cores were given."""
+
+from __future__ import annotations
+
+import pytest
+
+from boards import find_board
+from hwflow.errors import ModelRefused
+from hwflow.ops.operator import Resources
+from hwflow.ops.registry import hardware
+from hwflow.schedule import schedule as module
+from hwflow.schedule.folding import Budget, FoldingSearch
+from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
+from tests.schedule.graphs import dataflow, meeting_graph
+
+PART = find_board("ulx3s_85f").part
+
+
+def whole(scheduled: Schedule) -> Resources:
+    """Every node's, at the depths that its queues have."""
+    total = Resources()
+    for n in scheduled.graph.nodes:
+        total += hardware(n.op).resources(n, n.attributes["folding"], n.attributes["depths"], PART)
+    return total
+
+
+def test_what_queues_need_is_taken_from_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where queues need what the search does not know of, here 100 look-up tables, a budget of exactly what it says for
+    a design does not hold the design: a slower one is made, within what is left."""
+    graph = dataflow(meeting_graph(0))
+    generous = FoldingSearch(graph, PART, Budget(60_000, 60_000, 100, 100))
+    _, foldings = generous.best()
+    need = generous.total(foldings)
+    budget = Budget(need.lut, need.ff + 2000, need.dsp + 60, need.bram + 20)
+    real = module._with_foldings
+
+    def larger(*arguments: object) -> Schedule:
+        made = real(*arguments)  # type: ignore[arg-type]
+        first = made.graph.nodes[0]
+        return Schedule(made.graph, made.run, {**made.parts, first: made.parts[first] + Resources(lut=100)})
+
+    monkeypatch.setattr(module, "_with_foldings", larger)
+    scheduled = schedule(graph, PART, budget)
+    assert scheduled.resources == whole(scheduled) + Resources(lut=100)
+    assert not budget.shortages(scheduled.resources)
+    assert scheduled.initiation_interval >= FoldingSearch(graph, PART, budget).best()[0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_never_above_the_budget(seed: int) -> None:
+    """Budgets that shrink: each design within its own, no faster than the one before; in the end there is none."""
+    graph = dataflow(meeting_graph(seed))
+    lut, before = 6000, 0
+    while True:
+        budget = Budget(lut, lut, 60, 30)
+        try:
+            scheduled = schedule(graph, PART, budget)
+        except ModelRefused as refused:
+            assert {f.rule for f in refused.findings} <= {"device-budget"}
+            break
+        assert not budget.shortages(whole(scheduled))
+        assert scheduled.initiation_interval >= before
+        before, lut = scheduled.initiation_interval, lut * 3 // 4
+    assert before > 0
+
+
+def test_a_target_is_met_by_the_design_not_only_by_its_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where queues cost cycles, the foldings are chosen for a shorter interval; here they are made to cost five."""
+    graph = dataflow(meeting_graph(0))
+    budget = Budget(40_000, 40_000, 156, 100)
+    least = schedule(graph, PART, budget).initiation_interval
+    real = module._with_foldings
+
+    class Late(Schedule):
+        @property
+        def initiation_interval(self) -> int:
+            return self.run.initiation_interval + 5
+
+    def slower(*arguments: object) -> Schedule:
+        made = real(*arguments)  # type: ignore[arg-type]
+        return Late(made.graph, made.run, made.parts)
+
+    monkeypatch.setattr(module, "_with_foldings", slower)
+    target = 3 * least
+    scheduled = schedule(graph, PART, budget, target)
+    assert scheduled.initiation_interval <= target
+    with pytest.raises(OutOfReach) as raised:
+        schedule(graph, PART, budget, least)
+    assert raised.value.best == schedule(graph, PART, budget).initiation_interval > least
+
+
+def test_out_of_reach_says_the_least_interval_that_fits() -> None:
+    graph = dataflow(meeting_graph(1))
+    budget = Budget(5000, 5000, 20, 20)
+    with pytest.raises(OutOfReach) as raised:
+        schedule(graph, PART, budget, FoldingSearch(graph, PART, budget).intervals[0])
+    best = raised.value.best
+    assert schedule(graph, PART, budget, best).initiation_interval <= best
+    assert f"ask for fewer frames a second: {best} cycles a frame fit" in str(raised.value)

@@ -1,0 +1,113 @@
+"""The exact solver against all combinations, on random tables over random graphs of variables."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from hwflow.schedule.elimination import Elimination, IntArray, Table
+from hwflow.schedule.selection import cheapest, undercut_by_none
+
+PRICE = np.array([3, 2, 40], dtype=np.int64)
+
+
+def problem(seed: int) -> tuple[list[Table], list[int]]:
+    """Three to five variables of up to three values, a table of rows for each and for some pairs: trees, cycles, parts
+    that have nothing to do with each other, values without rows."""
+    random = np.random.default_rng(seed)
+    count = int(random.integers(3, 6))
+    sizes = [int(random.integers(1, 4)) for _ in range(count)]
+    pairs = list(itertools.combinations(range(count), 2))
+    scopes = [(v,) for v in range(count)]
+    scopes += [pairs[k] for k in random.permutation(len(pairs))[: int(random.integers(1, len(pairs) + 1))]]
+    tables = []
+    for scope in scopes:
+        scope = tuple(random.permutation(scope).tolist())
+        cells = list(itertools.product(*(range(sizes[v]) for v in scope)))
+        rows = [cell for cell in cells for _ in range(int(random.integers(0 if len(scope) > 1 else 1, 3)))] or cells[:1]
+        rows = [rows[k] for k in random.permutation(len(rows))]
+        needs = random.integers(0, 30, (len(rows), 3)) // np.array([1, 1, 6])
+        tables.append(Table(scope, np.array(rows, dtype=np.int64), needs.astype(np.int64)))
+    return tables, sizes
+
+
+def combinations(tables: list[Table], sizes: list[int]) -> list[tuple[int, IntArray]]:
+    """(price, sum) of every selection: the definition."""
+    found = []
+    for values in itertools.product(*map(range, sizes)):
+        fitting = [
+            [n for p, n in zip(t.places, t.needs, strict=True) if tuple(p) == tuple(values[v] for v in t.variables)]
+            for t in tables
+        ]
+        found += [(int(sum(c) @ PRICE), sum(c)) for c in itertools.product(*fitting)]
+    return found
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_equal_to_all_combinations(first: int) -> None:
+    hit = 0
+    for seed in range(first, first + 20):
+        tables, sizes = problem(seed)
+        every = combinations(tables, sizes)
+        sums = np.array([needs for _, needs in every]).reshape(-1, 3)
+        random = np.random.default_rng(seed)
+        for _ in range(8):
+            middle = np.median(sums, axis=0) if len(sums) else np.full(3, 50.0)
+            limits = (middle * random.uniform(0.3, 1.2, 3)).astype(np.int64)
+            if random.random() < 0.3:
+                limits[int(random.integers(3))] = 10_000
+            within = [price for price, needs in every if (needs <= limits).all()]
+            found = cheapest(tables, sizes, PRICE, limits)
+            some = cheapest(tables, sizes, PRICE, limits, any_at_all=True)
+            assert (found is None) == (some is None) == (not within)
+            if found is None or some is None:
+                continue
+            hit += 1
+            for selection in (found, some):
+                rows = [t.needs[r] for t, r in zip(tables, selection.rows, strict=True)]
+                assert (sum(rows) == selection.needs).all() and (selection.needs <= limits).all()
+                values: dict[int, int] = {}
+                for t, r in zip(tables, selection.rows, strict=True):
+                    for v, place in zip(t.variables, t.places[r], strict=True):
+                        assert values.setdefault(v, int(place)) == place
+            assert int(found.needs @ PRICE) == min(within)
+            assert cheapest(tables, sizes, PRICE, limits).rows == found.rows  # type: ignore[union-attr]
+    assert hit > 10
+
+
+def test_the_gap_between_bound_and_optimum_is_searched() -> None:
+    """Six tables of (4, 0) or (0, 5) under limits of 11 and 17: two of the first and four of the second need 20, three
+    and three 12 and 15: no selection fits, though a mixture of 2.75 and 3.25 does (11 and 16.25)."""
+    tables = [
+        Table((v,), np.zeros((2, 1), dtype=np.int64), np.array([[4, 0], [0, 5]], dtype=np.int64)) for v in range(6)
+    ]
+    price = np.array([1, 1], dtype=np.int64)
+    assert cheapest(tables, [1] * 6, price, np.array([11, 17])) is None
+    found = cheapest(tables, [1] * 6, price, np.array([12, 17]))
+    assert found is not None and found.needs.tolist() == [12, 15]
+    found = cheapest(tables, [1] * 6, price, np.array([11, 20]))
+    assert found is not None and found.needs.tolist() == [8, 20]
+
+
+def test_least_sums_and_what_is_outside() -> None:
+    """For every bucket: message plus all the rest is never below the least sum, and equal to it somewhere."""
+    for seed in range(30):
+        tables, sizes = problem(seed)
+        if not combinations(tables, sizes):
+            continue
+        order = Elimination(tables, sizes)
+        weighed = order.weigh(PRICE.astype(np.float64))
+        least = min(price for price, _ in combinations(tables, sizes))
+        assert weighed.least == least == int(weighed.selection().needs @ PRICE)
+        for index, bucket in enumerate(order.buckets):
+            whole = weighed.rest(index, set(), weighed.outside[index])
+            assert whole.min() == least, (seed, bucket)
+
+
+def test_rows_that_others_undercut() -> None:
+    rows = np.array([[1, 5, 5], [1, 5, 5], [2, 6, 4], [2, 7, 5], [3, 4, 9], [4, 4, 4]], dtype=np.int64)
+    assert undercut_by_none(rows).tolist() == [0, 2, 4, 5]
+    assert undercut_by_none(rows[:, :2]).tolist() == [0, 4]
+    assert undercut_by_none(rows[:, :1]).tolist() == [0]
