@@ -17,6 +17,8 @@ from hwflow.ops.costs.basics import stream_lanes as stream_lanes
 from hwflow.ops.costs.basics import useful_lanes as useful_lanes
 from hwflow.ops.costs.family import FAMILIES as FAMILIES
 from hwflow.ops.costs.family import Family as Family
+from hwflow.ops.costs.matrix import MOST_KNOWN_BITS as MOST_KNOWN_BITS
+from hwflow.ops.costs.matrix import FewWords as FewWords
 from hwflow.ops.costs.matrix import mvu as mvu
 from hwflow.ops.costs.memory import asynchronous_memory as asynchronous_memory
 from hwflow.ops.costs.memory import block_queue as block_queue

@@ -54,9 +54,13 @@ def constant_products(
     device = FAMILIES[family]
     total = Resources(ff=2 * x.bits * weights.shape[1])
     levels = (int(np.count_nonzero(weights, axis=1).max()) - 1).bit_length()
+    made: set[tuple[int, int]] = set()  # products of an input with the same weight are one
     for row in weights.tolist():
         terms = [tuple(sorted((weight * x.min, weight * x.max))) for weight in row if weight]
-        for weight, ends in zip(filter(None, row), terms, strict=True):
+        for (column, weight), ends in zip(((k, weight) for k, weight in enumerate(row) if weight), terms, strict=True):
+            if (column, weight) in made:
+                continue
+            made.add((column, weight))
             block = abs(weight) & (abs(weight) - 1) and x.bits + _bits(*sorted((0, weight))) >= device.dsp_product
             negation = _chain(family, x.bits + 1) if weight < 0 and not block else 0
             total += Resources(lut=negation, ff=2 * (_bits(*ends) if block else min(_bits(*ends), x.bits)))
