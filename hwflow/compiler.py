@@ -163,8 +163,8 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     those the cheapest (see :mod:`hwflow.schedule.folding`).
 
     ``model``: as :func:`load` takes it, or loaded; ``dimensions`` and ``trusted``: as there. ``clock_mhz``: what the
-    design is to run at (:func:`hwflow.codegen.clock.clock_for`; default: the board's clock). ``budget``: what it may use of
-    "lut", "ff", "dsp" and "bram", numbers or percentages like "50%" (:func:`hwflow.budget.budget_for`).
+    design is to run at (:func:`hwflow.codegen.clock.clock_for`; default: the board's clock). ``budget``: what it may
+    use of "lut", "ff", "dsp" and "bram", numbers or percentages like "50%" (:func:`hwflow.budget.budget_for`).
 
     Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (unknown board, no such
     clock, rate or budget).

@@ -142,7 +142,8 @@ def _write_verilog(design: Design, folder: Path) -> dict[str, Any]:
     available = {key: getattr(board.part, key) for key in ("lut", "ff", "dsp", "bram")}
     result = report(
         design.model.resolved, design.schedule, board=board.name, device=board.part.device, toolchain=board.toolchain,
-        target_mhz=design.clock_mhz, available=available, seconds=design.seconds,
+        target_mhz=design.clock_mhz, available=available, seconds=design.seconds, family=board.part.family,
+        files=top.files,
     )
     write_json(folder / "report.json", result)
     return result

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from hwflow.codegen.host_models import host_nodes
+from hwflow.codegen.memories import memory_report, queue_style
 from hwflow.ir.graph import Graph, Node
 from hwflow.numerics.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
 from hwflow.onnxspec.model import ResolvedModel
-from hwflow.ops.operator import Resources, beats
+from hwflow.ops.operator import MemoryFile, Resources, beats
 from hwflow.ops.registry import OPERATORS, hardware
 from hwflow.schedule.schedule import Schedule
 
@@ -34,8 +35,10 @@ def report(
     target_mhz: float | None,
     available: Mapping[str, int],
     seconds: Seconds,
+    family: str,
+    files: Sequence[MemoryFile],
 ) -> dict[str, Any]:
-    """The report before synthesis; :func:`add_synthesis` fills in the rest."""
+    """The report before synthesis; :func:`add_synthesis` fills in the rest. ``files``: the tables of the cores."""
     graph = schedule.graph
     macs = sum(OPERATORS[n.op].macs(n) for n in graph.nodes)
     multipliers = sum(n.attributes["folding"].multipliers for n in graph.nodes)
@@ -62,6 +65,7 @@ def report(
         "multiplier_utilization": macs / (interval * multipliers) if multipliers else None,
         "layers": [_layer(n) for n in graph.nodes],
         "fifos": [_fifo(n, i) for n in graph.nodes for i in range(len(n.outputs))],
+        "memories": memory_report(graph, files, family),
         "exactness": _exactness(graph),
         "host": host_nodes(graph),
         "seconds": dict(seconds.steps),
@@ -121,6 +125,8 @@ def _fifo(node: Node, index: int) -> dict[str, Any]:
         "name": value.name,
         "width": lanes * value.typed.element.bits,
         "depth": node.attributes["depths"][index],
+        "bits": lanes * value.typed.element.bits * node.attributes["depths"][index],
+        "style": queue_style(node, index),
         "beats_per_frame": beats(hardware(node.op).output_view(node, value.typed.shape, lanes), lanes),
     }
 

@@ -139,6 +139,7 @@ class SlidingWindow(HardwareOperator):
             core = WindowRows(source, result, channels, steps, pad_value=pad_value, rows=rows, depth=depth)
         return Built(core, [core.i], [core.o])
 
+
 def _rows_timing(steps: WindowSteps, rows: int) -> Timing:
     """The two processes of :mod:`hdl_lib.window_rows`."""
     g, words, row_steps = steps.geometry, steps.words, steps.row_steps
@@ -207,3 +208,10 @@ def line_buffer_rows(node: Node, folding: Folding | None = None) -> int:
     if folding is not None and not is_serial(node, folding) and not is_whole(node, folding):
         return least_rows(node) + (window.strides[0] if steps_of(node, folding).words < _SOME_WORDS else 0)
     return least_rows(node) + window.strides[0]
+
+
+def row_bits(node: Node) -> int:
+    """Bits of a row of the line buffer, with those of surplus lanes."""
+    lanes, channels = node.attributes["folding"].input_lanes, node.inputs[0].typed.shape[1]
+    elements = node.attributes["geometry"].width * (-(-channels // lanes) * lanes if lanes < channels else channels)
+    return int(elements * node.outputs[0].typed.element.bits)

@@ -34,7 +34,8 @@ from hwflow.schedule.selection import cheapest, undercut_by_none
 
 RESOURCES = ("lut", "ff", "dsp", "bram")
 PROVISIONAL_DEPTH = 2  # beats a queue is taken to hold before depths are computed
-WEIGHTS = {"lut": 1.0, "ff": 1.0, "dsp": 0.2, "bram": 0.5}
+# Look-up tables are what routing is slow for; half of the flip-flops of a product go into its multiplier block afterwards.
+WEIGHTS = {"lut": 1.0, "ff": 0.25, "dsp": 0.1, "bram": 0.25}
 PRICE_UNITS = 1_000_000_000  # of the price: the whole device's look-up tables cost so many
 
 

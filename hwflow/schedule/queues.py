@@ -18,7 +18,7 @@ from hwflow.ir.graph import Graph, Node, Value
 from hwflow.ops import costs
 from hwflow.ops.operator import Device, Folding
 from hwflow.ops.registry import hardware
-from hwflow.ops.sliding_window import least_rows, line_buffer_rows
+from hwflow.ops.sliding_window import least_rows, line_buffer_rows, row_bits
 from hwflow.schedule.evaluate import Run, evaluate
 from hwflow.schedule.events import Channel
 from hwflow.schedule.plumbing import Fresh, insert
@@ -125,13 +125,6 @@ def _shrink_rows(graph: Graph, steady: Steady) -> None:
             if not steady.refit(node):
                 node.attributes["rows"] += 1
                 break
-
-
-def row_bits(node: Node) -> int:
-    """Bits of a row of a line buffer."""
-    lanes = node.attributes["folding"].input_lanes
-    blocks = -(-node.inputs[0].typed.shape[1] // lanes)
-    return int(node.attributes["geometry"].width * blocks * lanes * node.outputs[0].typed.element.bits)
 
 
 def _into_block_ram(graph: Graph, device: Device, depths: dict[Value, int]) -> set[Value]:

@@ -176,7 +176,10 @@ def test_an_unknown_board(hwflow):
             "hwflow synth",
             "argument --until: invalid choice: 'gds' (choose from 'verilog', 'netlist', 'bitstream')",
         ),
-        (("synth", "m.onnx", "--board", "x", "--fps", "x"), "hwflow synth", "argument --fps: must be a number, not 'x'"),
+        (
+            ("synth", "m.onnx", "--board", "x", "--fps", "x"), "hwflow synth",
+            "argument --fps: must be a number, not 'x'",
+        ),
         (
             ("synth", "m.onnx", "--board", "x", "--clock", "fast"),
             "hwflow synth",

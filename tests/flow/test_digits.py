@@ -154,6 +154,7 @@ def test_the_report(report, manifest, initializers):
         "multiplier_utilization",
         "layers",
         "fifos",
+        "memories",
         "exactness",
         "host",
         "seconds",
@@ -204,8 +205,29 @@ def test_the_reports_layers(report, manifest):
     assert report["multiplier_utilization"] == pytest.approx(sum(MACS.values()) / (interval * report["multipliers"]))
     assert report["multiplier_utilization"] <= 1
     for fifo in report["fifos"]:
-        assert set(fifo) == {"name", "width", "depth", "beats_per_frame"} and fifo["width"] > 0 and fifo["depth"] > 0
+        assert set(fifo) == {"name", "width", "depth", "bits", "style", "beats_per_frame"}
+        assert fifo["width"] > 0 and fifo["depth"] > 0 and fifo["bits"] == fifo["width"] * fifo["depth"]
+        assert fifo["style"] in (("register",) if fifo["depth"] <= 4 else ("lutram", "block"))
     assert sum(fifo["width"] == 8 and fifo["beats_per_frame"] == 64 for fifo in report["fifos"]) >= 1  # the image
+
+
+def test_the_reports_memories(report, initializers):
+    memories = report["memories"]
+    kinds = {kind: [m for m in memories["list"] if m["kind"] == kind] for kind in ("fifo", "line_buffer", "table")}
+    for kind, found in kinds.items():
+        assert memories[f"{kind}_bits"] == sum(m["words"] * m["width"] for m in found)
+    assert [m["name"] for m in kinds["fifo"]] == [fifo["name"] for fifo in report["fifos"]]
+    assert memories["block_rams"] == report["resources"]["bram"]["predicted"]
+    for memory in memories["list"]:
+        if memory["storage"] == "block":
+            words, bits = memory["shape"]
+            assert words * bits in (16384, 18432)  # a DP16KD, without and with its ninth bits
+            empty = memory["block_rams"] * words * bits - memory["bits"]
+            assert memory["waste_bits"] == empty + (memory["width"] if memory["kind"] == "fifo" else 0)  # a register
+        else:
+            assert memory["block_rams"] == 0 and memory["shape"] is None
+    parameters = sum(initializers[f"{layer}_weight_quantized"].size for layer in ("conv1", "conv2", "dense"))
+    assert 1 <= memories["weight_bits"] / parameters <= 8 * 1.5  # no weight has more than 8 bits; surplus lanes
 
 
 def test_the_reports_exactness(report, initializers):

@@ -3,6 +3,8 @@ comes in the cycles the schedule predicts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ from hwflow import golden
 from hwflow.boards import find_board
 from hwflow.ir.graph import Graph
 from hwflow.ops.registry import hardware
+from hwflow.schedule.evaluate import evaluate
 from hwflow.schedule.folding import Budget
 from hwflow.schedule.schedule import Schedule, schedule
 from hwflow.sim.icarus_run import run_icarus
@@ -19,6 +22,7 @@ from hwflow.sim.manifest import load_design
 from hwflow.sim.vectors import Vectors
 from hwflow.toolchain.icarus import ICARUS
 from tests.schedule.graphs import dataflow, emit, meeting_graph, random_graph, skewed_graph
+from tests.schedule.skips import skip_graph
 
 PART = find_board("ulx3s_85f").part
 FRAMES = 4
@@ -40,8 +44,7 @@ def test_simulated_cycles_are_the_predicted_ones(seed: int, slower: int, tmp_pat
 def test_where_streams_part_and_meet_again(seed: int, slower: int, tmp_path: Path) -> None:
     """Nothing stands still, nothing costs interval, and every cycle is the predicted one."""
     scheduled = check(meeting_graph(seed), seed, slower, 3, tmp_path)
-    slowest = max(hardware(n.op).cycles(n, n.attributes["folding"]) for n in scheduled.graph.nodes)
-    assert scheduled.initiation_interval == slowest
+    assert scheduled.initiation_interval == slowest(scheduled.graph)
 
 
 def test_a_queue_in_block_ram_between_two_cores(tmp_path: Path) -> None:
@@ -49,13 +52,43 @@ def test_a_queue_in_block_ram_between_two_cores(tmp_path: Path) -> None:
     assert "fifo" in [n.op for n in scheduled.graph.nodes]
 
 
-def check(quantized: Graph, seed: int, slower: int, share: int, folder: Path) -> Schedule:
-    """Simulate the graph, scheduled for one ``share``th of the part."""
+@pytest.mark.parametrize("kind", ["two", "nested", "u"])
+def test_ways_around_other_ways(kind: str, tmp_path: Path) -> None:
+    scheduled = check(skip_graph(kind), 0, 1, 3, tmp_path)
+    assert scheduled.initiation_interval == slowest(scheduled.graph)
+
+
+@pytest.mark.parametrize("kind", ["one", "u"])
+def test_an_entry_less_on_a_short_way_costs_interval(kind: str, tmp_path: Path) -> None:
+    scheduled = check(skip_graph(kind), 0, 12, 3, tmp_path, shorten_deepest_branch)
+    assert scheduled.run.initiation_interval > slowest(scheduled.graph)
+
+
+def shorten_deepest_branch(scheduled: Schedule) -> Schedule:
+    forks = [node for node in scheduled.graph.nodes if node.op == "fork"]
+    depths = max((fork.attributes["depths"] for fork in forks), key=max)
+    depths[depths.index(max(depths))] -= 1
+    return replace(scheduled, run=evaluate(scheduled.graph, FRAMES))
+
+
+def slowest(graph: Graph) -> int:
+    return max(hardware(node.op).cycles(node, node.attributes["folding"]) for node in graph.nodes)
+
+
+def check(
+    quantized: Graph,
+    seed: int,
+    slower: int,
+    share: int,
+    folder: Path,
+    change: Callable[[Schedule], Schedule] = lambda scheduled: scheduled,
+) -> Schedule:
+    """Simulate the graph, scheduled for one ``share``th of the part and then changed."""
     budget = Budget(PART.lut // share, PART.ff // share, PART.dsp // share, PART.bram // share)
     interval = None
     if slower > 1:
         interval = slower * schedule(dataflow(quantized), PART, budget).initiation_interval
-    scheduled = schedule(dataflow(quantized), PART, budget, interval)
+    scheduled = change(schedule(dataflow(quantized), PART, budget, interval))
     run = scheduled.run
     design = load_design(emit(scheduled, folder / "out"))
     (port,) = quantized.inputs

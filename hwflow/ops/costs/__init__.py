@@ -21,6 +21,7 @@ from hwflow.ops.costs.family import Family as Family
 from hwflow.ops.costs.matrix import mvu as mvu
 from hwflow.ops.costs.memory import asynchronous_memory as asynchronous_memory
 from hwflow.ops.costs.memory import block_queue as block_queue
+from hwflow.ops.costs.memory import block_ram_shape as block_ram_shape
 from hwflow.ops.costs.memory import block_rams as block_rams
 from hwflow.ops.costs.memory import cheapest_style as cheapest_style
 from hwflow.ops.costs.memory import filled_rom as filled_rom

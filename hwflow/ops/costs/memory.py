@@ -11,14 +11,28 @@ from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.operator import Resources
 
 
+def block_ram_shape(family: str, words: int, width: int, *, writable: bool) -> tuple[int, tuple[int, int]]:
+    """Block RAMs for a memory, and the shape (words, bits) they are used in: of those that take the fewest the one that
+    leaves least of them empty. In a memory that is never written a row may hold several words."""
+
+    def blocks(shape: tuple[int, int]) -> int:
+        depth, bits = shape
+        if writable:
+            return ceil(words / depth) * ceil(width / bits)
+        return ceil(ceil(words / depth) * width / bits)
+
+    best = min(FAMILIES[family].bram_shapes, key=lambda shape: (blocks(shape), shape[0] * shape[1]))
+    return blocks(best), best
+
+
 def block_rams(family: str, words: int, width: int) -> int:
     """Block RAMs for a memory: the best of the primitive's shapes."""
-    return min(ceil(words / depth) * ceil(width / bits) for depth, bits in FAMILIES[family].bram_shapes)
+    return block_ram_shape(family, words, width, writable=True)[0]
 
 
 def read_only_block_rams(family: str, words: int, width: int) -> int:
-    """The same for a memory that is never written: a row may hold several words."""
-    return min(ceil(ceil(words / depth) * width / bits) for depth, bits in FAMILIES[family].bram_shapes)
+    """The same for a memory that is never written."""
+    return block_ram_shape(family, words, width, writable=False)[0]
 
 
 def rom(family: str, words: int, width: int) -> Resources:

@@ -1,0 +1,94 @@
+"""What a design stores where: queues, line buffers and tables, in which shape of the family's memories, and how much of
+those stays empty."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hdl_lib.storage import style_of
+from hwflow.ir.graph import Graph, Node
+from hwflow.ops import costs
+from hwflow.ops.operator import MemoryFile
+from hwflow.ops.plumbing import queue_styles
+from hwflow.ops.sliding_window import is_serial, is_whole, line_buffer_rows, steps_of
+
+
+@dataclass(frozen=True)
+class Memory:
+    """``kind``: "fifo", "line_buffer" or "table" (weights, parameters of requantizers). ``storage``: "block", "lutram"
+    (look-up tables as memory), "register" or "logic". ``bits``: ``words * width``. ``block_rams``: how many primitives
+    it takes, each used as ``shape`` (words, bits). ``waste_bits``: what those hold beyond ``bits``, likewise the 16
+    rows by 4 bits of look-up tables used as memory; 0 for registers and logic."""
+
+    name: str
+    kind: str
+    words: int
+    width: int
+    bits: int
+    storage: str
+    block_rams: int
+    shape: tuple[int, int] | None
+    waste_bits: int
+
+
+def memories(graph: Graph, files: Sequence[MemoryFile], family: str) -> list[Memory]:
+    """Every memory of a scheduled graph whose tables are ``files``, as the resource models take it to be built."""
+    result = []
+    for node in graph.nodes:
+        for index, depth in enumerate(node.attributes["depths"]):
+            width = node.attributes["folding"].output_lanes * node.outputs[index].typed.element.bits
+            result.append(_of(family, node.outputs[index].name, "fifo", depth, width, queue_style(node, index)))
+        if node.op == "sliding_window":
+            result += _line_buffers(node, family)
+    for file in files:
+        words = len(file.words)
+        storage = "block" if costs.rom(family, words, file.width).bram else "logic"
+        result.append(_of(family, file.name, "table", words, file.width, storage))
+    return result
+
+
+def memory_report(graph: Graph, files: Sequence[MemoryFile], family: str) -> dict[str, Any]:
+    """The report's ``memories``: total bits of each kind, what block RAMs leave empty, every memory."""
+    every = memories(graph, files, family)
+    return {
+        **{f"{kind}_bits": sum(m.bits for m in every if m.kind == kind) for kind in ("fifo", "line_buffer", "table")},
+        "weight_bits": sum(len(f.words) * f.width for f in files if f.name.endswith("_weights")),
+        "block_rams": sum(m.block_rams for m in every),
+        "block_ram_waste_bits": sum(m.waste_bits for m in every if m.block_rams),
+        "list": [asdict(m) for m in every],
+    }
+
+
+def queue_style(node: Node, index: int) -> str:
+    """Storage of the queue of an output: "register", "lutram" or "block"."""
+    style = "block" if node.op == "fifo" else queue_styles(node)[index] if node.op == "fork" else "auto"
+    return str(style_of(1, node.attributes["depths"][index], style, block=False))  # type: ignore[no-untyped-call]
+
+
+def _line_buffers(node: Node, family: str) -> list[Memory]:
+    """One memory, or with whole windows a beat one for each row; none where a beat is a whole image."""
+    folding, rows = node.attributes["folding"], line_buffer_rows(node)
+    if is_whole(node, folding):
+        return []
+    serial = is_serial(node, folding)
+    width = folding.input_lanes * (node.outputs if serial else node.inputs)[0].typed.element.bits
+    row = -(-node.inputs[0].typed.shape[1] // folding.input_lanes) if serial else 1
+    row *= node.attributes["geometry"].width if serial else steps_of(node, folding).words
+    names, words = ([node.name], rows * row) if serial else ([f"{node.name}_{n}" for n in range(rows)], row)
+    storage = "register" if words == 1 else "block" if costs.in_block_ram(family, words, width) else "lutram"
+    return [_of(family, name, "line_buffer", words, width, storage) for name in names]
+
+
+def _of(family: str, name: str, kind: str, words: int, width: int, storage: str) -> Memory:
+    if storage == "lutram" and costs.FAMILIES[family].lutram is None:
+        storage = "register"
+    blocks, shape, waste = 0, None, 0
+    if storage == "block":
+        rows = max(2, words - 1) if kind == "fifo" else words  # the last beats of a queue are in registers
+        blocks, shape = costs.block_ram_shape(family, rows, width, writable=kind != "table")
+        waste = blocks * shape[0] * shape[1] - rows * width
+    elif storage == "lutram":
+        waste = 16 * -(-words // 16) * 4 * -(-width // 4) - words * width
+    return Memory(name, kind, words, width, words * width, storage, blocks, shape, waste)
