@@ -2,6 +2,7 @@
 
     python benchmarks/measure_operators.py measure ecp5                synthesizes all, writes samples_ecp5.csv
     python benchmarks/measure_operators.py measure ecp5 --only mvu     one operator's rows anew, the others are kept
+    python benchmarks/measure_operators.py fit ecp5                    least squares of the measured constants
     python benchmarks/measure_operators.py errors ecp5                 the table of errors, the worst rows of each operator
 
 The samples lie beside the models, in ``hwflow/ops/costs/``; a row is a case of ``tests/ops/cases.py`` at one of its
@@ -19,10 +20,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the cases are the tests'
 
+import numpy as np  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 from hwflow.errors import ToolError  # noqa: E402
+from hwflow.ops import sliding_window  # noqa: E402
+from hwflow.ops.costs import windows  # noqa: E402
 from tests.ops import samples  # noqa: E402
 from tests.ops.samples import FAMILIES, KINDS, Key, Row  # noqa: E402
 
@@ -76,15 +80,37 @@ def errors(family: str, only: Sequence[str], worst: int) -> None:
     console.print(details)
 
 
+def fit(family: str) -> None:
+    """The constants that are measured and not derived, by least squares of the relative errors: look-up tables a bit of
+    a serial sliding window's position registers."""
+    shares, wanted = [], []
+    for row in samples.read(family):
+        case, folding, _ = row.key.bench
+        node = case.node(folding)
+        if row.key.op != "sliding_window" or not sliding_window.is_serial(node, folding):
+            continue
+        geometry, blocks = node.attributes["geometry"], -(-case.source.shape[1] // folding.input_lanes)
+        words = sliding_window.line_buffer_rows(node) * geometry.width * blocks
+        kinds, _ = windows.reader_registers(geometry, blocks, words)
+        known = sum(share * number for share, number in zip(windows.SERIAL_READER_LUTS, kinds, strict=True))
+        weight = 1 / max(row.cells.lut, 100)
+        shares.append([number * weight for number in kinds])
+        wanted.append((row.cells.lut - samples.predicted(family, row.key).lut + known) * weight)
+    found, *_ = np.linalg.lstsq(np.array(shares), np.array(wanted), rcond=None)
+    print("SERIAL_READER_LUTS", windows.SERIAL_READER_LUTS, "->", tuple(found.round(2).tolist()))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("measure", "errors"))
+    parser.add_argument("command", choices=("measure", "errors", "fit"))
     parser.add_argument("family", choices=FAMILIES)
     parser.add_argument("--only", action="append", default=[], help="an operator; may be repeated")
     parser.add_argument("--worst", type=int, default=5, help="rows of each operator in the table of errors")
     arguments = parser.parse_args()
     if arguments.command == "measure":
         measure(arguments.family, arguments.only)
+    elif arguments.command == "fit":
+        fit(arguments.family)
     else:
         errors(arguments.family, arguments.only, arguments.worst)
 

@@ -27,6 +27,7 @@ DEPTHS = (6, 3, 20)  # of the queues, in turn over a case's foldings: look-up ta
 
 # How far a model may be off: LUTs and flip-flops by a share of what synthesis found, or by so many cells where a core
 # is small; blocks not at all.
+MODELLED = ("ecp5",)  # families with samples
 SHARE, CELLS_OFF = 0.10, 12
 
 

@@ -76,7 +76,7 @@ def _lane(
     between = round(SUMS_BETWEEN * width * _registers(terms))
     each += Resources(lut=width + 1 + (terms - 2) * max(0, width - part), ff=kept + between)
     if rounds:  # an adder of the quotient's bits; the others are kept until they have been compared with one half
-        each += adders(kept, 1) + Resources(lut=ceil(shift / 3), ff=shift)
+        each += adders(kept, 1) + Resources(lut=shift, ff=shift)
     for limit in limits:
         # The difference's sign; its low bits are the value's own where the limit's are all zero, or all one above.
         own = limit if limit is limits[0] else limit + 1
@@ -152,7 +152,7 @@ def search(
 
 def lookup(family: str, x: IntType, words: Sequence[int], out: IntType, tables: Resources, depth: int) -> Resources:
     """The ``tables`` of all lanes, of so many ``words`` each."""
-    total = Resources(lut=12, ff=8) + queue(family, len(words) * out.bits, depth) + tables
+    total = Resources(lut=9, ff=5) + queue(family, len(words) * out.bits, depth) + tables
     for count in words:
         total += Resources(ff=x.bits + min(x.bits, bits(count - 1)))
     return total

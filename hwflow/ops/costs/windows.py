@@ -19,7 +19,10 @@ def sliding_window(family: str, window: WindowGeometry, blocks: int, words: int,
     store = Resources(bram=block) if block else asynchronous_memory(family, max(2, words), width) + Resources(ff=width)
     pad = window.touches_padding()
     pipeline = Resources(lut=width if pad else 0, ff=2 * width + 4 + (words - 1).bit_length() + (4 if pad else 0))
-    control = count_up(words) + loop(window.width * blocks) + _reader(window, blocks, words)
+    kinds, flip_flops = reader_registers(window, blocks, words)
+    luts = sum(share * number for share, number in zip(SERIAL_READER_LUTS, kinds, strict=True))
+    control = count_up(words) + loop(window.width * blocks) + _loops(window, blocks)
+    control += Resources(lut=round(luts), ff=flip_flops)
     return store + pipeline + control + queue(family, width, depth)
 
 
@@ -28,14 +31,21 @@ def _width(low: int, high: int) -> int:
     return Shape.cast(range(min(low, 0), max(high, 0) + 1)).width
 
 
-def _reader(window: WindowGeometry, blocks: int, words: int) -> Resources:
-    """Loops; horizontal and vertical positions of the step, of the window, of the next one; row counts
-    (:mod:`hdl_lib.sliding_window`)."""
+def _loops(window: WindowGeometry, blocks: int) -> Resources:
+    """Over the beats of a pixel, the kernel and the output."""
+    total = loop(blocks)
+    for rounds in (*window.kernel, *window.output):
+        total += loop(rounds)
+    return total
+
+
+def reader_registers(window: WindowGeometry, blocks: int, words: int) -> tuple[tuple[int, ...], int]:
+    """Bits of the registers of each kind that :data:`SERIAL_READER_LUTS` has a share for, and all flip-flops: horizontal
+    and vertical positions of the step, of the window, of the next one; row counts (:mod:`hdl_lib.sliding_window`)."""
     core = CoreGeometry(
         window.height, window.width, window.kernel, window.strides, window.pads, window.dilations
     )
     (kh, kw), beats, rows = core.kernel, core.width * blocks, words // (core.width * blocks)
-    total = loop(blocks) + loop(kw) + loop(kh) + loop(core.out_width) + loop(core.out_height)
     start, shift = -core.pads[1] * blocks, core.stride[1] * blocks
     rightmost = start + shift * (core.out_width - 1) + core.reach[1] * blocks - 1
     column = _width(start, rightmost)
@@ -59,12 +69,14 @@ def _reader(window: WindowGeometry, blocks: int, words: int) -> Resources:
         most = max(step.count for step in steps)
         phase = (len(steps) - 1).bit_length() + (most - 1).bit_length() + 1
     flip_flops = sum(horizontal) + sum(vertical) + sum(images) + counts + phase
-    features = (sum(horizontal), sum(vertical), sum(images), counts, phase, 1)
-    luts = sum(share * number for share, number in zip(SERIAL_READER_LUTS, features, strict=True))
-    return total + Resources(lut=round(luts), ff=flip_flops)
+    places, rows_above = sum(vertical), sum(images)
+    chained = places if place > 4 else 0  # sums of more than four bits are carry chains
+    return (sum(horizontal), places, chained, rows_above, counts + phase, 1), flip_flops
 
 
-SERIAL_READER_LUTS = (1.43, 2.60, 4.16, 0.76, 0.10, 8.44)  # a flip-flop of each kind; control
+# Look-up tables a bit of horizontal positions, of places in the buffer (those of more than four bits once more), of
+# positions in image rows, of row counts; and the rest. By least squares: ``benchmarks/measure_operators.py fit``.
+SERIAL_READER_LUTS = (1.76, -0.18, 2.41, 3.22, 3.05, 12.3)
 
 
 def max_pool(family: str, lanes: int, element: int, blocks: int, window: int, depth: int) -> Resources:
