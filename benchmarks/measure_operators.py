@@ -3,7 +3,7 @@
     python benchmarks/measure_operators.py measure ecp5                synthesizes all, writes samples_ecp5.csv
     python benchmarks/measure_operators.py measure ecp5 --only mvu     one operator's rows anew, the others are kept
     python benchmarks/measure_operators.py fit ecp5                    least squares of the measured constants
-    python benchmarks/measure_operators.py errors ecp5                 the table of errors, the worst rows of each operator
+    python benchmarks/measure_operators.py errors ecp5                 the table of errors, each operator's worst
 
 The samples lie beside the models, in ``hwflow/ops/costs/``; a row is a case of ``tests/ops/cases.py`` at one of its
 foldings, with queues of ``tests.ops.samples.DEPTHS`` entries.
@@ -36,7 +36,7 @@ BATCH = 20  # cores in a run of yosys: the start of one takes as long as a few s
 def measure(family: str, only: Sequence[str]) -> None:
     """Rows of the operators ``only`` (all: none named) are measured anew and written."""
     old = {row.key: row for row in samples.read(family)} if samples.path(family).exists() else {}
-    wanted = samples.keys()
+    wanted = samples.all_keys()
     found = {key: old[key] for key in wanted if only and key.op not in only and key in old}
     todo = [key for key in wanted if key not in found and (not only or key.op in only)]
     for start in range(0, len(todo), BATCH):

@@ -190,7 +190,7 @@ class _Hardware:
         if isinstance(form, ThresholdForm):
             known, constants = None, []
             if self.words == 1:
-                constants = [t for channel in self.lane_channels for t in form.thresholds[channel]]
+                constants = [t for lane in range(self.lanes) for t in form.thresholds[lane % self.own]]
             if self.channels * form.levels * (self.input.bits + 1) <= costs.MOST_KNOWN_BITS:
                 known = self._known(self._threshold_fields(form), family)
             return costs.thresholds(
@@ -262,7 +262,8 @@ class _Hardware:
         elif isinstance(form, ThresholdForm):
             core = ThresholdsCore(
                 *shapes, **common, base=self._wrapped(form.bases[0]) if form.one_base else None, levels=form.levels,
-                parameters=self._table(f"{name}_thresholds", self._threshold_fields(form), files), directions=self._directions(form),
+                parameters=self._table(f"{name}_thresholds", self._threshold_fields(form), files),
+                directions=self._directions(form),
             )
         elif isinstance(form, SearchForm):
             core = SearchRequantizer(
@@ -301,7 +302,7 @@ class _Hardware:
         if self.channels * (multiplier.bits + addend.bits) > costs.MOST_KNOWN_BITS:
             return None
         if self.words == 1:
-            constants = tuple(form.multipliers[channel] for channel in self.lane_channels)
+            constants = tuple(form.multipliers[lane % self.own] for lane in range(self.lanes))
             return costs.Parameters(Resources(), constants=constants)
         fields = self._product_fields(form)
         table, addends = self._known(fields, family), self._known(fields[1:], family)

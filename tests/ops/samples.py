@@ -23,7 +23,8 @@ from tests.ops.harness import Bench, Case
 FAMILIES = {"ecp5": "ulx3s_85f", "ice40": "icebreaker"}  # and a board that carries one
 KINDS = ("lut", "ff", "dsp", "bram")
 COLUMNS = ("op", "case", "input_lanes", "output_lanes", "multiplier", "depth", *KINDS)
-DEPTHS = (6, 3, 20)  # of the queues, in turn over a case's foldings: look-up table memory, registers, two rows of memory
+# Of the queues, in turn over a case's foldings: look-up table memory, registers, two rows of memory.
+DEPTHS = (6, 3, 20)
 
 # How far a model may be off: LUTs and flip-flops by a share of what synthesis found, or by so many cells where a core
 # is small; blocks not at all.
@@ -65,7 +66,7 @@ def _cases() -> dict[tuple[str, str], Case]:
     return {(op, case.name): case for op, cases in CASES.items() for case in cases}
 
 
-def keys() -> list[Key]:
+def all_keys() -> list[Key]:
     """All cases at all their foldings."""
     return [Key(op, case, index) for (op, case), what in _cases().items() for index in range(len(what.foldings))]
 
@@ -76,7 +77,7 @@ def path(family: str) -> Path:
 
 def read(family: str) -> list[Row]:
     """Rows whose case is still there with that folding, and queues of that depth."""
-    known = {tuple(_columns(key)): key for key in keys()}
+    known = {tuple(_columns(key)): key for key in all_keys()}
     rows = []
     with path(family).open(newline="") as file:
         for line in csv.DictReader(file):

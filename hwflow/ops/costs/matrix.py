@@ -44,7 +44,7 @@ class FewWords:
             ones = [-number if signed else number for number in numbers if number]
             if len(ones) > 1 or any(number < 0 or number & (number - 1) for number in ones):
                 needed.add((lane % simd, *numbers))
-        return self.weights.shape[1] - len(needed)
+        return int(self.weights.shape[1]) - len(needed)
 
 
 def mvu(
@@ -54,7 +54,8 @@ def mvu(
 ) -> Resources:
     """Matrix-vector unit: weight table, products, adder trees, accumulators, replay buffer, queue. ``surplus``: lanes
     of some beats that are made zero; ``ranges``: of inputs and weights, where they are known; ``packing``: of two
-    weights, for "dsp2"; ``digits``: of weights, for "lut"; ``known``: what the table holds, where it is looked at."""
+    weights, for "dsp2"; ``digits``: of weights, for "lut"; ``known``: what
+    the table holds, where it is looked at."""
     pe, simd = folding.output_lanes, folding.input_lanes
     word = pe * simd * w.bits
     if packing is not None:
@@ -108,7 +109,9 @@ def mvu(
         input_shape=Shape(x.bits, x.signed), weight_shape=Shape(w.bits, w.signed), simd=simd, synapse_fold=synapse,
         neuron_fold=neuron, multiplier=folding.multiplier, part=folding.part or PART, ranges=ranges, digits=digits,
     )
-    ahead = 0 if packing is not None or folding.multiplier == "dsp" else int(operands(x, w, 1, folding.multiplier).ff > 0)
+    ahead = 0
+    if folding.multiplier not in ("dsp", "dsp2"):
+        ahead = int(operands(x, w, 1, folding.multiplier).ff > 0)
     ahead += int(synapse > 1 and neuron > 1)
     total += _control(synapse, neuron, ceil(pe / GROUP), latency, ahead, surplus)
     return total + queue(family, pe * accumulator.bits, depth)

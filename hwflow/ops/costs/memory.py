@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from math import ceil, log2
 
 from hdl_lib.storage import REGISTER_DEPTH
-from hwflow.ops.costs.basics import bits
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.operator import Resources
 
@@ -140,8 +139,8 @@ _REGISTER_QUEUE_LUTS = (6, 10, 14, 17)  # credits and what says which entries ar
 
 
 def block_queue(family: str, width: int, depth: int) -> Resources:
-    """A queue in block RAM: a row less than ``depth``, a register behind it. So few bits that no block is taken for them
-    are in look-up tables, and the memory's own register is one of flip-flops."""
+    """A queue in block RAM: a row less than ``depth``, a register behind it. So few bits that no block is taken
+    for them are in look-up tables, and the memory's own register is one of flip-flops."""
     rows = max(2, depth - 1)
     address, credits = (rows - 1).bit_length(), (depth - 1).bit_length()
     control = 10 + 5 * address + (0 if rows == 1 << address else address + 2)

@@ -74,7 +74,9 @@ def stream_product(
     total = Resources(lut=4, ff=5)
     for element, offset, difference in zip(inputs, offsets, (x, w), strict=True):
         total += skid_buffer(lanes * element.bits)
-        total += adders(difference.bits, lanes) if offset else Resources(ff=lanes * difference.bits)
+        # An offset's zeros below leave the value's bits as they are.
+        places = difference.bits - (offset & -offset).bit_length() + 1 if offset else 0
+        total += Resources(lut=lanes * adders(places, 1).lut, ff=lanes * difference.bits)
     total += products(family, x, w, lanes, kind) + operands(x, w, lanes, kind)
     if operands(x, w, 1, kind).ff:
         total += Resources(ff=lanes * w.bits)
@@ -132,7 +134,8 @@ def _hand_out(element: int, channels: int, lanes_in: int, lanes_out: int) -> Res
     ratio = min(ceil(lanes_in / lanes_out), steps)
     held, left = lanes_out * (ratio - 1), (ratio - 1).bit_length()
     unused = ratio * lanes_out - channels if beats == 1 else 0  # lanes that are never there
-    total = Resources(lut=lanes_out * element * max(1, ratio - 1) + 6 + 3 * left, ff=(held - unused) * element + left + 1)
+    luts = lanes_out * element * max(1, ratio - 1) + 6 + 3 * left
+    total = Resources(lut=luts, ff=(held - unused) * element + left + 1)
     if channels % lanes_in or steps != beats * ratio:
         total += _place(beats) + Resources(lut=2)
     return total

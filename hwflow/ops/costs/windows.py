@@ -28,7 +28,7 @@ def sliding_window(family: str, window: WindowGeometry, blocks: int, words: int,
 
 def _width(low: int, high: int) -> int:
     """Bits of a register that holds low .. high."""
-    return Shape.cast(range(min(low, 0), max(high, 0) + 1)).width
+    return int(Shape.cast(range(min(low, 0), max(high, 0) + 1)).width)
 
 
 def _loops(window: WindowGeometry, blocks: int) -> Resources:
@@ -40,8 +40,9 @@ def _loops(window: WindowGeometry, blocks: int) -> Resources:
 
 
 def reader_registers(window: WindowGeometry, blocks: int, words: int) -> tuple[tuple[int, ...], int]:
-    """Bits of the registers of each kind that :data:`SERIAL_READER_LUTS` has a share for, and all flip-flops: horizontal
-    and vertical positions of the step, of the window, of the next one; row counts (:mod:`hdl_lib.sliding_window`)."""
+    """Bits of the registers of each kind that :data:`SERIAL_READER_LUTS` has a share for, and all flip-flops:
+    horizontal and vertical positions of the step, of the window, of the next one; row counts
+    (:mod:`hdl_lib.sliding_window`)."""
     core = CoreGeometry(
         window.height, window.width, window.kernel, window.strides, window.pads, window.dilations
     )
