@@ -68,10 +68,14 @@ def test_the_model_fits_the_samples(family: str, op: str) -> None:
 
 
 def test_samples_are_fresh(tmp_path: Path) -> None:
-    """A core of most operators, synthesized again."""
+    """A core of every operator, synthesized again. How many look-up tables the mapper finds depends a little on what
+    else is in a run."""
     chosen: dict[str, Key] = {}
     for key in samples.all_keys():
         chosen.setdefault(key.op, key)
-    measured = {row.key: row for row in samples.read("ecp5")}
+    measured = {row.key: row.cells for row in samples.read("ecp5")}
     for row in samples.synthesize("ecp5", list(chosen.values()), tmp_path):
-        assert row == measured[row.key], "measure again: python benchmarks/measure_operators.py measure ecp5"
+        old, new = measured[row.key], row.cells
+        stale = f"{row}: measure again: python benchmarks/measure_operators.py measure ecp5"
+        assert (new.ff, new.dsp, new.bram) == (old.ff, old.dsp, old.bram), stale
+        assert abs(new.lut - old.lut) <= max(samples.CELLS_OFF, samples.SHARE * old.lut), stale

@@ -13,14 +13,13 @@ from hdl_lib.digit_product import Digits
 from hdl_lib.multiplier import BLOCK, PART
 from hdl_lib.mvu import Mvu
 from hdl_lib.packed_product import Packing
+from hwflow.ir.graph import IntArray
 from hwflow.ops.costs.basics import adders, count_up, loop
 from hwflow.ops.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue, rom
 from hwflow.ops.costs.packed import digit_sum, paired_sums
 from hwflow.ops.costs.products import adder_tree, match_counts, operands, products, sum_tree, wide_product
-from hwflow.ir.graph import IntArray
 from hwflow.ops.operator import Folding, Resources
 from hwflow.types import Interval, IntType
-
 
 MOST_KNOWN_BITS = 4096  # of a table that is looked at: a larger one is as good as one of random bits
 
@@ -98,7 +97,8 @@ def mvu(
         carried = pe if digits is not None else 0 if packing is None else pe // 2
         total += adders(accumulator.bits, pe - carried) + adders(accumulator.bits + 1, carried)
         total += Resources(ff=pe * accumulator.bits - carried)
-        # What is carried on is zero behind a sum's end: by the flip-flops' reset where there is one sum, else by tables.
+        # What is carried on is zero behind a sum's end: by the flip-flops' reset where there is one
+        # sum, else by tables.
         total += Resources(lut=pe * accumulator.bits if pe > 1 else 0)
         if neuron > 1:
             store = in_block_ram(family, synapse, simd * x.bits)
