@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -17,6 +19,59 @@ from .storage import check_depth
 from .wide_product import shifted_sum
 
 ROUNDINGS = ("floor", "half_even", "half_odd")
+
+
+@dataclass(frozen=True)
+class ConstantLane:
+    """What one lane computes: the sum of a product and a constant, and the limits of its result.
+
+    ``product``: the interval of ``product >> distance``, of which all bits of the product are, or None for a product
+    of 0 (``distance``: bits); ``negative``: it is subtracted. The others are as in :class:`ConstantRequantizer`.
+    """
+
+    product: tuple[int, int] | None
+    distance: int
+    negative: bool
+    addend: int
+    shift: int
+    low: int
+    high: int
+    rounding: str
+
+    def sum_interval(self) -> tuple[int, int]:
+        """What the sum can be, with what rounding adds."""
+        low, high = (0, 0) if self.product is None else (end << self.distance for end in self.product)
+        if self.negative:
+            low, high = -high, -low
+        return low + self.offset(), high + self.offset()
+
+    def carry_bits(self) -> int:
+        """Bits of the carry chain of the sum: those of the result without what passes by."""
+        upper = self.offset() >> self.distance
+        if self.product is None or (not upper and not self.negative):
+            return 0
+        passing = self.distance if self.negative else self.distance + _zeros(upper)
+        return max(0, shape_of(*self.sum_interval()).width - passing)
+
+    def offset(self) -> int:
+        """The constant: the addend and what rounding adds."""
+        half = 1 << self.shift >> 1
+        return self.addend + {"floor": 0, "half_even": half, "half_odd": half - 1}[self.rounding]
+
+    def limits(self) -> tuple[int | None, int | None]:
+        """Sums shifted below the one and above the other are limited; None where none is."""
+        least, greatest = (end >> self.shift for end in self.sum_interval())
+        # A tie moves a quotient of the other parity by one: beyond a limit of that parity.
+        low = self.low + (self.rounding == "half_even" and self.low & 1)
+        high = self.high - (self.rounding == "half_odd" and not self.high & 1)
+        return low if least < low else None, high if greatest > high else None
+
+    def result_shape(self) -> Shape:
+        """The narrowest shape of the results."""
+        low, high = (end >> self.shift for end in self.sum_interval())
+        low -= self.rounding == "half_even" and low & 1
+        high += self.rounding == "half_odd" and not high & 1
+        return shape_of(*(min(max(end, self.low), self.high) for end in (low, high)))
 
 
 class ConstantRequantizer(wiring.Component):
@@ -112,46 +167,20 @@ class ConstantRequantizer(wiring.Component):
         """As :meth:`latency_of`."""
         return self.latency_of(self.products.stages)
 
-    def sum_interval(self, lane: int) -> tuple[int, int]:
-        """What the sum of a lane can be, with what rounding adds."""
-        term, shift = self.products.outputs[lane]
-        low, high = (0, 0) if term is None else (end << shift for end in self.products.intervals[term])
-        if self.negative[lane]:
-            low, high = -high, -low
-        return low + self.offset(lane), high + self.offset(lane)
-
-    def carry_bits(self, lane: int) -> int:
-        """Bits of the carry chain of a lane's sum: those of the result without what passes by."""
-        term, distance = self.products.outputs[lane]
-        upper = self.offset(lane) >> distance
-        if term is None or (not upper and not self.negative[lane]):
-            return 0
-        passing = distance if self.negative[lane] else distance + _zeros(upper)
-        return max(0, shape_of(*self.sum_interval(lane)).width - passing)
-
-    def offset(self, lane: int) -> int:
-        """The constant of a lane: the addend and what rounding adds."""
-        half = 1 << self.shift >> 1
-        return self.addends[lane] + {"floor": 0, "half_even": half, "half_odd": half - 1}[self.rounding]
-
-    def limits(self, lane: int) -> tuple[int | None, int | None]:
-        """Sums shifted below the one and above the other are limited; None where none is."""
-        least, greatest = (end >> self.shift for end in self.sum_interval(lane))
-        # A tie moves a quotient of the other parity by one: beyond a limit of that parity.
-        low = self.low + (self.rounding == "half_even" and self.low & 1)
-        high = self.high - (self.rounding == "half_odd" and not self.high & 1)
-        return low if least < low else None, high if greatest > high else None
-
-    def result_shape(self, lane: int) -> Shape:
-        """The narrowest shape of a lane's results."""
-        low, high = (end >> self.shift for end in self.sum_interval(lane))
-        low -= self.rounding == "half_even" and low & 1
-        high += self.rounding == "half_odd" and not high & 1
-        return shape_of(*(min(max(end, self.low), self.high) for end in (low, high)))
+    @cached_property
+    def lanes(self) -> list[ConstantLane]:
+        """Every lane's sum and limits."""
+        ends = [None if term is None else self.products.intervals[term] for term, _ in self.products.outputs]
+        return [
+            ConstantLane(product, distance, negative, addend, self.shift, self.low, self.high, self.rounding)
+            for product, (_, distance), negative, addend in zip(
+                ends, self.products.outputs, self.negative, self.addends, strict=True
+            )
+        ]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        shapes = [self.result_shape(lane) for lane in range(len(self.addends))]
+        shapes = [lane.result_shape() for lane in self.lanes]
         m.submodules.queue = queue = OutputQueue(Shape(sum(shape.width for shape in shapes)), self.depth)
         step = Signal()
         arrived = Signal(self.i.payload.shape(), reset_less=True)
@@ -181,7 +210,7 @@ class ConstantRequantizer(wiring.Component):
     def _sum(self, m: Module, lane: int, product: Value) -> Value:
         """The product and the constant, in a register; bits that meet zeros pass by the adder."""
         term, distance = self.products.outputs[lane]
-        offset = self.offset(lane)
+        offset = self.lanes[lane].offset()
         value: Value = Const(offset)
         if term is not None:
             rest = offset >> distance
@@ -194,7 +223,7 @@ class ConstantRequantizer(wiring.Component):
                 upper = product
             value = Cat(Const(offset & ((1 << distance) - 1), distance), upper)
             value = value.as_signed() if upper.shape().signed else value
-        return Value.cast(registered(m, f"sum_{lane}", Term(value, *self.sum_interval(lane))).value)
+        return Value.cast(registered(m, f"sum_{lane}", Term(value, *self.lanes[lane].sum_interval())).value)
 
     def _result(self, m: Module, lane: int, total: Value) -> Value:
         """The sum shifted, ties to even or odd, limited."""
@@ -207,7 +236,7 @@ class ConstantRequantizer(wiring.Component):
             last = quotient[0] & rest.any() if self.rounding == "half_even" else quotient[0] | rest.all()
             value = Cat(last, quotient[1:])
             value = value.as_signed() if quotient.shape().signed else value
-        low, high = self.limits(lane)
+        low, high = self.lanes[lane].limits()
         if high is not None:
             value = Mux(_above(quotient, high), self.high, value)
         if low is not None:

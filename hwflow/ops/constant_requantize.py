@@ -7,16 +7,18 @@ made so; for others it is the kind "shift_add" of a folding.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from hdl_lib.adder_network import Adder, AdderNetwork
-from hdl_lib.requantize_constant import ConstantRequantizer
+from hdl_lib.requantize_constant import ConstantLane, ConstantRequantizer
 from hwflow.ir.graph import Node
 from hwflow.numerics.requantizer import MultiplyAddShift
-from hwflow.numerics.shift_add import Network, depth_of, digits_of, levels_of, shift_add_network
+from hwflow.numerics.shift_add import Adder as LooseAdder
+from hwflow.numerics.shift_add import Network, depth_of, digits_of, levels_of, shift_add_network, width_of
 from hwflow.ops import costs
-from hwflow.ops.operator import Resources
+from hwflow.ops.operator import Folding, Resources
 from hwflow.ops.shapes import shape_of
 
 KIND = "shift_add"
@@ -35,42 +37,110 @@ def worth_offering(form: MultiplyAddShift) -> bool:
     return not shifts_only(form) and int(np.max(digits)) <= MOST_DIGITS
 
 
-def latency(form: MultiplyAddShift, lanes: Sequence[int]) -> int:
-    """Cycles; ``lanes``: the channel of each."""
-    return ConstantRequantizer.latency_of(depth_of(_magnitudes(form, lanes)))
+def latency(node: Node, form: MultiplyAddShift) -> int:
+    """Cycles."""
+    return ConstantRequantizer.latency_of(_depth(node, form))
 
 
-def resources(node: Node, form: MultiplyAddShift, lanes: Sequence[int], family: str, depth: int) -> Resources:
-    """Predicted."""
-    network = _products(node, form, lanes)
-    carries = [network.carry_bits(adder) for adder in network.adders]
-    return costs.constant_requantizer(family, core(node, form, lanes, depth), carries)
+def resources(
+    node: Node, folding: Folding, form: MultiplyAddShift, own: int, pixels: int, family: str, depth: int
+) -> Resources:
+    """Predicted, for ``pixels`` times lanes of the first ``own`` channels. Networks of adders are exact in the folding
+    that is chosen, and estimated before: a search asks for the cost of every folding."""
+    estimated = node.attributes.get("folding") != folding and not shifts_only(form)
+    known: dict[tuple[int, bool, str], tuple[Resources, int]] = node.attributes.setdefault("constants_cost", {})
+    key = own, estimated, family
+    if key not in known:
+        known[key] = _pixel(node, form, *key)
+    lanes, width = known[key]
+    return costs.constant_requantizer(family, lanes.times(pixels), width * pixels, latency(node, form), depth)
+
+
+def _pixel(node: Node, form: MultiplyAddShift, own: int, estimated: bool, family: str) -> tuple[Resources, int]:
+    """The lanes of one pixel, and the bits of their results."""
+    stages = _depth(node, form)
+    total, width = Resources(), 0
+    alike: dict[tuple[int, int, tuple[int, int]], tuple[Resources, int]] = {}
+    for multiplier, addend, ends in zip(form.multipliers[:own], form.addends[:own], _ranges(node), strict=False):
+        key = multiplier, addend, ends
+        if key not in alike:
+            alike[key] = _lane(form, *key, stages, estimated, family)
+        total += alike[key][0]
+        width += alike[key][1]
+    return total, width
+
+
+def _lane(
+    form: MultiplyAddShift, multiplier: int, addend: int, ends: tuple[int, int], stages: int, estimated: bool,
+    family: str,
+) -> tuple[Resources, int]:
+    """A lane, and the bits of its result."""
+    magnitude = abs(multiplier)
+    distance = (magnitude & -magnitude).bit_length() - 1 if magnitude else 0
+    low, high = (end * (magnitude >> distance) for end in ends)
+    lane = ConstantLane(
+        (low, high) if magnitude else None, distance, multiplier < 0, addend, form.shift, form.low, form.high,
+        form.rounding,
+    )
+    if estimated:
+        product = costs.estimated_constant_product(width_of(*ends), magnitude, stages)
+    else:
+        network = _product(magnitude, ends)
+        carries = [network.carry_bits(adder) for adder in network.adders]
+        product = costs.constant_product(family, carries, _pipeline(network, levels_of(network, 1, stages)), stages)
+    return product + costs.constant_lane(family, lane), lane.result_shape().width
 
 
 def core(node: Node, form: MultiplyAddShift, lanes: Sequence[int], depth: int) -> ConstantRequantizer:
-    """The core."""
-    network = _products(node, form, lanes)
-    adders = [Adder(*adder, level) for adder, level in zip(network.adders, levels_of(network), strict=True)]
+    """The core; ``lanes``: the channel of each."""
+    ranges = _ranges(node)
+    network = _side_by_side([_product(abs(form.multipliers[channel]), ranges[channel]) for channel in lanes])
     return ConstantRequantizer(
         shape_of(node.inputs[0].typed.element), shape_of(node.outputs[0].typed.element),
-        AdderNetwork(network.inputs, tuple(adders), tuple((o.term, o.shift) for o in network.outputs)),
+        _pipeline(network, levels_of(network)),
         [form.multipliers[channel] < 0 for channel in lanes], [form.addends[channel] for channel in lanes],
         shift=form.shift, low=form.low, high=form.high, rounding=form.rounding, depth=depth,
     )
 
 
-def _magnitudes(form: MultiplyAddShift, lanes: Sequence[int]) -> np.ndarray:
-    return np.diag([abs(form.multipliers[channel]) for channel in lanes]).astype(np.int64)
+def _depth(node: Node, form: MultiplyAddShift) -> int:
+    """Levels of adders of the deepest product."""
+    if "constants_depth" not in node.attributes:
+        numbers = sorted({abs(number) for number in form.multipliers})
+        node.attributes["constants_depth"] = depth_of(np.array(numbers, dtype=np.int64)[:, None])
+    depth: int = node.attributes["constants_depth"]
+    return depth
 
 
-def _products(node: Node, form: MultiplyAddShift, lanes: Sequence[int]) -> Network:
-    """The network of all lanes, found once."""
-    known: dict[tuple[int, ...], Network] = node.attributes.setdefault("products", {})
-    key = tuple(lanes)
-    if key not in known:
-        intervals = node.inputs[0].typed.channel_intervals(1)
-        if len(set(node.attributes["steps"])) == 1:  # any channel may come in any lane
-            intervals = (node.inputs[0].typed.interval,) * len(intervals)
-        ranges = [(intervals[channel].lo, intervals[channel].hi) for channel in lanes]
-        known[key] = shift_add_network(_magnitudes(form, lanes), ranges)
-    return known[key]
+def _ranges(node: Node) -> Sequence[tuple[int, int]]:
+    """What comes in the lane of each channel."""
+    intervals = node.inputs[0].typed.channel_intervals(1)
+    if len(set(node.attributes["steps"])) == 1:  # any channel may come in any lane
+        intervals = (node.inputs[0].typed.interval,) * len(intervals)
+    return [(interval.lo, interval.hi) for interval in intervals]
+
+
+@lru_cache(maxsize=4096)
+def _product(magnitude: int, ends: tuple[int, int]) -> Network:
+    """Of one lane."""
+    return shift_add_network(np.array([[magnitude]]), [ends])
+
+
+def _side_by_side(lanes: Sequence[Network]) -> Network:
+    """Networks of one input and one output each as one network: first all inputs, then the adders."""
+    inputs = [network.inputs[0] for network in lanes]
+    adders: list[LooseAdder] = []
+    outputs = []
+    for lane, network in enumerate(lanes):
+        terms = [lane, *range(len(lanes) + len(adders), len(lanes) + len(adders) + len(network.adders))]
+        for adder in network.adders:
+            left = None if adder.left is None else terms[adder.left]
+            adders.append(adder._replace(left=left, right=terms[adder.right]))
+        (output,) = network.outputs
+        outputs.append(output if output.term is None else output._replace(term=terms[output.term]))
+    return Network(tuple(inputs), tuple(adders), tuple(outputs))
+
+
+def _pipeline(network: Network, levels: Sequence[int]) -> AdderNetwork:
+    adders = tuple(Adder(*adder, level) for adder, level in zip(network.adders, levels, strict=True))
+    return AdderNetwork(network.inputs, adders, tuple((o.term, o.shift) for o in network.outputs))

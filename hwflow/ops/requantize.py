@@ -145,6 +145,7 @@ class _Hardware:
 
     def __init__(self, node: Node, folding: Folding) -> None:
         self.node = node
+        self.folding = folding
         self.form = form_of(node)
         self.input: IntType = node.inputs[0].typed.element
         self.output: IntType = node.outputs[0].typed.element
@@ -158,13 +159,12 @@ class _Hardware:
         shifts = isinstance(self.form, MultiplyAddShift) and constant_requantize.shifts_only(self.form)
         # Every lane's parameters are constants, and its product is made of shifts.
         self.constant = self.words == 1 and (shifts or folding.multiplier == constant_requantize.KIND)
-        self.lane_channels = [lane % self.own for lane in range(self.lanes)]
 
     def latency(self) -> int:
         form = self.form
         if isinstance(form, MultiplyAddShift):
             if self.constant:
-                return constant_requantize.latency(form, self.lane_channels)
+                return constant_requantize.latency(self.node, form)
             multiplier = shape_of(self._multiplier(form))
             return MultiplyAddShiftCore.latency_of(shape_of(self.input), multiplier, form.rounding, self.part)
         if isinstance(form, ThresholdForm):
@@ -177,7 +177,8 @@ class _Hardware:
         form = self.form
         if isinstance(form, MultiplyAddShift):
             if self.constant:
-                return constant_requantize.resources(self.node, form, self.lane_channels, family, depth)
+                pixels = self.lanes // self.own
+                return constant_requantize.resources(self.node, self.folding, form, self.own, pixels, family, depth)
             dsp = self._multiplier_blocks(form, costs.FAMILIES[family].dsp_product)
             return costs.multiply_add_shift(
                 family, self.input, self._multiplier(form), self._addend(form), form.shift,
@@ -240,7 +241,7 @@ class _Hardware:
         files: list[MemoryFile] = []
         core: Any
         if isinstance(form, MultiplyAddShift) and self.constant:
-            core = constant_requantize.core(self.node, form, self.lane_channels, depth)
+            core = constant_requantize.core(self.node, form, [k % self.own for k in range(self.lanes)], depth)
         elif isinstance(form, MultiplyAddShift):
             multiplier, addend = self._multiplier(form), self._addend(form)
             fields = [(self._padded(form.multipliers), multiplier.bits), (self._padded(form.addends), addend.bits)]

@@ -9,7 +9,7 @@ table has a row for each folding at its input and output lanes, an edge's for ea
 
 Cheap is what takes little of the device, whatever the budget: the price of a design is the sum over the resources of
 the share that it takes of what the device has, times :data:`WEIGHTS`. A multiplier block so costs about as much as the
-look-up tables and flip-flops of a 7-bit product, which makes products of fewer bits cheaper without one; where there
+look-up tables and flip-flops of a 6-bit product, which makes products of fewer bits cheaper without one; where there
 are too few blocks, look-up tables take over where that is cheapest.
 """
 
@@ -34,7 +34,7 @@ from hwflow.schedule.selection import cheapest, undercut_by_none
 
 RESOURCES = ("lut", "ff", "dsp", "bram")
 PROVISIONAL_DEPTH = 2  # beats a queue is taken to hold before depths are computed
-# Look-up tables are what routing is slow for; half of the flip-flops of a product go into its multiplier block afterwards.
+# Look-up tables are what routing is slow for; half of a product's flip-flops go into its multiplier block afterwards.
 WEIGHTS = {"lut": 1.0, "ff": 0.25, "dsp": 0.1, "bram": 0.25}
 PRICE_UNITS = 1_000_000_000  # of the price: the whole device's look-up tables cost so many
 

@@ -111,8 +111,8 @@ def test_adders():
     lowest is the constant's. 4 x + 10 is -118..134: 9 bits, two of them the constant's, and what is above these in it
     is 2, so that one more passes. -x + 3: -28..0 is 6 bits."""
     dut = core("half_even", -5, 4)
-    assert [dut.sum_interval(lane) for lane in range(5)] == [(-27, 36), (-65, 61), (-118, 134), (8, 8), (-28, 0)]
-    assert [dut.carry_bits(lane) for lane in range(5)] == [7, 7, 6, 0, 6]
+    assert [lane.sum_interval() for lane in dut.lanes] == [(-27, 36), (-65, 61), (-118, 134), (8, 8), (-28, 0)]
+    assert [lane.carry_bits() for lane in dut.lanes] == [7, 7, 6, 0, 6]
 
 
 @pytest.mark.parametrize(

@@ -661,7 +661,7 @@ REQUANTIZE += [
         _function("multiply_products_both", 3, 4, I12, lambda x, c: line(x, (97, -201, 0, 45)[c], 11), ()), 4, ADDERS
     ),
     _constants(
-        _requantize("multiply_alike_products", 3, 4, I12, I8, lambda c: Fraction(3, 1001), (), uniform=True), 3, ADDERS
+        _requantize("multiply_alike_products", 3, 4, I12, I8, lambda c: Fraction(41, 1001), (), uniform=True), 3, ADDERS
     ),
 ]
 

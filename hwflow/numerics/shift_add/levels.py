@@ -10,12 +10,14 @@ from __future__ import annotations
 from hwflow.numerics.shift_add.network import Network, width_of
 
 
-def levels_of(network: Network, span: int = 1) -> list[int]:
-    """A level for each adder, at least 1 and more than those of the terms it adds, none above ``network.depth``.
+def levels_of(network: Network, span: int = 1, total: int | None = None) -> list[int]:
+    """A level for each adder, at least 1 and more than those of the terms it adds, none above ``total`` (at
+    least, and by default, ``network.depth``).
 
     From the last adder to the first each one moves to the level with the least bits in registers, given all others.
     """
-    inputs, total = len(network.inputs), network.depth
+    inputs = len(network.inputs)
+    total = network.depth if total is None else total
     levels = list(network.depths)
     widths = [width_of(low, high) for low, high in network.intervals]
     readers: list[list[int]] = [[] for _ in levels]

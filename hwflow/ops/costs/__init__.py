@@ -4,10 +4,13 @@
 flip-flops, ``dsp`` multiplier primitives (MULT18X18D, SB_MAC16), ``bram`` block RAM primitives (DP16KD, SB_RAM40_4K).
 """
 
+from hwflow.ops.costs.adder_network import constant_lane as constant_lane
 from hwflow.ops.costs.adder_network import constant_matrix as constant_matrix
+from hwflow.ops.costs.adder_network import constant_product as constant_product
 from hwflow.ops.costs.adder_network import constant_products as constant_products
 from hwflow.ops.costs.adder_network import constant_requantizer as constant_requantizer
 from hwflow.ops.costs.adder_network import estimated_adder_network as estimated_adder_network
+from hwflow.ops.costs.adder_network import estimated_constant_product as estimated_constant_product
 from hwflow.ops.costs.basics import adders as adders
 from hwflow.ops.costs.basics import bits as bits
 from hwflow.ops.costs.basics import skid_buffer as skid_buffer

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hdl_lib.adder_network import AdderNetwork
 from hdl_lib.adder_tree import shape_of
-from hdl_lib.requantize_constant import ConstantRequantizer
+from hdl_lib.requantize_constant import ConstantLane
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import queue
 from hwflow.ops.operator import Resources
@@ -72,29 +72,46 @@ def constant_products(
     return total.times(vectors) + Resources(lut=4, ff=levels + 4) + queued
 
 
-def constant_requantizer(family: str, core: ConstantRequantizer, carries: Sequence[int]) -> Resources:
-    """Products by shifts and sums, a sum with a constant, ties, limits. ``carries``: bits of the products' adders."""
-    products = core.products
-    inputs = sum(_bits(*ends) for ends in products.inputs)
-    total = Resources(lut=sum(_chain(family, bits) for bits in carries), ff=products.flip_flops + inputs)
-    for lane in range(len(core.addends)):
-        width, result = _bits(*core.sum_interval(lane)), core.result_shape(lane).width
-        # Bits of the constant's own, and those that are only shifted out, are in no register.
-        dropped = max(core.products.outputs[lane][1], core.shift if core.rounding == "floor" else 0)
-        total += Resources(lut=_chain(family, core.carry_bits(lane)), ff=max(0, width - dropped) + result)
-        luts = 0
-        if any(limit is not None for limit in core.limits(lane)):
-            luts = result
-        if core.rounding != "floor":
-            luts += max(1, ceil(core.shift / 4))
-        for limit in core.limits(lane):
-            if limit is not None:
-                near = limit if limit >= 0 else ~limit
-                above = width - core.shift - near.bit_length()
-                luts += ceil((above - 1) / 3) if near & (near + 1) == 0 else _chain(family, width - core.shift + 1)
-        total += Resources(lut=luts)
-    width = sum(core.result_shape(lane).width for lane in range(len(core.addends)))
-    return total + Resources(lut=4, ff=core.latency) + queue(family, width, core.depth)
+def constant_lane(family: str, lane: ConstantLane) -> Resources:
+    """A sum with a constant, ties, limits."""
+    width, result = _bits(*lane.sum_interval()), lane.result_shape().width
+    # Bits of the constant's own, and those that are only shifted out, are in no register.
+    dropped = max(lane.distance, lane.shift if lane.rounding == "floor" else 0)
+    limits = [limit for limit in lane.limits() if limit is not None]
+    luts = result if limits else 0
+    if lane.rounding != "floor":
+        luts += max(1, ceil(lane.shift / 4))
+    for limit in limits:
+        near = limit if limit >= 0 else ~limit
+        above = width - lane.shift - near.bit_length()
+        luts += ceil((above - 1) / 3) if near & (near + 1) == 0 else _chain(family, width - lane.shift + 1)
+    return Resources(lut=luts + _chain(family, lane.carry_bits()), ff=max(0, width - dropped) + result)
+
+
+def constant_product(family: str, carries: Sequence[int], product: AdderNetwork, stages: int) -> Resources:
+    """One lane's product by shifts and sums, which waits for those of other lanes until so many ``stages``.
+    ``carries``: bits of each adder's carry chain."""
+    waiting = (stages - product.stages) * product.output_shape(0).width
+    luts = sum(_chain(family, bits) for bits in carries)
+    return Resources(lut=luts, ff=product.flip_flops + waiting + sum(_bits(*ends) for ends in product.inputs))
+
+
+def estimated_constant_product(x: int, magnitude: int, stages: int) -> Resources:
+    """The same before its network is known, of an input of ``x`` bits: as measured for 2 to 12 signed digits, rather
+    too much than too little."""
+    digits = (magnitude ^ (3 * magnitude)).bit_count()
+    registers = 1.25 * stages * (x + magnitude.bit_length() - _zeros(magnitude))
+    return Resources(lut=max(0, digits - 1) * (x + 2), ff=x + ceil(registers))
+
+
+def constant_requantizer(family: str, lanes: Resources, width: int, latency: int, depth: int) -> Resources:
+    """All ``lanes``, whose results have so many bits together, with a queue behind them."""
+    return lanes + Resources(lut=4, ff=latency) + queue(family, width, depth)
+
+
+def _zeros(number: int) -> int:
+    """Zeros at the low end."""
+    return (number & -number).bit_length() - 1 if number else 0
 
 
 def _chain(family: str, bits: int) -> int:
