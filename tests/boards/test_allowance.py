@@ -78,9 +78,9 @@ def test_the_design_gets_the_rest(tmp_path, monkeypatch):
     ("fps", "asked", "expected"),
     [
         # of 83,190 look-up tables, 83,300 flip-flops, 156 multipliers and 207 block RAMs beside the shell
-        (None, None, (20_000, 20_000, 156, 186)),
+        (None, None, (20_000, 41_650, 156, 186)),
         (1.0, None, (41_595, 41_650, 156, 186)),
-        (None, {"dsp": 40}, (20_000, 20_000, 40, 186)),
+        (None, {"dsp": 40}, (20_000, 41_650, 40, 186)),
         (None, {"lut": "80%"}, (66_552, 41_650, 156, 186)),
         (None, {"lut": 30_000, "ff": "100%", "dsp": "0%", "bram": 0}, (30_000, 83_300, 0, 0)),
         (1.0, {"bram": "50.5%"}, (41_595, 41_650, 156, 104)),
