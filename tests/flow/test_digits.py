@@ -172,7 +172,8 @@ def test_the_report(report, manifest, initializers):
         "latency": manifest["timing"]["latency"],
         "frames_per_second": 100e6 / interval,
     }
-    assert interval == 64 * 9  # conv1's window hands over one channel of one place of the kernel a cycle
+    # 23,680 multiply-accumulates on 156 multiplier blocks take 152 cycles at least; some of look-up tables come on top.
+    assert interval < 152
     assert set(report["resources"]) == {"lut", "ff", "dsp", "bram"}
     available = {"lut": 83_640, "ff": 83_640, "dsp": 156, "bram": 208}
     for name, row in report["resources"].items():
@@ -195,10 +196,14 @@ def test_the_reports_layers(report, manifest):
     assert {name: layer["macs"] for name, layer in layers.items() if layer["macs"]} == MACS
     interval = report["timing"]["initiation_interval"]
     assert max(layer["initiation_interval"] for layer in layers.values()) == interval
-    for name, pixels, rows, columns in (("conv1_mvu", 64, 8, 9), ("conv2_mvu", 16, 16, 72), ("dense_mvu", 1, 10, 64)):
+    for name, pixels, rows, columns, channels in (
+        ("conv1_mvu", 64, 8, 9, 1), ("conv2_mvu", 16, 16, 72, 8), ("dense_mvu", 1, 10, 64, 16),
+    ):
         folding = layers[name]["folding"]
         pe, simd = folding["pe"], folding["simd"]
-        assert layers[name]["initiation_interval"] == pixels * -(-rows // pe) * -(-columns // simd)
+        by_vector, by_pixel = -(-columns // simd), columns // channels * -(-channels // simd)
+        synapse = by_pixel if simd <= channels and not folding["whole_vector"] else by_vector
+        assert layers[name]["initiation_interval"] == pixels * -(-rows // pe) * synapse
         assert layers[name]["multipliers"] == pe * simd
         assert layers[name]["onnx_nodes"] == [name.removesuffix("_mvu")]
     assert report["multipliers"] == sum(layers[name]["multipliers"] for name in MACS)
@@ -369,13 +374,14 @@ def test_every_frame_is_right_and_on_time(hwflow, digits, manifest):
     )
 
 
-def test_the_verdict_as_text(hwflow, digits):
+def test_the_verdict_as_text(hwflow, digits, report):
     ran = hwflow("sim", digits, "--frames", 12, "--seed", 7)
     assert ran.code == 0
     assert ran.err.splitlines() == ["golden model", "simulating 12 frames with verilator"]
     rows = [" ".join(line.replace("│", " ").split()) for line in ran.out.splitlines()]
     assert "frames 12 12 right" in rows
-    assert "initiation interval (cycles) 576 576" in rows
+    interval = report["timing"]["initiation_interval"]
+    assert f"initiation interval (cycles) {interval} {interval}" in rows
     assert "verdict equal equal" in rows
     assert any(row.startswith(f"simulator verilator, inputs {digits}/inputs.npz, stall 0, seed 7, ") for row in rows)
 
