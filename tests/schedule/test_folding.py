@@ -78,14 +78,14 @@ def every_combination(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bridge(value: Value, reader: Node, here: Folding, there: Folding) -> tuple[int, ...]:
-    steps = conversions(value, reader, here.output_lanes, there.input_lanes)
+    steps = conversions(value, reader, here.output_lanes, there.input_lanes, whole_vector=there.whole_vector)
     nodes = [Node("", "width_converter", [value], [value], {"folding": s.folding, "view": s.view}) for s in steps]
     return row(sum((hardware(n.op).resources(n, n.attributes["folding"], [2], PART) for n in nodes), Resources()))
 
 
 def sync(value: Value, reader: Node, folding: Folding) -> tuple[int, ...]:
     lanes = folding.input_lanes
-    view = hardware(reader.op).input_view(reader, value.typed.shape, lanes)
+    view = hardware(reader.op).input_view(reader, value.typed.shape, lanes, whole_vector=folding.whole_vector)
     node = Node("", "frame_sync", [value], [value], {"view": view})
     return row(hardware("frame_sync").resources(node, Folding(lanes, lanes), [2], PART))
 
