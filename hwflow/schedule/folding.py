@@ -180,7 +180,8 @@ class FoldingSearch:
         foldings = list(core.foldings(node, self._device))
         needs = np.array([_row(self.resources(node, f)) for f in foldings], dtype=np.int64)
         cycles = np.array([core.cycles(node, f) for f in foldings], dtype=np.int64)
-        inside, outside = [(f.input_lanes, f.whole_vector) for f in foldings], [(f.output_lanes, False) for f in foldings]
+        inside = [(f.input_lanes, f.whole_vector) for f in foldings]
+        outside = [(f.output_lanes, False) for f in foldings]
         self._inputs[node], left = self._variable(inside)
         if inside == outside:
             self._outputs[node] = self._inputs[node]
