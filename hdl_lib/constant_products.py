@@ -39,7 +39,7 @@ class ConstantProducts(wiring.Component):
     Timing
     ------
     One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
-    input, operands, two for products (:mod:`hdl_lib.block_product`), levels of the adder tree of the row with most
+    input, operands, three for products (:mod:`hdl_lib.block_product`), levels of the adder tree of the row with most
     weights, output queue. Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun go on.
 
     Ordering

@@ -57,7 +57,7 @@ class MultiplyAddShift(PerChannel):
     Timing
     ------
     One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
-    input, input again with the parameters, operands, two for products, one for each level of the sum, the rounded
+    input, input again with the parameters, operands, three for products, one for each level of the sum, the rounded
     quotient unless ``rounding`` is "floor", limits, output queue. An operand wider than a multiplier block takes is cut
     in parts, each product of two parts in a block of its own: see :meth:`latency_of` and :meth:`multipliers_of`.
     Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun go on.
@@ -123,8 +123,8 @@ class MultiplyAddShift(PerChannel):
 
     @staticmethod
     def latency_of(input_shape: Shape, multiplier_shape: Shape, rounding: str = "floor", part: int = PART) -> int:
-        """Cycles from a step to ``o.valid``: 8 if both operands fit a multiplier block (``part`` bits, or one more with
-        sign), 9 if one of them takes two, or both do; one more if ``rounding`` is not "floor"."""
+        """Cycles from a step to ``o.valid``: 9 if both operands fit a multiplier block (``part`` bits, or one more with
+        sign), 10 if one of them takes two, or both do; one more if ``rounding`` is not "floor"."""
         xs, multipliers = (parts_of(Shape.cast(shape), part) for shape in (input_shape, multiplier_shape))
         terms = 1 + len(MultiplyAddShift._sums(xs, multipliers))
         return 5 + BLOCK_LATENCY + tree_levels(terms) + (rounding != "floor")

@@ -177,8 +177,14 @@ class SlidingWindow(wiring.Component):
             init=-first,
         )
         m.d.sync += [
-            # Both sums at once, the choice last: whether the reader steps is known late.
-            spare_rows.eq(Mux(row_read, spare_rows + released - row_written, spare_rows - row_written)),
+            # All sums at once, the choice last: whether the reader steps and what arrives is known late.
+            spare_rows.eq(
+                Mux(
+                    row_read,
+                    Mux(row_written, spare_rows + (released - 1), spare_rows + released),
+                    Mux(row_written, spare_rows - 1, spare_rows),
+                )
+            ),
             lead.eq(Mux(row_read, lead - needed + row_written, lead + row_written)),
         ]
         m.d.comb += [self.i.ready.eq(spare_rows >= 0), issue.eq((lead >= 0) & queue.available)]

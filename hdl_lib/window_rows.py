@@ -356,11 +356,18 @@ class _Reader:
         after = changes[0][:2] if self._ends_first else (0, 0) if words == 1 else (-1, changes[0][2])
         lead_change = self._register("lead_change", taken, after[0], taken.shape())
         spare_change = self._register("spare_change", returned, after[1], returned.shape())
-        # Both sums at once, the choice last: `issue` comes late.
+        spare_less = self._register("spare_change_less", returned - 1, after[1] - 1, range(-1, most + 1))
+        # All sums at once, the choice last: `issue` and what arrives come late, and pass no carry chain.
+        arrives = self._core.i.valid & free
         m.d.sync += [
             lead.eq(Mux(self.issue, lead + (lead_change + written), lead + written)),
-            spare.eq(Mux(self.issue, spare + (spare_change - (self._core.i.valid & free)),
-                         spare - (self._core.i.valid & free))),
+            spare.eq(
+                Mux(
+                    self.issue,
+                    Mux(arrives, spare + spare_less, spare + spare_change),
+                    Mux(arrives, spare - 1, spare),
+                )
+            ),
         ]
         m.d.comb += [
             free.eq(spare >= 0),

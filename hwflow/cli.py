@@ -370,7 +370,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--budget", type=_budget, metavar="NAME=VALUE,...",
         help="what the design may use of lut, ff, dsp, bram: numbers, or percent of what there is (50%%); default: "
-        "half of the lut and ff, but no more than 20,000 of each without --fps, all dsp, 90%% of the bram",
+        "half of the lut and ff, but no more than 20,000 lut without --fps, all dsp, 90%% of the bram",
     )
     command.add_argument("--until", choices=("verilog", "netlist", "bitstream"), default="bitstream")
     dimension(command)

@@ -125,7 +125,7 @@ class Mvu(HardwareOperator):
         return costs.mvu(
             device.family, node.inputs[0].typed.element, weight_type(node), node.outputs[0].typed.element,
             folding, synapse, neuron, depths[0], surplus=surplus_lanes(node, folding), ranges=_ranges(node),
-            packing=_packing(node, folding), digits=_digits(node, folding),
+            packing=_packing(node, folding), digits=_digits(node, folding), known=_few_words(node, folding),
         )
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
@@ -133,13 +133,8 @@ class Mvu(HardwareOperator):
             return constant_mvu.build(node, folding, depths, name)
         synapse, neuron = folds(node, folding)
         pixels, _ = _vector(node, folding)
-        element = weight_type(node)
-        words, packing = weight_words(node, folding), _packing(node, folding)
-        bits, digits = [element.bits] * words.shape[1], _digits(node, folding)
-        if digits is not None:
-            words, bits = digits.stored(words), [digits.bits] * words.shape[1]
-        if packing is not None:
-            words, bits = _paired(words, folding, packing)
+        element, packing, digits = weight_type(node), _packing(node, folding), _digits(node, folding)
+        words, bits = _stored(node, folding)
         file = MemoryFile(f"{name}_weights", pack_words(words, bits), sum(bits))
         core = Core(
             shape_of(node.inputs[0].typed.element), shape_of(element), shape_of(node.outputs[0].typed.element),
@@ -189,6 +184,35 @@ def _paired(words: IntArray, folding: Folding, packing: Packing) -> tuple[IntArr
     last = lanes[:, pe - pe % 2 :].reshape(len(words), -1)
     bits = [low, high] * (pe // 2 * simd) + [low] * last.shape[1]
     return np.concatenate([pairs.reshape(len(words), -1), last], axis=1), bits
+
+
+def _stored(node: Node, folding: Folding) -> tuple[IntArray, list[int]]:
+    """What the core's table holds, [words, lanes], and the bits of each lane."""
+    words, packing, digits = weight_words(node, folding), _packing(node, folding), _digits(node, folding)
+    if packing is not None:
+        return _paired(words, folding, packing)
+    if digits is not None:
+        return digits.stored(words), [digits.bits] * words.shape[1]
+    return words, [weight_type(node).bits] * words.shape[1]
+
+
+def _few_words(node: Node, folding: Folding) -> costs.FewWords | None:
+    """The table, where it is so small that the weights in it matter."""
+    synapse, neuron = folds(node, folding)
+    lanes = folding.input_lanes * folding.output_lanes
+    if synapse * neuron * lanes * weight_type(node).bits > costs.MOST_KNOWN_BITS:
+        return None
+    stored, bits = _stored(node, folding)
+    words = weight_words(node, folding)
+    pe, simd = folding.output_lanes, folding.input_lanes
+    rows = words.reshape(len(words), pe, simd)
+    if folding.multiplier == "dsp2":
+        paired = np.stack([rows[:, 0 : pe - 1 : 2], rows[:, 1::2]], axis=-1).reshape(len(words), -1, 2)
+        single = rows[:, pe - pe % 2 :].reshape(len(words), -1, 1)
+        weights = np.concatenate([paired, np.concatenate([single, np.zeros_like(single)], axis=-1)], axis=1)
+    else:
+        weights = words[:, :, None]
+    return costs.FewWords(pack_words(stored, bits), weights)
 
 
 def _type_of(weights: IntArray) -> IntType:

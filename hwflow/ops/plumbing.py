@@ -47,11 +47,7 @@ class Fork(HardwareOperator):
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
         width = folding.input_lanes * node.inputs[0].typed.element.bits
-        total = Resources()
-        for depth, style in zip(depths, queue_styles(node), strict=True):
-            block = style == "block"
-            total += (costs.block_queue if block else costs.queue)(device.family, width, depth)
-        return total
+        return costs.fork(device.family, width, depths, [style == "block" for style in queue_styles(node)])
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
         layout = ArrayLayout(shape_of(node.inputs[0].typed.element), folding.input_lanes)
@@ -118,7 +114,8 @@ class WidthConverter(_PassThrough):
         return Timing((process,), (1,))
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
-        return costs.width_converter(device.family, node.inputs[0].typed.element.bits, folding, depths[0])
+        channels = view_of(node, max(folding.input_lanes, folding.output_lanes))[1]
+        return costs.width_converter(device.family, node.inputs[0].typed.element.bits, folding, depths[0], channels)
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
         core = WidthConverterCore(

@@ -139,6 +139,8 @@ _TABLES_COST: dict[tuple[Form, int, int, IntType, str], Resources] = {}
 """What has been computed: a schedule asks for the same again and again."""
 MAX_TABLES_COST = 1000  # entries
 
+Field = tuple[IntArray, int]  # of a table, [words, lanes], and its bits
+
 
 class _Hardware:
     """One requantize node at one folding: its tables and core."""
@@ -183,11 +185,18 @@ class _Hardware:
             return costs.multiply_add_shift(
                 family, self.input, self._multiplier(form), self._addend(form), form.shift,
                 form.rounding != "floor", self.output, self.lanes, self.words, dsp, self.part, depth,
+                limits=(form.low, form.high), known=self._known_parameters(form, family),
             )
         if isinstance(form, ThresholdForm):
+            known, constants = None, []
+            if self.words == 1:
+                constants = [t for lane in range(self.lanes) for t in form.thresholds[lane % self.own]]
+            if self.channels * form.levels * (self.input.bits + 1) <= costs.MOST_KNOWN_BITS:
+                known = self._known(self._threshold_fields(form), family)
             return costs.thresholds(
                 family, self.input, form.levels, self.output, self.lanes, self.words, depth,
                 len(form.direction_bits), sum(d in form.direction_bits for d in form.directions), not form.one_base,
+                known, constants,
             )
         if isinstance(form, SearchForm):
             return costs.search(
@@ -244,22 +253,17 @@ class _Hardware:
             core = constant_requantize.core(self.node, form, [k % self.own for k in range(self.lanes)], depth)
         elif isinstance(form, MultiplyAddShift):
             multiplier, addend = self._multiplier(form), self._addend(form)
-            fields = [(self._padded(form.multipliers), multiplier.bits), (self._padded(form.addends), addend.bits)]
             core = MultiplyAddShiftCore(
                 *shapes, **common, multiplier_shape=shape_of(multiplier), addend_shape=shape_of(addend),
                 shift=form.shift,
                 low=form.low, high=form.high, rounding=form.rounding, part=self.part,
-                parameters=self._table(f"{name}_parameters", fields, files),
+                parameters=self._table(f"{name}_parameters", self._product_fields(form), files),
             )
         elif isinstance(form, ThresholdForm):
-            columns = self._padded(form.thresholds)
-            fields = [(columns[:, :, level], self.input.bits + 1) for level in range(form.levels)]
-            fields += [(self._padded(bit), 1) for bit in form.direction_bits]
-            if not form.one_base:
-                fields.append((self._padded(form.bases), self.output.bits))
             core = ThresholdsCore(
                 *shapes, **common, base=self._wrapped(form.bases[0]) if form.one_base else None, levels=form.levels,
-                parameters=self._table(f"{name}_thresholds", fields, files), directions=self._directions(form),
+                parameters=self._table(f"{name}_thresholds", self._threshold_fields(form), files),
+                directions=self._directions(form),
             )
         elif isinstance(form, SearchForm):
             core = SearchRequantizer(
@@ -271,6 +275,40 @@ class _Hardware:
             tables = self._lookup_tables(form, name, files)
             core = LookupRequantizer(*shapes, **common, low=form.lo, tables=tables, shared=self.words == 1)
         return Built(core, [core.i], [core.o], files)
+
+    def _product_fields(self, form: MultiplyAddShift) -> list[Field]:
+        """Of a multiply-add-shift's table."""
+        multiplier, addend = self._multiplier(form), self._addend(form)
+        return [(self._padded(form.multipliers), multiplier.bits), (self._padded(form.addends), addend.bits)]
+
+    def _threshold_fields(self, form: ThresholdForm) -> list[Field]:
+        """Of a table of thresholds."""
+        columns = self._padded(form.thresholds)
+        fields = [(columns[:, :, level], self.input.bits + 1) for level in range(form.levels)]
+        fields += [(self._padded(bit), 1) for bit in form.direction_bits]
+        if not form.one_base:
+            fields.append((self._padded(form.bases), self.output.bits))
+        return fields
+
+    def _known(self, fields: list[Field], family: str) -> Resources:
+        """What the table of these fields costs, by its words."""
+        files: list[MemoryFile] = []
+        self._table("", fields, files)
+        return costs.filled_rom(family, files[0].words, files[0].width) if files else Resources()
+
+    def _known_parameters(self, form: MultiplyAddShift, family: str) -> costs.Parameters | None:
+        """The table, where it is so small that the numbers in it matter."""
+        multiplier, addend = self._multiplier(form), self._addend(form)
+        if self.channels * (multiplier.bits + addend.bits) > costs.MOST_KNOWN_BITS:
+            return None
+        if self.words == 1:
+            constants = tuple(form.multipliers[lane % self.own] for lane in range(self.lanes))
+            return costs.Parameters(Resources(), constants=constants)
+        fields = self._product_fields(form)
+        table, addends = self._known(fields, family), self._known(fields[1:], family)
+        if table.bram:
+            return None
+        return costs.Parameters(table, (table.ff // 2, addends.ff // 2))
 
     @staticmethod
     def _directions(form: ThresholdForm) -> list[str | int]:

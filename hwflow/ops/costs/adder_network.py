@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from hdl_lib.adder_network import AdderNetwork
 from hdl_lib.adder_tree import shape_of
+from hdl_lib.block_product import BLOCK_LATENCY
 from hdl_lib.requantize_constant import ConstantLane
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import queue
@@ -54,12 +55,16 @@ def constant_products(
     device = FAMILIES[family]
     total = Resources(ff=2 * x.bits * weights.shape[1])
     levels = (int(np.count_nonzero(weights, axis=1).max()) - 1).bit_length()
+    made: set[tuple[int, int]] = set()  # products of an input with the same weight are one
     for row in weights.tolist():
         terms = [tuple(sorted((weight * x.min, weight * x.max))) for weight in row if weight]
-        for weight, ends in zip(filter(None, row), terms, strict=True):
+        for (column, weight), ends in zip(((k, weight) for k, weight in enumerate(row) if weight), terms, strict=True):
+            if (column, weight) in made:
+                continue
+            made.add((column, weight))
             block = abs(weight) & (abs(weight) - 1) and x.bits + _bits(*sorted((0, weight))) >= device.dsp_product
             negation = _chain(family, x.bits + 1) if weight < 0 and not block else 0
-            total += Resources(lut=negation, ff=2 * (_bits(*ends) if block else min(_bits(*ends), x.bits)))
+            total += Resources(lut=negation, ff=BLOCK_LATENCY * (_bits(*ends) if block else min(_bits(*ends), x.bits)))
             total += Resources(dsp=int(bool(block)))
         for _ in range(levels if terms else 0):
             sums = [tuple(map(sum, zip(*terms[k : k + 2], strict=True))) for k in range(0, len(terms), 2)]
@@ -69,7 +74,7 @@ def constant_products(
                 total += Resources(lut=_chain(family, width) if added else 0, ff=width)
             terms = sums
     queued = queue(family, vectors * len(weights) * out.bits, depth)
-    return total.times(vectors) + Resources(lut=4, ff=levels + 4) + queued
+    return total.times(vectors) + Resources(lut=4, ff=levels + BLOCK_LATENCY + 2) + queued
 
 
 def constant_lane(family: str, lane: ConstantLane) -> Resources:

@@ -34,4 +34,22 @@ def adders(width: int, count: int) -> Resources:
 
 def skid_buffer(width: int) -> Resources:
     """Two registers and what chooses between them."""
-    return Resources(lut=width + 4, ff=2 * width + 2)
+    return Resources(lut=width + 9, ff=2 * width + 1)
+
+
+def loop(rounds: int) -> Resources:
+    """:func:`hdl_lib.blocks.loop`: a counter down and a register that says which round is the last. Up to four bits
+    every function is a few look-up tables; beyond, a carry chain, its load and a comparison."""
+    if rounds == 1:
+        return Resources()
+    width = (rounds - 1).bit_length()
+    return Resources(lut=width + (1 if width < 4 else 3) if width <= 4 else round(2.4 * width + 0.5), ff=width + 1)
+
+
+def count_up(count: int) -> Resources:
+    """:func:`hdl_lib.blocks.count_up`: a counter, with a register that says when to wrap unless ``count`` is a power
+    of two."""
+    width = (count - 1).bit_length()
+    if count & (count - 1):
+        return loop(count)
+    return Resources(lut=width if width <= 4 else 2 * ceil(width / 2) + 1, ff=width)

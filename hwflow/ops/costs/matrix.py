@@ -2,34 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from amaranth.hdl import Shape
+
+from hdl_lib.accumulator import GROUP
 from hdl_lib.digit_product import Digits
-from hdl_lib.multiplier import BLOCK
+from hdl_lib.multiplier import BLOCK, PART
+from hdl_lib.mvu import Mvu
 from hdl_lib.packed_product import Packing
-from hwflow.ops.costs.basics import adders, bits
-from hwflow.ops.costs.memory import asynchronous_memory, in_block_ram, queue, rom
+from hwflow.ir.graph import IntArray
+from hwflow.ops.costs.basics import adders, count_up, loop
+from hwflow.ops.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue, rom
 from hwflow.ops.costs.packed import digit_sum, paired_sums
 from hwflow.ops.costs.products import adder_tree, match_counts, operands, products, sum_tree, wide_product
 from hwflow.ops.operator import Folding, Resources
 from hwflow.types import Interval, IntType
 
+MOST_KNOWN_BITS = 4096  # of a table that is looked at: a larger one is as good as one of random bits
+
+
+@dataclass(frozen=True)
+class FewWords:
+    """A table of few words: ``words`` are its patterns, ``weights`` what each multiplier block takes, [words, lanes,
+    parts], lanes of a row side by side."""
+
+    words: Sequence[int]
+    weights: IntArray
+
+    def idle(self, simd: int, signed: bool) -> int:
+        """Multiplier blocks that synthesis saves where the weights never change: those of 0 and those that are a single
+        bit once the zeros below are cut off (minus a power of two with sign, a power of two without), and those of
+        another row's weight at the same input. Of two weights, one may be 0."""
+        if len(self.words) > 1:
+            return 0
+        needed = set()
+        for lane, numbers in enumerate(self.weights[0].tolist()):
+            ones = [-number if signed else number for number in numbers if number]
+            if len(ones) > 1 or any(number < 0 or number & (number - 1) for number in ones):
+                needed.add((lane % simd, *numbers))
+        return int(self.weights.shape[1]) - len(needed)
+
 
 def mvu(
     family: str, x: IntType, w: IntType, accumulator: IntType, folding: Folding, synapse: int, neuron: int, depth: int,
     *, surplus: int = 0, ranges: tuple[tuple[int, int], tuple[int, int]] | None = None,
-    packing: Packing | None = None, digits: Digits | None = None,
+    packing: Packing | None = None, digits: Digits | None = None, known: FewWords | None = None,
 ) -> Resources:
     """Matrix-vector unit: weight table, products, adder trees, accumulators, replay buffer, queue. ``surplus``: lanes
     of some beats that are made zero; ``ranges``: of inputs and weights, where they are known; ``packing``: of two
-    weights, for "dsp2"; ``digits``: of weights, for "lut"."""
+    weights, for "dsp2"; ``digits``: of weights, for "lut"; ``known``: what
+    the table holds, where it is looked at."""
     pe, simd = folding.output_lanes, folding.input_lanes
     word = pe * simd * w.bits
     if packing is not None:
         word = simd * (pe // 2 * packing.bits + pe % 2 * w.bits)
     if digits is not None:
         word = pe * simd * digits.bits
-    total = rom(family, synapse * neuron, word)
+    table = rom(family, synapse * neuron, word) if known is None else filled_rom(family, known.words, word)
+    total = table
     if folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1 and synapse * neuron > 1:
-        total += Resources(ff=word)  # weights at multiplier blocks
+        total += Resources(ff=word if known is None else table.ff // 2)  # weights at multiplier blocks
+    if known is not None and folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1:
+        idle = known.idle(simd, w.signed if packing is None else packing.operand_shape.signed)
+        each = products(family, x, w if packing is None else IntType(packing.operand_shape.width, True), 1, "dsp")
+        total += each.times(-idle)
     if folding.multiplier == "xnor":
         total += match_counts(family, pe, simd, accumulator.bits, synapse * neuron == 1)
     elif folding.multiplier == "lut" and ranges is not None and x.bits == w.bits == 2:
@@ -58,10 +97,37 @@ def mvu(
         carried = pe if digits is not None else 0 if packing is None else pe // 2
         total += adders(accumulator.bits, pe - carried) + adders(accumulator.bits + 1, carried)
         total += Resources(ff=pe * accumulator.bits - carried)
+        # What is carried on is zero behind a sum's end: by the flip-flops' reset where there is one
+        # sum, else by tables.
+        total += Resources(lut=pe * accumulator.bits if pe > 1 else 0)
         if neuron > 1:
             store = in_block_ram(family, synapse, simd * x.bits)
             words = Resources(bram=store) if store else asynchronous_memory(family, synapse, simd * x.bits)
             # behind the memory one register more, another for the beat that is handed on
             total += words + Resources(lut=simd * x.bits, ff=(2 if store else 3) * simd * x.bits)
-    counters = bits(synapse) + bits(neuron) + bits(synapse * neuron) + (bits(synapse) if surplus else 0)
-    return total + Resources(lut=3 * counters + 8, ff=counters + 16) + queue(family, pe * accumulator.bits, depth)
+    latency = Mvu.latency_of(
+        input_shape=Shape(x.bits, x.signed), weight_shape=Shape(w.bits, w.signed), simd=simd, synapse_fold=synapse,
+        neuron_fold=neuron, multiplier=folding.multiplier, part=folding.part or PART, ranges=ranges, digits=digits,
+    )
+    ahead = 0
+    if folding.multiplier not in ("dsp", "dsp2"):
+        ahead = int(operands(x, w, 1, folding.multiplier).ff > 0)
+    ahead += int(synapse > 1 and neuron > 1)
+    total += _control(synapse, neuron, ceil(pe / GROUP), latency, ahead, surplus)
+    return total + queue(family, pe * accumulator.bits, depth)
+
+
+def _control(synapse: int, neuron: int, groups: int, latency: int, ahead: int, surplus: int) -> Resources:
+    """Counters of the folds and of the table's address, and what says of a step whether it reads (``ahead`` cycles
+    later), updates and ends a sum (in ``groups`` registers each), pushes."""
+    words, place = synapse * neuron, (synapse - 1).bit_length()
+    total = loop(neuron) + count_up(words) + Resources(lut=4, ff=latency - 1)
+    if words > 1:
+        total += Resources(ff=ahead * ((words - 1).bit_length() + int(synapse > 1)))
+    if synapse > 1:
+        total += Resources(lut=2 * place + 3, ff=place + 1 + 2 * (latency - 3) + 2 * groups)
+    if neuron > 1:
+        total += Resources(lut=1, ff=1)
+    if synapse > 1 and neuron > 1:
+        total += Resources(ff=place + 3)
+    return total + (Resources(lut=2 * place, ff=place) if surplus else Resources())

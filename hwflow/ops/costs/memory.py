@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from math import ceil, log2
 
 from hdl_lib.storage import REGISTER_DEPTH
-from hwflow.ops.costs.basics import bits
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.operator import Resources
 
@@ -115,21 +114,41 @@ def asynchronous_memory(family: str, words: int, width: int) -> Resources:
     if per_block is None:  # flip-flops and a multiplexer
         return Resources(lut=width * words, ff=width * words)
     blocks = ceil(words / 16)
-    return Resources(lut=per_block * ceil(width / 4) * blocks + width * (blocks - 1))
+    return Resources(lut=per_block * ceil(width / 4) * blocks + width * _choice(blocks))
+
+
+def _choice(blocks: int) -> int:
+    """Look-up tables that choose a bit of so many, with the slice's own multiplexers: as measured."""
+    if blocks <= 4:
+        return blocks - 1
+    return blocks - 2 if blocks <= 8 else round(1.2 * blocks)
 
 
 def queue(family: str, width: int, depth: int) -> Resources:
     """An output queue: shift registers up to 4 entries, an asynchronous memory beyond."""
-    credits = bits(depth)
-    if depth <= 4:
-        return Resources(lut=width * (depth - 1) + 2 * credits + 2 * depth, ff=depth * width + credits + depth)
-    return asynchronous_memory(family, depth, width) + Resources(lut=6 * credits, ff=4 * credits + 1)
+    address = (depth - 1).bit_length()
+    if depth <= REGISTER_DEPTH:
+        control = _REGISTER_QUEUE_LUTS[depth - 1]
+        return Resources(lut=width * (depth - 1) + control, ff=depth * width + address + 1 + depth)
+    rows = 1 << address if depth <= 16 else depth
+    control = 7 * address + 2 + (0 if rows == 1 << address else 5)
+    return asynchronous_memory(family, rows, width) + Resources(lut=control, ff=4 * address + 2)
+
+
+_REGISTER_QUEUE_LUTS = (6, 10, 14, 17)  # credits and what says which entries are full; by depth
 
 
 def block_queue(family: str, width: int, depth: int) -> Resources:
-    """An output queue in block RAM: a row less than ``depth``, a register behind it."""
-    rows, credits = max(2, depth - 1), bits(depth)
-    return Resources(lut=10 * credits + 8, ff=width + 5 * credits + 2, bram=block_rams(family, rows, width))
+    """A queue in block RAM: a row less than ``depth``, a register behind it. So few bits that no block is taken
+    for them are in look-up tables, and the memory's own register is one of flip-flops."""
+    rows = max(2, depth - 1)
+    address, credits = (rows - 1).bit_length(), (depth - 1).bit_length()
+    control = 10 + 5 * address + (0 if rows == 1 << address else address + 2)
+    total = Resources(lut=control, ff=width + credits + 3 * address + 4)
+    blocks = in_block_ram(family, rows, width)
+    if blocks:
+        return total + Resources(bram=blocks)
+    return total + asynchronous_memory(family, rows, width) + Resources(ff=width)
 
 
 def cheapest_style(family: str, width: int, depth: int) -> str:

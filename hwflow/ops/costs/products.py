@@ -54,10 +54,10 @@ def sum_tree(low: int, high: int, terms: int, limit: int) -> Resources:
 
 
 def products(family: str, x: IntType, w: IntType, count: int, kind: str) -> Resources:
-    """``count`` products in registers; in multiplier blocks with two behind each."""
-    if min(x.bits, w.bits) == 1:  # a selection
+    """``count`` products in registers; in multiplier blocks with three behind each."""
+    if min(x.bits, w.bits) == 1:  # a selection, of several bits by the register's reset
         width = product_bits(x, w)
-        return Resources(lut=count * width, ff=count * width)
+        return Resources(lut=count if width == 1 else 0, ff=count * width)
     if kind == "dsp":
         limit, least = FAMILIES[family].dsp_width, FAMILIES[family].dsp_product
         each = _splits(x, limit) * _splits(w, limit) if x.bits + w.bits >= least else 0

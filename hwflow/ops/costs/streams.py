@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil
+from math import ceil, lcm
 
 from hdl_lib.stream_add import AddPlan
 from hwflow.ops.costs.basics import adders, bits, skid_buffer
-from hwflow.ops.costs.memory import queue, rom
+from hwflow.ops.costs.memory import block_queue, queue, rom
 from hwflow.ops.costs.products import operands, product_bits, products, split_sums
 from hwflow.ops.operator import Folding, Resources
 from hwflow.types import IntType
@@ -74,7 +74,9 @@ def stream_product(
     total = Resources(lut=4, ff=5)
     for element, offset, difference in zip(inputs, offsets, (x, w), strict=True):
         total += skid_buffer(lanes * element.bits)
-        total += adders(difference.bits, lanes) if offset else Resources(ff=lanes * difference.bits)
+        # An offset's zeros below leave the value's bits as they are.
+        places = difference.bits - (offset & -offset).bit_length() + 1 if offset else 0
+        total += Resources(lut=lanes * adders(places, 1).lut, ff=lanes * difference.bits)
     total += products(family, x, w, lanes, kind) + operands(x, w, lanes, kind)
     if operands(x, w, 1, kind).ff:
         total += Resources(ff=lanes * w.bits)
@@ -88,12 +90,61 @@ def concat(family: str, width: int, inputs: int, longest: int, depth: int) -> Re
     return control + Resources(lut=width * (inputs - 1), ff=width) + queue(family, width, depth)
 
 
-def width_converter(family: str, element: int, folding: Folding, depth: int) -> Resources:
-    """A register of the wide side, a counter, a queue."""
-    wide = max(folding.input_lanes, folding.output_lanes) * element
-    ratio = max(folding.input_lanes, folding.output_lanes) // min(folding.input_lanes, folding.output_lanes)
-    counter = bits(ratio) + 1
-    return Resources(lut=wide + 3 * counter, ff=wide + counter) + queue(family, folding.output_lanes * element, depth)
+def fork(family: str, width: int, depths: Sequence[int], blocks: Sequence[bool]) -> Resources:
+    """A queue a branch (``blocks``: in block RAM), and a step that waits for a credit of each."""
+    total = Resources(lut=6 * len(depths))
+    for depth, block in zip(depths, blocks, strict=True):
+        total += (block_queue if block else queue)(family, width, depth)
+    return total
+
+
+def width_converter(family: str, element: int, folding: Folding, depth: int, channels: int = 0) -> Resources:
+    """What collects beats or hands out their parts (see :mod:`hdl_lib.width_converter`), a queue. ``channels`` of a
+    pixel; those of the wide side if left out."""
+    fine, wide = folding.input_lanes, folding.output_lanes
+    channels = channels or max(fine, wide)
+    if wide % fine == 0 or fine < wide == channels:
+        stages = _collect(element, channels, fine, wide)
+    elif fine % wide == 0 or wide < fine == channels:
+        stages = _hand_out(element, channels, fine, wide)
+    else:
+        common = lcm(fine, wide)
+        stages = _collect(element, channels, fine, common) + queue(family, common * element, 2)
+        stages += _hand_out(element, channels, common, wide)
+    return stages + queue(family, wide * element, depth)
+
+
+def _collect(element: int, channels: int, lanes_in: int, lanes_out: int) -> Resources:
+    """A register and an enable for each part of a beat but the last; places that a pixel's last beat leaves empty."""
+    beats = ceil(channels / lanes_in)
+    ratio = min(ceil(lanes_out / lanes_in), beats)
+    surplus, final, place = -channels % lanes_in, (beats - 1) % ratio, (ratio - 1).bit_length()
+    total = Resources(lut=5 + 4 * place + 3 * (ratio - 1), ff=place + (ratio - 1) * lanes_in * element)
+    total += Resources(lut=surplus * element)
+    if final != ratio - 1:
+        total += Resources(lut=(ratio - final) * lanes_in * element)
+    if beats != ratio and (surplus or final != ratio - 1):
+        total += _place(beats)
+    return total
+
+
+def _hand_out(element: int, channels: int, lanes_in: int, lanes_out: int) -> Resources:
+    """A register that is shifted, and the first part beside it."""
+    beats, steps = ceil(channels / lanes_in), ceil(channels / lanes_out)
+    ratio = min(ceil(lanes_in / lanes_out), steps)
+    held, left = lanes_out * (ratio - 1), (ratio - 1).bit_length()
+    unused = ratio * lanes_out - channels if beats == 1 else 0  # lanes that are never there
+    luts = lanes_out * element * max(1, ratio - 1) + 6 + 3 * left
+    total = Resources(lut=luts, ff=(held - unused) * element + left + 1)
+    if channels % lanes_in or steps != beats * ratio:
+        total += _place(beats) + Resources(lut=2)
+    return total
+
+
+def _place(beats: int) -> Resources:
+    """A counter of a pixel's beats."""
+    width = (beats - 1).bit_length()
+    return Resources(lut=2 * width, ff=width)
 
 
 def frame_sync(family: str, width: int, count: int) -> Resources:

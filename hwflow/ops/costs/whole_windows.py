@@ -59,8 +59,8 @@ def max_pool_tree(family: str, channels: int, element: int, pixels: int, window:
     while left > 1:  # a pixel without a partner waits in a register
         tree += Resources(ff=element * (left % 2))
         left = ceil(left / 2)
-    if pixels < window:
-        tree += compare
+    if pixels < window:  # the choice of the last one is its register's enable
+        tree += Resources(lut=compare.lut - element, ff=element)
     return _pool(family, tree, channels, pixels, window, element, depth)
 
 

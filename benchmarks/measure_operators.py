@@ -1,0 +1,119 @@
+"""What every operator costs in each of the harness's cases, and how far the resource models are from it.
+
+    python benchmarks/measure_operators.py measure ecp5                synthesizes all, writes samples_ecp5.csv
+    python benchmarks/measure_operators.py measure ecp5 --only mvu     one operator's rows anew, the others are kept
+    python benchmarks/measure_operators.py fit ecp5                    least squares of the measured constants
+    python benchmarks/measure_operators.py errors ecp5                 the table of errors, each operator's worst
+
+The samples lie beside the models, in ``hwflow/ops/costs/``; a row is a case of ``tests/ops/cases.py`` at one of its
+foldings, with queues of ``tests.ops.samples.DEPTHS`` entries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # the cases are the tests'
+
+import numpy as np  # noqa: E402
+from rich.console import Console  # noqa: E402
+from rich.table import Table  # noqa: E402
+
+from hwflow.errors import ToolError  # noqa: E402
+from hwflow.ops import sliding_window  # noqa: E402
+from hwflow.ops.costs import windows  # noqa: E402
+from tests.ops import samples  # noqa: E402
+from tests.ops.samples import FAMILIES, KINDS, Key, Row  # noqa: E402
+
+BATCH = 20  # cores in a run of yosys: the start of one takes as long as a few small cores
+
+
+def measure(family: str, only: Sequence[str]) -> None:
+    """Rows of the operators ``only`` (all: none named) are measured anew and written."""
+    old = {row.key: row for row in samples.read(family)} if samples.path(family).exists() else {}
+    wanted = samples.all_keys()
+    found = {key: old[key] for key in wanted if only and key.op not in only and key in old}
+    todo = [key for key in wanted if key not in found and (not only or key.op in only)]
+    for start in range(0, len(todo), BATCH):
+        for row in _batch(family, todo[start : start + BATCH]):
+            found[row.key] = row
+        print(f"{min(start + BATCH, len(todo))} of {len(todo)}", flush=True)
+    samples.write(family, [found[key] for key in wanted if key in found])
+
+
+def _batch(family: str, keys: Sequence[Key]) -> list[Row]:
+    """One run; the halves on their own where yosys dies."""
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            return samples.synthesize(family, keys, Path(name))
+    except ToolError:
+        if len(keys) == 1:
+            raise
+        half = len(keys) // 2
+        return _batch(family, keys[:half]) + _batch(family, keys[half:])
+
+
+def errors(family: str, only: Sequence[str], worst: int) -> None:
+    """For each operator: rows, how many are outside of the bounds, sums, and its worst rows."""
+    console = Console(width=150)
+    table = Table("operator", "rows", "off", *(f"{kind} {what}" for kind in KINDS for what in ("model", "found")))
+    details = Table("operator", "case", "folding", *KINDS)
+    rows = [row for row in samples.read(family) if not only or row.key.op in only]
+    for op in dict.fromkeys(row.key.op for row in rows):
+        compared = [(row, samples.predicted(family, row.key)) for row in rows if row.key.op == op]
+        off = [pair for pair in compared if samples.deviations(*pair)]
+        sums = [
+            str(sum(getattr(what, kind) for what in side)) for kind in KINDS
+            for side in ([model for _, model in compared], [row.cells for row, _ in compared])
+        ]
+        table.add_row(op, str(len(compared)), str(len(off)), *sums)
+        off.sort(key=lambda pair: -samples.error(*pair))
+        for row, model in off[:worst]:
+            cells = [f"{getattr(model, kind)} for {getattr(row.cells, kind)}" for kind in KINDS]
+            details.add_row(op, row.key.case, row.key.folding_text, *cells)
+    console.print(table)
+    console.print(details)
+
+
+def fit(family: str) -> None:
+    """The constants that are measured and not derived, by least squares of the relative errors: look-up tables a bit of
+    a serial sliding window's position registers."""
+    shares, wanted = [], []
+    for row in samples.read(family):
+        case, folding, _ = row.key.bench
+        node = case.node(folding)
+        if row.key.op != "sliding_window" or not sliding_window.is_serial(node, folding):
+            continue
+        geometry, blocks = node.attributes["geometry"], -(-case.source.shape[1] // folding.input_lanes)
+        words = sliding_window.line_buffer_rows(node) * geometry.width * blocks
+        kinds, _ = windows.reader_registers(geometry, blocks, words)
+        known = sum(share * number for share, number in zip(windows.SERIAL_READER_LUTS, kinds, strict=True))
+        weight = 1 / max(row.cells.lut, 100)
+        shares.append([number * weight for number in kinds])
+        wanted.append((row.cells.lut - samples.predicted(family, row.key).lut + known) * weight)
+    found, *_ = np.linalg.lstsq(np.array(shares), np.array(wanted), rcond=None)
+    print("SERIAL_READER_LUTS", windows.SERIAL_READER_LUTS, "->", tuple(found.round(2).tolist()))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=("measure", "errors", "fit"))
+    parser.add_argument("family", choices=FAMILIES)
+    parser.add_argument("--only", action="append", default=[], help="an operator; may be repeated")
+    parser.add_argument("--worst", type=int, default=5, help="rows of each operator in the table of errors")
+    arguments = parser.parse_args()
+    if arguments.command == "measure":
+        measure(arguments.family, arguments.only)
+    elif arguments.command == "fit":
+        fit(arguments.family)
+    else:
+        errors(arguments.family, arguments.only, arguments.worst)
+
+
+if __name__ == "__main__":
+    main()
