@@ -35,8 +35,9 @@ from hwflow.schedule.selection import cheapest, undercut_by_none
 
 RESOURCES = ("lut", "ff", "dsp", "bram")
 PROVISIONAL_DEPTH = 2  # beats a queue is taken to hold before depths are computed
-# Look-up tables are what routing is slow for; half of a product's flip-flops go into its multiplier block afterwards.
-WEIGHTS = {"lut": 1.0, "ff": 0.25, "dsp": 0.1, "bram": 0.25}
+# Look-up tables are what routing is slow for. (Flip-flops at a quarter make a search at the limits ten times as long.)
+WEIGHTS = {"lut": 1.0, "ff": 1.0, "dsp": 0.1, "bram": 0.25}
+EVEN = {"lut": 1.0, "ff": 1.0, "dsp": 0.2, "bram": 0.5}  # for whether anything fits: any price tells, this one soon
 PRICE_UNITS = 1_000_000_000  # of the price: the whole device's look-up tables cost so many
 
 
@@ -88,9 +89,10 @@ class FoldingSearch:
 
     def __init__(self, graph: Graph, device: Chip, budget: Budget) -> None:
         self._graph, self._device, self._budget = graph, device, budget
-        self.price = np.array([
-            round(PRICE_UNITS * WEIGHTS[name] / max(1, getattr(device, name))) for name in RESOURCES
-        ], dtype=np.int64)
+        self.price, self._even = (
+            np.array([round(PRICE_UNITS * each[n] / max(1, getattr(device, n))) for n in RESOURCES], dtype=np.int64)
+            for each in (WEIGHTS, EVEN)
+        )
         self._lanes: list[list[_Lanes]] = []  # of each variable, what it can be
         self._outputs: dict[Node, int] = {}  # the variable of a node's output lanes
         self._inputs: dict[Node, int] = {}
@@ -239,7 +241,7 @@ class FoldingSearch:
         return foldings, found
 
     def _fits(self, interval: int) -> bool:
-        return self._select(interval, self._limits, any_at_all=True) is not None
+        return self._select(interval, self._limits, price=self._even, any_at_all=True) is not None
 
     # What does not fit
 

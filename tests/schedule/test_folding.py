@@ -95,9 +95,8 @@ def row(need: Resources) -> tuple[int, ...]:
 
 
 def price(need: np.ndarray) -> np.ndarray:
-    """Share of the device, multiplier blocks at a tenth and flip-flops and block RAMs at a quarter, in whole billionths
-    a piece."""
-    weights = [round(1e9 * w / n) for w, n in [(1, PART.lut), (0.25, PART.ff), (0.1, PART.dsp), (0.25, PART.bram)]]
+    """Share of the device, multiplier blocks at a tenth and block RAMs at a quarter, in whole billionths a piece."""
+    weights = [round(1e9 * w / n) for w, n in [(1, PART.lut), (1, PART.ff), (0.1, PART.dsp), (0.25, PART.bram)]]
     return need @ np.array(weights)
 
 
