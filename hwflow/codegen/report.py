@@ -105,6 +105,7 @@ def _layer(node: Node) -> dict[str, Any]:
     details: dict[str, Any] = {"input_lanes": folding.input_lanes, "output_lanes": folding.output_lanes}
     if folding.multipliers:
         details |= {"pe": folding.output_lanes, "simd": folding.input_lanes, "multiplier": folding.multiplier}
+        details["whole_vector"] = folding.whole_vector
     return {
         "name": node.name,
         "op": node.op,

@@ -98,7 +98,9 @@ class StreamConcat(HardwareOperator):
             lanes = [n for n in range(1, whole + 1) if whole % n == 0]
         return [Folding(count, count) for count in lanes]
 
-    def input_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
+    def input_view(
+        self, node: Node, shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
+    ) -> tuple[int, int]:
         """Channels in turns: an input of fewer channels than lanes has surplus lanes in each of its pixels' beat."""
         pixels, channels = shape
         return (pixels, channels) if node.attributes["axis"] == 1 else grouped(shape, lanes)

@@ -4,8 +4,9 @@ Attributes: ``weights`` int64 [M, K], ``pixels_per_vector`` (a vector is that ma
 stream), ``binary`` (absent: False; weights and inputs are 0 and 1, and what is summed is 1 where they are equal, else
 0). Derived: ``weight_range`` (least and greatest weight, the zeros of surplus lanes among them). Folding: input_lanes =
 SIMD, output_lanes = PE. Neither needs to divide its channel count: surplus lanes carry zero weights, or, binary, a
-weight of 1 that a bit made 0 never equals. SIMD up to a pixel's channels is a part of a pixel; above it, a part of a
-vector, which is then taken as one pixel. In the kind "dsp2" two outputs share a multiplier block: offered where the
+weight of 1 that a bit made 0 never equals. SIMD up to a pixel's channels is a part of a pixel; above it, or in foldings
+of ``whole_vector``, a part of a vector, which is then taken as one pixel: SIMD 7 takes a vector of 9 pixels of 64
+channels in 83 beats then, not in 9 * 10. In the kind "dsp2" two outputs share a multiplier block: offered where the
 ranges of inputs and weights leave room for both products.
 """
 
@@ -78,19 +79,22 @@ class Mvu(HardwareOperator):
         parts = {"dsp": width - 1 if widest > BLOCK else 0, "dsp2": width - 1}
         channels, (outputs, elements) = node.inputs[0].typed.shape[1], node.attributes["weights"].shape
         found = [
-            Folding(simd, pe, pe * simd, kind, parts.get(kind, 0))
-            for kind in kinds for pe, simd in _lane_pairs(channels, outputs, elements, 2 if kind == "dsp2" else 1)
+            Folding(simd, pe, pe * simd, kind, parts.get(kind, 0), whole)
+            for kind in kinds
+            for pe, simd, whole in _lane_pairs(channels, outputs, elements, 2 if kind == "dsp2" else 1)
             if kind != "dsp2" or pe > 1
         ]
         if not is_binary(node.attributes):
             found += constant_mvu.foldings(node, device)
         return sorted(found, key=lambda folding: (folding.multipliers, folding.output_lanes))
 
-    def input_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
-        """Up to a pixel's channels lanes are of pixels, beyond that of vectors."""
+    def input_view(
+        self, node: Node, shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
+    ) -> tuple[int, int]:
+        """Up to a pixel's channels lanes are of pixels, beyond that, or where it is said, of vectors."""
         pixels, channels = shape
         vector = int(node.attributes["pixels_per_vector"])
-        if lanes <= channels:
+        if lanes <= channels and not whole_vector:
             return pixels, channels
         return grouped((pixels // vector, vector * channels), lanes)
 
@@ -232,21 +236,24 @@ def add_mvu(
     return context.add("mvu", "mvu", [stream], attributes)
 
 
-def _lane_pairs(channels: int, outputs: int, elements: int, together: int) -> list[tuple[int, int]]:
-    """(PE, SIMD) worth looking at for vectors of so many ``elements``; ``together``: outputs that share a multiplier.
+def _lane_pairs(channels: int, outputs: int, elements: int, together: int) -> list[tuple[int, int, bool]]:
+    """(PE, SIMD, whole vector) worth looking at for vectors of so many ``elements``; ``together``: outputs that share a
+    multiplier.
 
-    Lanes that fit a pixel take what producers offer; more take a vector's, in parts without surplus or with. Of each
-    kind those are left that no others, of the same or an earlier kind, undercut in steps or multipliers while they have
-    no more of the other.
+    Lanes that fit a pixel take what producers offer; more take a vector's, in parts without surplus or with; at last
+    come those that would fit a pixel with a surplus, and take a vector's. Of each kind those are left that no others,
+    of the same or an earlier kind, undercut in steps or multipliers while they have no more of the other.
     """
     simds = [(0, simd, elements // channels * -(-channels // simd)) for simd in costs.useful_lanes(channels)]
     for simd in costs.useful_lanes(elements):
         if simd > channels:
             simds.append((1 if elements % simd == 0 else 2, simd, -(-elements // simd)))
+        elif channels % simd and elements > channels:
+            simds.append((3, simd, -(-elements // simd)))
     pes = [(pe, -(-outputs // pe)) for pe in costs.useful_lanes(outputs)]
-    kept: list[tuple[int, int]] = []
+    kept: list[tuple[int, int, bool]] = []
     front: set[tuple[int, int]] = set()  # (steps a vector, multipliers) that nothing undercuts
-    for kind in range(3):
+    for kind in range(4):
         mine = [(simd, synapse) for k, simd, synapse in simds if k == kind]
         rows = [
             (synapse * neuron, -(-pe // together) * simd, pe, simd) for simd, synapse in mine for pe, neuron in pes
@@ -256,15 +263,17 @@ def _lane_pairs(channels: int, outputs: int, elements: int, together: int) -> li
             if multipliers < least:
                 best.add((steps, multipliers))
                 least = multipliers
+        wanted = best - front if kind == 3 else best
         front = best
-        kept += [(pe, simd) for steps, multipliers, pe, simd in rows if (steps, multipliers) in front]
+        kept += [(pe, simd, kind == 3) for steps, multipliers, pe, simd in rows if (steps, multipliers) in wanted]
     return kept
 
 
 def _vector(node: Node, folding: Folding) -> tuple[int, int]:
     """(pixels, channels) of a vector as the folding takes it."""
     vector, channels = int(node.attributes["pixels_per_vector"]), node.inputs[0].typed.shape[1]
-    return (vector, channels) if folding.input_lanes <= channels else (1, vector * channels)
+    whole = folding.whole_vector or folding.input_lanes > channels
+    return (1, vector * channels) if whole else (vector, channels)
 
 
 def folds(node: Node, folding: Folding) -> tuple[int, int]:

@@ -39,6 +39,9 @@ class Folding:
     ("dsp" or "lut", "" without). ``part``: bits without sign that a multiplier block of the device takes, for cores
     that cut their operands; 0 for the others.
 
+    ``whole_vector``: input lanes are of a vector of several pixels, taken as one pixel (see :mod:`hwflow.ops.mvu`),
+    though they are no more than a pixel's channels.
+
     Up to a pixel's channels, lanes are a part of a pixel (surplus lanes in its last beat, where they do not divide
     them); more lanes than channels are whole pixels, of a number that divides the stream's (see :func:`beats`)."""
 
@@ -47,6 +50,7 @@ class Folding:
     multipliers: int = 0
     multiplier: str = ""
     part: int = 0
+    whole_vector: bool = False
 
 
 @dataclass
@@ -135,10 +139,12 @@ class HardwareOperator(Operator):
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
         """Every sensible folding, cheapest first."""
 
-    def input_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
+    def input_view(
+        self, node: Node, shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
+    ) -> tuple[int, int]:
         """(pixels, channels) as which the core takes an input stream of this shape with so many lanes: a pixel's last
         beat may have surplus lanes. An operator that takes several pixels for one with fewer lanes than they have
-        elements says so here."""
+        elements says so here. ``whole_vector``: as the folding says."""
         return grouped(shape, lanes)
 
     def output_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:

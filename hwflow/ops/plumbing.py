@@ -76,7 +76,9 @@ class _PassThrough(HardwareOperator):
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
         return [node.attributes["folding"]]
 
-    def input_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
+    def input_view(
+        self, node: Node, shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
+    ) -> tuple[int, int]:
         return view_of(node, lanes)
 
     def output_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:

@@ -16,6 +16,7 @@ are too few blocks, look-up tables take over where that is cheapest.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,9 +35,13 @@ from hwflow.schedule.selection import cheapest, undercut_by_none
 
 RESOURCES = ("lut", "ff", "dsp", "bram")
 PROVISIONAL_DEPTH = 2  # beats a queue is taken to hold before depths are computed
-# Look-up tables are what routing is slow for; half of a product's flip-flops go into its multiplier block afterwards.
-WEIGHTS = {"lut": 1.0, "ff": 0.25, "dsp": 0.1, "bram": 0.25}
+# Look-up tables are what routing is slow for. (Flip-flops at a quarter make a search at the limits ten times as long.)
+WEIGHTS = {"lut": 1.0, "ff": 1.0, "dsp": 0.1, "bram": 0.25}
+EVEN = {"lut": 1.0, "ff": 1.0, "dsp": 0.2, "bram": 0.5}  # for whether anything fits: any price tells, this one soon
 PRICE_UNITS = 1_000_000_000  # of the price: the whole device's look-up tables cost so many
+
+
+_Lanes = tuple[int, bool]  # lanes, and whether they are of a whole vector (see :class:`Folding`)
 
 
 class Chip(Device, Protocol):
@@ -84,10 +89,11 @@ class FoldingSearch:
 
     def __init__(self, graph: Graph, device: Chip, budget: Budget) -> None:
         self._graph, self._device, self._budget = graph, device, budget
-        self.price = np.array([
-            round(PRICE_UNITS * WEIGHTS[name] / max(1, getattr(device, name))) for name in RESOURCES
-        ], dtype=np.int64)
-        self._lanes: list[list[int]] = []  # of each variable, what it can be
+        self.price, self._even = (
+            np.array([round(PRICE_UNITS * each[n] / max(1, getattr(device, n))) for n in RESOURCES], dtype=np.int64)
+            for each in (WEIGHTS, EVEN)
+        )
+        self._lanes: list[list[_Lanes]] = []  # of each variable, what it can be
         self._outputs: dict[Node, int] = {}  # the variable of a node's output lanes
         self._inputs: dict[Node, int] = {}
         self._bridges: dict[tuple[Any, ...], Resources] = {}
@@ -139,7 +145,8 @@ class FoldingSearch:
         for node, folding in foldings.items():
             total += self.resources(node, folding)
         for node, value, reader in self._connections():
-            total += self._bridge(value, reader, foldings[node].output_lanes, foldings[reader].input_lanes)
+            there = foldings[reader]
+            total += self._bridge(value, reader, foldings[node].output_lanes, (there.input_lanes, there.whole_vector))
         return total
 
     def resources(self, node: Node, folding: Folding) -> Resources:
@@ -148,8 +155,8 @@ class FoldingSearch:
         total = hardware(node.op).resources(node, folding, depths, self._device)
         for value in node.inputs:
             if any(port.value is value for port in self._graph.inputs):
-                lanes = folding.input_lanes
-                view = hardware(node.op).input_view(node, value.typed.shape, lanes)
+                lanes, whole = folding.input_lanes, folding.whole_vector
+                view = hardware(node.op).input_view(node, value.typed.shape, lanes, whole_vector=whole)
                 total += self._inserted("frame_sync", value, Folding(lanes, lanes), view)
         return total
 
@@ -163,25 +170,27 @@ class FoldingSearch:
         consumers = self._graph.consumers()
         return [(n, value, reader) for n in self._graph.nodes for value in n.outputs for reader, _ in consumers[value]]
 
-    def _variable(self, lanes: list[int]) -> int:
-        self._lanes.append(lanes)
-        return len(self._lanes) - 1
+    def _variable(self, lanes: Sequence[_Lanes]) -> tuple[int, IntArray]:
+        """A variable of these values, and the place of each among the different ones."""
+        values = sorted(set(lanes))
+        places = {value: place for place, value in enumerate(values)}
+        self._lanes.append(values)
+        return len(self._lanes) - 1, np.array([places[value] for value in lanes], dtype=np.int64)
 
     def _options_of(self, node: Node) -> _Options:
         core = hardware(node.op)
         foldings = list(core.foldings(node, self._device))
         needs = np.array([_row(self.resources(node, f)) for f in foldings], dtype=np.int64)
         cycles = np.array([core.cycles(node, f) for f in foldings], dtype=np.int64)
-        lanes = np.array([(f.input_lanes, f.output_lanes) for f in foldings], dtype=np.int64)
-        if (lanes[:, 0] == lanes[:, 1]).all():
-            names, places = np.unique(lanes[:, 0], return_inverse=True)
-            self._inputs[node] = self._outputs[node] = self._variable(names.tolist())
+        inside = [(f.input_lanes, f.whole_vector) for f in foldings]
+        outside = [(f.output_lanes, False) for f in foldings]
+        self._inputs[node], left = self._variable(inside)
+        if inside == outside:
+            self._outputs[node] = self._inputs[node]
             variables: tuple[int, ...] = (self._inputs[node],)
-            columns = places[:, None]
+            columns = left[:, None]
         else:
-            inside, left = np.unique(lanes[:, 0], return_inverse=True)
-            outside, right = np.unique(lanes[:, 1], return_inverse=True)
-            self._inputs[node], self._outputs[node] = self._variable(inside.tolist()), self._variable(outside.tolist())
+            self._outputs[node], right = self._variable(outside)
             variables = self._inputs[node], self._outputs[node]
             columns = np.stack([left, right], axis=1)
         kept = _cell_by_cell(columns, np.column_stack([needs @ self.price, needs, cycles]))
@@ -191,17 +200,16 @@ class FoldingSearch:
         ends = self._outputs[node], self._inputs[reader]
         here, there = (self._lanes[v] for v in ends)
         places = np.array([(a, b) for a in range(len(here)) for b in range(len(there))], dtype=np.int64)
-        needs = np.array([_row(self._bridge(value, reader, a, b)) for a in here for b in there], dtype=np.int64)
+        needs = np.array([_row(self._bridge(value, reader, a, b)) for a, _ in here for b in there], dtype=np.int64)
         return Table(ends, places, needs)
 
-    def _bridge(self, value: Value, reader: Node, here: int, there: int) -> Resources:
+    def _bridge(self, value: Value, reader: Node, here: int, there: _Lanes) -> Resources:
         """Width converters from ``here`` to ``there`` lanes."""
-        if here == there:
-            return Resources()
         shape, bits = value.typed.shape, value.typed.element.bits
-        key = (shape, bits, hardware(reader.op).input_view(reader, shape, there), here, there)
+        lanes, whole = there
+        key = (shape, bits, hardware(reader.op).input_view(reader, shape, lanes, whole_vector=whole), here, lanes)
         if key not in self._bridges:
-            steps = conversions(value, reader, here, there)
+            steps = conversions(value, reader, here, lanes, whole_vector=whole)
             bridge = (self._inserted("width_converter", value, step.folding, step.view) for step in steps)
             self._bridges[key] = sum(bridge, Resources())
         return self._bridges[key]
@@ -233,7 +241,7 @@ class FoldingSearch:
         return foldings, found
 
     def _fits(self, interval: int) -> bool:
-        return self._select(interval, self._limits, any_at_all=True) is not None
+        return self._select(interval, self._limits, price=self._even, any_at_all=True) is not None
 
     # What does not fit
 

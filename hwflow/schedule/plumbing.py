@@ -20,8 +20,9 @@ class Step:
     folding: Folding
 
 
-def conversions(value: Value, reader: Node, here: int, there: int) -> list[Step]:
-    """The width converters between a producer of ``value`` with ``here`` lanes and a ``reader`` with ``there``.
+def conversions(value: Value, reader: Node, here: int, there: int, *, whole_vector: bool = False) -> list[Step]:
+    """The width converters between a producer of ``value`` with ``here`` lanes and a ``reader`` with ``there``, which
+    are of a ``whole_vector`` where its folding says so.
 
     Lanes that divide the channels of a pixel leave no lane empty, so that such a stream may be seen with as many
     elements a pixel as one likes; with other lanes it has the pixels that its producer or its reader sees. A converter
@@ -31,7 +32,7 @@ def conversions(value: Value, reader: Node, here: int, there: int) -> list[Step]
     Raises ValueError if the lanes suit neither a part of a pixel nor whole pixels that divide the frame.
     """
     source = grouped(value.typed.shape, here)
-    target = hardware(reader.op).input_view(reader, value.typed.shape, there)
+    target = hardware(reader.op).input_view(reader, value.typed.shape, there, whole_vector=whole_vector)
     fills, suits = source[1] % here == 0, target[1] % there == 0
     if fills and suits:
         return _within(value, lcm(here, there), here, there)
@@ -40,7 +41,8 @@ def conversions(value: Value, reader: Node, here: int, there: int) -> list[Step]
     if (suits and source[1] % there == 0) or source == target:
         return _within(value, source[1], here, there)
     if not fills:
-        return _within(value, source[1], here, source[1]) + conversions(value, reader, source[1], there)
+        rest = conversions(value, reader, source[1], there, whole_vector=whole_vector)
+        return _within(value, source[1], here, source[1]) + rest
     return _within(value, lcm(here, target[1]), here, target[1]) + _within(value, target[1], target[1], there)
 
 
@@ -63,9 +65,11 @@ def insert_plumbing(graph: Graph) -> None:
     nodes: list[Node] = []
     for port in graph.inputs:
         readers, view = consumers[port.value], grouped(port.value.typed.shape, 1)
-        lanes = readers[0][0].attributes["folding"].input_lanes if readers else 1
+        lanes = 1
         if readers:
-            view = hardware(readers[0][0].op).input_view(readers[0][0], port.value.typed.shape, lanes)
+            reader, folding = readers[0][0], readers[0][0].attributes["folding"]
+            lanes, whole = folding.input_lanes, folding.whole_vector
+            view = hardware(reader.op).input_view(reader, port.value.typed.shape, lanes, whole_vector=whole)
         synced = insert(graph, port.value, "frame_sync", Folding(lanes, lanes), names, nodes, view)
         for node, index in readers:
             node.inputs[index] = synced
@@ -74,9 +78,9 @@ def insert_plumbing(graph: Graph) -> None:
         nodes.append(node)
         for value in list(node.outputs):
             for reader, index in consumers[value]:
-                here, there = node.attributes["folding"].output_lanes, reader.attributes["folding"].input_lanes
+                here, there = node.attributes["folding"].output_lanes, reader.attributes["folding"]
                 made = value
-                for step in conversions(value, reader, here, there):
+                for step in conversions(value, reader, here, there.input_lanes, whole_vector=there.whole_vector):
                     made = insert(graph, made, "width_converter", step.folding, names, nodes, step.view)
                 reader.inputs[index] = made
     graph.nodes = nodes

@@ -356,6 +356,17 @@ def _random_mvu(seed: int) -> Case:
 MVU += [_random_mvu(seed) for seed in range(5)]
 
 
+def _vectors(case: Case) -> Case:
+    """The case with lanes of whole vectors."""
+    return replace(case, foldings=tuple(replace(f, whole_vector=True) for f in case.foldings))
+
+
+MVU += [
+    _vectors(_mvu("whole_vectors", 3, 4, 3, 5, U8, I8, (_fold(2, 2, "dsp"), _fold(2, 5, "lut")), seed=31)),
+    _vectors(_mvu("whole_vectors_surplus", 2, 3, 7, 4, U4, I8, (_fold(5, 3, "dsp"), _fold(4, 4, "lut")), seed=32)),
+]
+
+
 def _whole(vectors: int, inputs: int, outputs: int, kind: str = "shift_add") -> Folding:
     return Folding(vectors * inputs, vectors * outputs, vectors * inputs * outputs, kind)
 
@@ -429,6 +440,7 @@ MVU += [
     _xnor("xnor_wide", 2, 1, 200, 2, ((200, 1), (100, 2), (67, 1))),
     _xnor("xnor_single", 3, 1, 1, 1, ((1, 1),)),
     _xnor("xnor_vectors", 3, 2, 3, 2, ((5, 1), (4, 2), (6, 2))),
+    _vectors(_xnor("xnor_whole_vectors", 3, 3, 5, 3, ((4, 2), (3, 1)))),
     _xnor(
         "xnor_intervals", 2, 2, 4, 3, ((3, 2),),
         intervals=(Interval(0, 1), Interval(0, 0), Interval(1, 1), Interval(0, 1)),

@@ -182,11 +182,12 @@ class Bench:
 
     def offered(self, frames: Frames, seed: int) -> list[list[int]]:
         """The payloads of each input's frames; a frame synchroniser's carry the mark above the data."""
-        lanes = self.folding.input_lanes
+        lanes, whole = self.folding.input_lanes, self.folding.whole_vector
         operator = hardware(self.case.op)
+        views = [operator.input_view(self.node, s.shape, lanes, whole_vector=whole) for s in self.case.sources]
         beats = [
-            beats_of(array, source, operator.input_view(self.node, source.shape, lanes), lanes, seed + index)
-            for index, (array, source) in enumerate(zip(frames, self.case.sources, strict=True))
+            beats_of(array, source, view, lanes, seed + index)
+            for index, (array, source, view) in enumerate(zip(frames, self.case.sources, views, strict=True))
         ]
         if self.case.op == "frame_sync":
             last, mark = len(beats[0]) // len(frames[0]), 1 << (lanes * self.case.source.element.bits)

@@ -78,14 +78,14 @@ def every_combination(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bridge(value: Value, reader: Node, here: Folding, there: Folding) -> tuple[int, ...]:
-    steps = conversions(value, reader, here.output_lanes, there.input_lanes)
+    steps = conversions(value, reader, here.output_lanes, there.input_lanes, whole_vector=there.whole_vector)
     nodes = [Node("", "width_converter", [value], [value], {"folding": s.folding, "view": s.view}) for s in steps]
     return row(sum((hardware(n.op).resources(n, n.attributes["folding"], [2], PART) for n in nodes), Resources()))
 
 
 def sync(value: Value, reader: Node, folding: Folding) -> tuple[int, ...]:
     lanes = folding.input_lanes
-    view = hardware(reader.op).input_view(reader, value.typed.shape, lanes)
+    view = hardware(reader.op).input_view(reader, value.typed.shape, lanes, whole_vector=folding.whole_vector)
     node = Node("", "frame_sync", [value], [value], {"view": view})
     return row(hardware("frame_sync").resources(node, Folding(lanes, lanes), [2], PART))
 
@@ -95,9 +95,8 @@ def row(need: Resources) -> tuple[int, ...]:
 
 
 def price(need: np.ndarray) -> np.ndarray:
-    """Share of the device, multiplier blocks at a tenth and flip-flops and block RAMs at a quarter, in whole billionths
-    a piece."""
-    weights = [round(1e9 * w / n) for w, n in [(1, PART.lut), (0.25, PART.ff), (0.1, PART.dsp), (0.25, PART.bram)]]
+    """Share of the device, multiplier blocks at a tenth and block RAMs at a quarter, in whole billionths a piece."""
+    weights = [round(1e9 * w / n) for w, n in [(1, PART.lut), (1, PART.ff), (0.1, PART.dsp), (0.25, PART.bram)]]
     return need @ np.array(weights)
 
 

@@ -47,9 +47,9 @@ def converted(beats, step):
     return beats_of(elements, channels, step.folding.output_lanes)
 
 
-def seen(lanes, pixels, channels, vector):
+def seen(lanes, pixels, channels, vector, *, whole_vector=False):
     """Channels of the pixels that an operator takes a stream for; None where it takes no such lanes."""
-    if lanes <= channels:
+    if lanes <= channels and not whole_vector:
         return channels
     if vector and lanes <= vector * channels:
         return vector * channels
@@ -70,20 +70,21 @@ def test_every_pair_of_lanes(pixels, channels, vector):
     for here in range(1, pixels * channels + 1):
         made = seen(here, pixels, channels, 0)
         for there in range(1, pixels * channels + 1):
-            wanted = seen(there, pixels, channels, vector)
-            if made is None or wanted is None:
-                continue
-            beats, target = beats_of(elements, made, here), beats_of(elements, wanted, there)
-            most = max(len(beats), len(target))
-            steps = conversions(value, reader, here, there)
-            assert len(steps) <= 3
-            for step in steps:
-                narrow, wide = sorted((step.folding.input_lanes, step.folding.output_lanes))
-                assert wide % narrow == 0 or wide == step.view[1], "the core has no single step for it"
-                assert wide <= step.view[1]
-                beats = converted(beats, step)
-                assert len(beats) <= most, "a step slower than both ends"
-            assert beats == target, (here, there)
+            for whole in (False, True)[: 1 + bool(vector and there <= channels)]:
+                wanted = seen(there, pixels, channels, vector, whole_vector=whole)
+                if made is None or wanted is None:
+                    continue
+                beats, target = beats_of(elements, made, here), beats_of(elements, wanted, there)
+                most = max(len(beats), len(target))
+                steps = conversions(value, reader, here, there, whole_vector=whole)
+                assert len(steps) <= 3
+                for step in steps:
+                    narrow, wide = sorted((step.folding.input_lanes, step.folding.output_lanes))
+                    assert wide % narrow == 0 or wide == step.view[1], "the core has no single step for it"
+                    assert wide <= step.view[1]
+                    beats = converted(beats, step)
+                    assert len(beats) <= most, "a step slower than both ends"
+                assert beats == target, (here, there, whole)
 
 
 def steps_of(*steps):
@@ -103,6 +104,8 @@ def test_whole_pixels_and_vectors():
     assert conversions(value, reader_of(value, 3), 16, 12) == steps_of(((2, 48), (16, 48)), ((2, 48), (48, 12)))
     assert conversions(value, reader_of(value, 3), 8, 48) == steps_of(((2, 48), (8, 48)))
     assert conversions(value, reader_of(value, 3), 24, 24) == []
+    whole = conversions(value, reader_of(value, 3), 5, 5, whole_vector=True)
+    assert whole == steps_of(((12, 8), (5, 8)), ((4, 24), (8, 24)), ((4, 24), (24, 5)))
 
 
 def test_an_input_of_fewer_channels_than_lanes():
