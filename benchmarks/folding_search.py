@@ -16,8 +16,8 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from hwflow.boards import find_board
 
+from hwflow.boards import find_board
 from hwflow.compiler import dataflow_of, load
 from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order

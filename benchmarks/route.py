@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from hwflow.boards import find_board
-
 from hwflow.cli import main as hwflow
 from hwflow.codegen.board_top import write_board
 from hwflow.toolchain import nextpnr

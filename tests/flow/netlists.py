@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from hwflow.sim.manifest import Design, load_design
-
 from hwflow.errors import ToolError
+from hwflow.sim.manifest import Design, load_design
 from hwflow.toolchain.packing.files import pack_file
 from hwflow.toolchain.tool import run
 from hwflow.toolchain.yosys import RENAMING, SYNTHESIS, YOSYS, died_in_abc

@@ -11,11 +11,11 @@ import subprocess
 
 import numpy as np
 import pytest
-from hwflow.sim.icarus_run import run_icarus
 
 from hwflow.compiler import compile as compile_model
 from hwflow.host import port_inputs
 from hwflow.inputs import choose_inputs
+from hwflow.sim.icarus_run import run_icarus
 from hwflow.toolchain.icarus import ICARUS
 from hwflow.vectors import golden_vectors
 from tests.flow.netlists import FAMILIES, models, netlist_of, synthesize

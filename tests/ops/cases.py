@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from hwflow.boards import find_board
 
+from hwflow.boards import find_board
 from hwflow.ir.graph import IntArray, Node
 from hwflow.numerics.elementwise import Relu
 from hwflow.numerics.stages import QuantizerStage, StepStage

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 
 from amaranth.back import rtlil
-from hwflow.boards import find_board
 
 from hdl_lib.rom import VERILOG
+from hwflow.boards import find_board
 from hwflow.ops import costs
 from hwflow.ops.operator import Folding, Resources
 from hwflow.ops.registry import hardware

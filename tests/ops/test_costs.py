@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from amaranth.back import rtlil
 from amaranth.hdl import Shape
-from hwflow.boards import find_board
 
 import hwflow.ops
 from hdl_lib.digit_product import Digits
@@ -21,6 +20,7 @@ from hdl_lib.rom import VERILOG
 from hdl_lib.stream_add import AddPlan
 from hdl_lib.window_geometry import WindowGeometry as CoreGeometry
 from hdl_lib.window_steps import WindowSteps
+from hwflow.boards import find_board
 from hwflow.errors import ToolError
 from hwflow.ops import costs
 from hwflow.ops.operator import Folding, Resources

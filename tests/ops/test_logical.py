@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hwflow.boards import find_board
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from hwflow import golden
+from hwflow.boards import find_board
 from hwflow.errors import InternalError, ModelRefused
 from hwflow.ir.graph import Graph, IntArray, Value
 from hwflow.ops.operator import HardwareOperator

@@ -6,12 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hwflow.boards import find_board
-from hwflow.sim.icarus_run import run_icarus
-from hwflow.sim.manifest import load_design
-from hwflow.sim.vectors import Vectors
 
 from hwflow import golden
+from hwflow.boards import find_board
 from hwflow.ir.graph import Graph, Stage
 from hwflow.ops.operator import Resources
 from hwflow.ops.registry import hardware
@@ -20,6 +17,9 @@ from hwflow.schedule.folding import Budget
 from hwflow.schedule.plumbing import insert_plumbing
 from hwflow.schedule.queues import size_queues
 from hwflow.schedule.schedule import Schedule, schedule
+from hwflow.sim.icarus_run import run_icarus
+from hwflow.sim.manifest import load_design
+from hwflow.sim.vectors import Vectors
 from hwflow.toolchain.icarus import ICARUS
 from hwflow.types import IntType
 from tests.schedule.graphs import Builder, dataflow, emit, meeting_graph, random_graph

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hwflow.boards import find_board
 
+from hwflow.boards import find_board
 from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph, Node, Value
 from hwflow.ops.operator import Folding, Resources

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 
 import pytest
-from hwflow.boards import find_board
 
+from hwflow.boards import find_board
 from hwflow.errors import InternalError
 from hwflow.ir.graph import Graph
 from hwflow.ops.registry import OPERATORS, hardware
