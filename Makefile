@@ -11,7 +11,7 @@ MODEL := examples/digits/model.onnx
 .PHONY: demo test lint types tests install install-test icarus clean
 
 demo: install
-	$(BIN)/hwflow synth $(MODEL) --board ulx3s_85f -o $(OUT)
+	$(BIN)/hwflow synth $(MODEL) --board ulx3s_85f --clock 150 --fps 260000 -o $(OUT)
 	$(BIN)/hwflow compare $(MODEL)
 	$(BIN)/hwflow sim $(OUT)
 
