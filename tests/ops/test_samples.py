@@ -17,7 +17,7 @@ LOOSE: dict[str, dict[str, float]] = {
     "mvu": {
         "one_step": 1.1, "one_vector": 0.2, "bits": 0.35, "ternary": 0.3, "wide_weights": 0.5,
         "wide_products": 0.35, "wide_inputs": 0.7, "random_0": 0.2, "random_3": 0.4, "shift_add_windows": 0.15,
-        "shift_add_ternary": 0.15, "pairs_one_step": 0.2, "pairs_unsigned": 0.25,
+        "shift_add_ternary": 0.15, "pairs_one_step": 0.2, "pairs_unsigned": 0.25, "xnor_whole_vectors": 0.2,
     },
     "requantize": {
         "multiply": 0.15, "multiply_wide": 0.2, "search_ties_alike": 0.15, "multiply_intervals": 0.15,
