@@ -39,7 +39,7 @@ def measure(family: str, only: Sequence[str], new: bool) -> None:
     have no sample yet."""
     old = {row.key: row for row in samples.read(family)} if samples.path(family).exists() else {}
     wanted = samples.all_keys()
-    found = {key: old[key] for key in wanted if key in old and (new or only and key.op not in only)}
+    found = {key: old[key] for key in wanted if key in old and (new or (only and key.op not in only))}
     todo = [key for key in wanted if key not in found and (not only or key.op in only)]
     for start in range(0, len(todo), BATCH):
         for row in _batch(family, todo[start : start + BATCH]):
