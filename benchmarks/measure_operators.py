@@ -2,6 +2,7 @@
 
     python benchmarks/measure_operators.py measure ecp5                synthesizes all, writes samples_ecp5.csv
     python benchmarks/measure_operators.py measure ecp5 --only mvu     one operator's rows anew, the others are kept
+    python benchmarks/measure_operators.py measure ecp5 --new          cases that have no row yet
     python benchmarks/measure_operators.py fit ecp5                    least squares of the measured constants
     python benchmarks/measure_operators.py errors ecp5                 the table of errors, each operator's worst
 
@@ -33,11 +34,12 @@ from tests.ops.samples import FAMILIES, KINDS, Key, Row  # noqa: E402
 BATCH = 20  # cores in a run of yosys: the start of one takes as long as a few small cores
 
 
-def measure(family: str, only: Sequence[str]) -> None:
-    """Rows of the operators ``only`` (all: none named) are measured anew and written."""
+def measure(family: str, only: Sequence[str], new: bool) -> None:
+    """Rows of the operators ``only`` (all: none named) are measured anew and written; with ``new`` those alone that
+    have no sample yet."""
     old = {row.key: row for row in samples.read(family)} if samples.path(family).exists() else {}
     wanted = samples.all_keys()
-    found = {key: old[key] for key in wanted if only and key.op not in only and key in old}
+    found = {key: old[key] for key in wanted if key in old and (new or (only and key.op not in only))}
     todo = [key for key in wanted if key not in found and (not only or key.op in only)]
     for start in range(0, len(todo), BATCH):
         for row in _batch(family, todo[start : start + BATCH]):
@@ -105,10 +107,11 @@ def main() -> None:
     parser.add_argument("command", choices=("measure", "errors", "fit"))
     parser.add_argument("family", choices=FAMILIES)
     parser.add_argument("--only", action="append", default=[], help="an operator; may be repeated")
+    parser.add_argument("--new", action="store_true", help="measure cases without a sample only")
     parser.add_argument("--worst", type=int, default=5, help="rows of each operator in the table of errors")
     arguments = parser.parse_args()
     if arguments.command == "measure":
-        measure(arguments.family, arguments.only)
+        measure(arguments.family, arguments.only, arguments.new)
     elif arguments.command == "fit":
         fit(arguments.family)
     else:
