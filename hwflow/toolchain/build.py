@@ -125,7 +125,11 @@ def build(
     design_resources = yosys.read_statistics(out / STATISTICS, part["family"], board["design_top"])
     resources = yosys.read_statistics(out / STATISTICS, part["family"], board["top"])
     start = time.monotonic()
-    packing = pack_file(part["family"], out / NETLIST, out / PACKED)
+    try:
+        packing = pack_file(part["family"], out / NETLIST, out / PACKED)
+    except (ValueError, KeyError):
+        where = f"netlist '{out / NETLIST}'"
+        raise ToolError(Finding("tool-output", where, "must be yosys' JSON of one top module", blame)) from None
     seconds["registers"] = time.monotonic() - start
     (out / "board" / "registers.log").write_text(f"{packing}\n")
     say(f"registers: {packing}")

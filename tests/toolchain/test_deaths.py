@@ -23,9 +23,10 @@ from hwflow.toolchain.yosys import YOSYS
 from tests.boards.plus_one import emit
 
 CELLS = {"modules": {name: {"num_cells_by_type": {"SB_LUT4": 7}} for name in ("\\top", "\\hwflow_top")}}
+NETLIST = {"modules": {"top": {"attributes": {"top": "1"}, "cells": {}}}}
 DEATH = "print('2.46.5. Executing ABC9.'); print('Running ABC command'); sys.exit({status})"
 DONE = f"""
-for name, text in (("top.v", "v"), ("statistics.json", {json.dumps(CELLS)!r}), ("top.json", "netlist")):
+for name, text in (("top.v", "v"), ("statistics.json", {json.dumps(CELLS)!r}), ("top.json", {json.dumps(NETLIST)!r})):
     open("board/" + name, "w").write(text)
 """
 
@@ -61,11 +62,11 @@ def test_a_death_in_abc_is_followed_by_another_try(fake_yosys, out, status):
     result = build(out, "netlist", lines.append)
     assert result.design_resources["lut"] == 7
     note = "synthesis: yosys died; once more under other names (board/synthesis_retry.log)"
-    assert lines == ["synthesis: yosys 9.9", note, "synthesis: yosys 9.9"]
+    assert lines == ["synthesis: yosys 9.9", note, "synthesis: yosys 9.9", "registers: 0 flip-flops absorbed"]
     first = "2.46.5. Executing ABC9.\nRunning ABC command\n"
     assert (out / "board" / "synthesis.log").read_text() == f"{first}\nhwflow: {note}\n"
     assert (out / "board" / "synthesis_retry.log").read_text() == "better\n"
-    assert list(result.seconds) == ["synthesis"]
+    assert list(result.seconds) == ["synthesis", "registers"]
 
 
 def test_an_older_netlist_does_not_hide_a_death(fake_yosys, out):
@@ -85,6 +86,12 @@ def test_an_empty_netlist_is_none(fake_yosys, out):
     fake_yosys(DONE + "open('board/top.json', 'w')", DONE)
     assert build(out, "netlist").design_resources["lut"] == 7
     assert (out / "board" / "synthesis_retry.log").exists()
+
+
+def test_a_netlist_that_is_none_is_a_finding(fake_yosys, out):
+    fake_yosys(DONE + "open('board/top.json', 'w').write('no netlist')", DONE)
+    with pytest.raises(ToolError, match=r"netlist '.*top.json': must be yosys' JSON of one top module"):
+        build(out, "netlist")
 
 
 def test_an_error_that_yosys_reports_is_final(fake_yosys, out):
