@@ -179,7 +179,7 @@ def test_the_report(report, manifest, initializers):
     for name, row in report["resources"].items():
         assert set(row) == {"predicted", "synthesized", "available"}
         assert row["synthesized"] is None and row["available"] == available[name]
-        assert 0 < row["predicted"] < row["available"]
+        assert 0 < row["predicted"] <= row["available"]
     assert report["host"] == {"prefix": ["image_quantize"], "suffix": ["dense_dequantize"]}
     assert list(report["seconds"]) == ["import", "schedule", "verilog", "synthesis", "place_route"]
     assert report["seconds"]["synthesis"] is None and report["seconds"]["place_route"] is None
@@ -334,7 +334,8 @@ def test_synthesis(hwflow, tmp_path):
     out = tmp_path / "netlist"
     ran = hwflow("synth", DIGITS, "--board", "ulx3s_85f", "--until", "netlist", "-o", out)
     assert ran.code == 0, ran.err
-    assert ran.err.splitlines()[-1].startswith("synthesis: yosys ")
+    steps = ran.err.splitlines()[-2:]
+    assert steps[0].startswith("synthesis: yosys ") and steps[1].startswith("registers: ")
     report = json.loads((out / "report.json").read_text())
     log = (out / "board" / "synthesis.log").read_text()
     assert "Executing ABC9 pass" in log
@@ -464,7 +465,9 @@ def test_one_wrong_digit_of_one_weight_is_found(hwflow, digits_copy):
     report = json.loads((digits_copy / "report.json").read_text())
     folding = next(layer["folding"] for layer in report["layers"] if layer["name"] == "dense_mvu")
     assert folding["pe"] == 1
-    words = -(-64 // folding["simd"])  # a neuron
+    simd = folding["simd"]
+    parts = simd <= 16 and not folding["whole_vector"]  # of each of the 4 pixels of 16 channels
+    words = 4 * -(-16 // simd) if parts else -(-64 // simd)  # a neuron
     file = digits_copy / "weights" / "dense_mvu_weights.mem"
     good = file.read_bytes()
     flip(file, 3 * words)
