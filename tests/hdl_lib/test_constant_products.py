@@ -36,7 +36,7 @@ def test_values_and_cycles(shape, gap, stall, vectors, depth):
     trace = drive(dut, beats, len(expected), gap=gap, stall=stall)
     assert trace.beats == expected
     if not gap and not stall:
-        process = Process([(True, True)] * len(beats), depth, 5 + 3)
+        process = Process([(True, True)] * len(beats), depth, 6 + 3)
         assert (trace.in_cycles, trace.out_cycles) == cycles(process)
 
 

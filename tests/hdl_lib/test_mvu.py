@@ -202,16 +202,16 @@ def test_handshakes_follow_the_law(folds, depth):
     case = Case(U8, S8, 1, 3, synapse_fold, neuron_fold, "dsp", depth, pixels=8)
     trace = case.run()
     # inputs 2, or 3 from a memory; operands 1, product 2, tree 2, accumulator if any, queue 1
-    latency = 8 + (synapse_fold > 1) + (synapse_fold > 1 and neuron_fold > 1)
+    latency = 9 + (synapse_fold > 1) + (synapse_fold > 1 and neuron_fold > 1)
     assert (trace.in_cycles, trace.out_cycles) == law(latency, synapse_fold, neuron_fold, 8, depth)
 
 
 @pytest.mark.parametrize(
     ("input_shape", "weight_shape", "simd", "synapse_fold", "multiplier", "latency"),
     [  # front 2 or, with a replay memory, 3; operands or multiples, product, tree, accumulator, queue 1
-        (U8, S8, 1, 1, "dsp", 2 + 1 + 2 + 0 + 0 + 1),
-        (U8, S8, 5, 1, "dsp", 2 + 1 + 2 + 3 + 0 + 1),
-        (U8, S8, 4, 9, "dsp", 3 + 1 + 2 + 2 + 1 + 1),
+        (U8, S8, 1, 1, "dsp", 2 + 1 + 3 + 0 + 0 + 1),
+        (U8, S8, 5, 1, "dsp", 2 + 1 + 3 + 3 + 0 + 1),
+        (U8, S8, 4, 9, "dsp", 3 + 1 + 3 + 2 + 1 + 1),
         (U8, S8, 4, 1, "lut", 2 + 1 + 2 + 2 + 0 + 1),
         (U8, S4, 4, 3, "lut", 3 + 1 + 1 + 2 + 1 + 1),
         (S4, Shape(2, True), 2, 1, "lut", 2 + 1 + 1 + 1 + 0 + 1),
@@ -219,10 +219,10 @@ def test_handshakes_follow_the_law(folds, depth):
         (S4, Shape(1, True), 2, 2, "lut", 3 + 0 + 1 + 1 + 1 + 1),
         (Shape(1, False), S8, 2, 2, "lut", 3 + 0 + 1 + 1 + 1 + 1),
         # two parts overlap: one sum; three of 17, 17 and 6 bits: the outer ones are one number, unless negative
-        (U8, Shape(18, False), 1, 1, "dsp", 2 + 1 + 2 + 1 + 0 + 0 + 1),
-        (U8, Shape(18, True), 1, 1, "dsp", 2 + 1 + 2 + 0 + 0 + 1),
-        (U8, Shape(40, True), 2, 1, "dsp", 2 + 1 + 2 + 1 + 1 + 0 + 1),
-        (S8, Shape(40, True), 2, 1, "dsp", 2 + 1 + 2 + 2 + 1 + 0 + 1),
+        (U8, Shape(18, False), 1, 1, "dsp", 2 + 1 + 3 + 1 + 0 + 0 + 1),
+        (U8, Shape(18, True), 1, 1, "dsp", 2 + 1 + 3 + 0 + 0 + 1),
+        (U8, Shape(40, True), 2, 1, "dsp", 2 + 1 + 3 + 1 + 1 + 0 + 1),
+        (S8, Shape(40, True), 2, 1, "dsp", 2 + 1 + 3 + 2 + 1 + 0 + 1),
         (U8, Shape(40, True), 1, 2, "lut", 3 + 1 + 5 + 0 + 1 + 1),
     ],
 )

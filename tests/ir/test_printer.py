@@ -22,7 +22,7 @@ DATAFLOW = """\
 graph model (Dataflow)
   input x: q: u8[1x2] in [0, 255]
   q_fork_0, q_fork_1 = fork(q) {outputs=2} : u8[1x2] in [0, 255], u8[1x2] in [0, 255]
-  fc_mvu = mvu(q_fork_0) {weights=array[2, 2], pixels_per_vector=1} : i10[1x2] in [-510, 510]
+  fc_mvu = mvu(q_fork_0) {weights=array[2, 2], pixels_per_vector=1, weight_range=(-2, 2)} : i10[1x2] in [-510, 510]
   y = requantize(fc_mvu) {axis=1, stages=((QuantizerStage(scale=Fraction(1, 4), zero_point=Fractio..., \
 steps=(StepFunction(lo=-510, hi=510, breaks=(5, 12, 21, 28, 37,...} : u7[1x2] in [7, 71]
   output y: y: u7[1x2] in [7, 71]
