@@ -110,7 +110,7 @@ MAS = {  # name: (latency, arguments)
     "three parts": (11, (signed(38), signed(8), signed(20), signed(50), 48, -128, 127, 1, 2, 9)),
     "ties to even": (10, (signed(12), signed(8), unsigned(1), signed(9), 5, -60, 61, 2, 5, 8, None, "half_even")),
     "ties to odd": (10, (signed(12), signed(8), unsigned(1), signed(9), 5, -60, 61, 2, 5, 8, None, "half_odd")),
-    "ties in every second": (10, (signed(5), signed(7), unsigned(2), signed(4), 1, -64, 63, 1, 2, 8, None, "half_even")),
+    "ties every second": (10, (signed(5), signed(7), unsigned(2), signed(4), 1, -64, 63, 1, 2, 8, None, "half_even")),
     "ties, unsigned": (10, (unsigned(6), unsigned(5), unsigned(2), unsigned(4), 2, 3, 30, 3, 3, 2, None, "half_odd")),
     "ties, parts": (11, (signed(25), unsigned(8), unsigned(17), signed(40), 33, 0, 255, 1, 2, 9, None, "half_even")),
     "ties, shifted out": (10, (signed(4), signed(3), signed(4), signed(4), 30, -3, 3, 1, 2, 8, None, "half_odd")),
