@@ -12,6 +12,7 @@ from hwflow.ops.mvu import Mvu
 from hwflow.ops.operator import HardwareOperator, LogicalOperator, Operator
 from hwflow.ops.plumbing import Fifo, Fork, FrameSync, WidthConverter
 from hwflow.ops.product import Product
+from hwflow.ops.rearrange import Rearrange
 from hwflow.ops.requantize import Requantize
 from hwflow.ops.reshape import Reshape, Transpose
 from hwflow.ops.scaled_add import ScaledAdd
@@ -32,6 +33,7 @@ OPERATORS: dict[str, Operator] = {
         MaxPool2d(),
         Mvu(),
         Product(),
+        Rearrange(),
         Requantize(),
         Reshape(),
         ScaledAdd(),

@@ -25,6 +25,7 @@ from hwflow.ops.registry import hardware
 from hwflow.ops.windows import WindowGeometry
 from hwflow.types import Interval, IntType, TensorType
 from tests.ops.harness import Case
+from tests.ops.rearrange_cases import REARRANGE
 
 PART = find_board("ulx3s_85f").part
 
@@ -777,6 +778,7 @@ CASES: dict[str, list[Case]] = {
     "max_pool": MAX_POOL,
     "mvu": MVU,
     "product": PRODUCT,
+    "rearrange": REARRANGE,
     "requantize": REQUANTIZE,
     "scaled_add": SCALED_ADD,
     "sliding_window": SLIDING_WINDOW,

@@ -12,6 +12,7 @@ from hwflow.ops.costs.adder_network import constant_requantizer as constant_requ
 from hwflow.ops.costs.adder_network import estimated_adder_network as estimated_adder_network
 from hwflow.ops.costs.adder_network import estimated_constant_product as estimated_constant_product
 from hwflow.ops.costs.basics import adders as adders
+from hwflow.ops.costs.basics import MOST_LANES as MOST_LANES
 from hwflow.ops.costs.basics import bits as bits
 from hwflow.ops.costs.basics import count_up as count_up
 from hwflow.ops.costs.basics import loop as loop
@@ -43,6 +44,7 @@ from hwflow.ops.costs.products import products as products
 from hwflow.ops.costs.products import split_sums as split_sums
 from hwflow.ops.costs.products import sum_tree as sum_tree
 from hwflow.ops.costs.products import wide_product as wide_product
+from hwflow.ops.costs.rearranged import rearrange as rearrange
 from hwflow.ops.costs.requantize import Parameters as Parameters
 from hwflow.ops.costs.requantize import lookup as lookup
 from hwflow.ops.costs.requantize import multiply_add_shift as multiply_add_shift
