@@ -94,14 +94,14 @@ class RearrangePlan:
 
     @cached_property
     def rows(self) -> int:
-        """Beats of the buffer: :attr:`useful_rows`, up to a power of two where that is less than a frame (addresses then
-        wrap by themselves)."""
+        """Beats of the buffer: :attr:`useful_rows`, up to a power of two where that is less than a frame (addresses
+        then wrap by themselves)."""
         power = 1 << (self.useful_rows - 1).bit_length()
         return power if power < self.beats else max(self.beats, self.useful_rows)
 
     def _bounds(self, rounds: int) -> tuple[list[int], list[int]]:
-        """:attr:`needed` and :attr:`released` of so many rounds: the ends of what the outermost loop adds to the ends of
-        what those within it do."""
+        """:attr:`needed` and :attr:`released` of so many rounds: the ends of what the outermost loop adds to the ends
+        of what those within it do."""
         outer, *inner = self.walk.axes
         low, high = self.walk.start, self.walk.start
         for axis in inner:

@@ -62,9 +62,7 @@ class Conv2d(LogicalOperator):
         return int(node.attributes["weights"].size) * rows * columns
 
     def lower(self, node: Node, context: LoweringContext) -> None:
-        stream = image_stream(node, context, "convolution")
-        if stream is None:
-            return
+        stream = image_stream(node, context)
         window = geometry(node.attributes, *node.inputs[0].typed.shape[1:])
         value = stream
         if window.taps > 1 or window.strides != (1, 1) or any(window.pads):

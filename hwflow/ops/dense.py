@@ -2,7 +2,7 @@
 
 Attributes: ``weights`` int64 [M, K] (weight zero point already subtracted); ``binary`` (absent: False): weights and
 inputs are 0 and 1, and what is summed is 1 where they are equal, else 0. Lowers to an MVU; any fixed order in which
-the stream brings the K elements is absorbed by permuting the weights.
+the stream brings the K elements of a row is absorbed by permuting the weights.
 """
 
 from __future__ import annotations
@@ -49,12 +49,8 @@ class Dense(LogicalOperator):
         row, column = grouped // length, grouped % length
         whole_pixels = length % channels == 0
         if not whole_pixels or (row != np.arange(rows)[:, None]).any() or (column != column[0]).any():
-            context.refuse(
-                "stream-order",
-                f"the {length} elements of each row must follow each other in the stream, not be mixed with other rows",
-                "remove the Reshape or Transpose before the matrix product, or give it one row a frame",
-            )
-            return
+            stream = context.arranged(stream, order, np.arange(order.size), length)
+            channels, column = length, np.arange(length)[None]
         permuted = np.ascontiguousarray(weights[:, column[0]])
         result = add_mvu(context, stream, permuted, length // channels, binary=is_binary(node.attributes))
         if result is not None:

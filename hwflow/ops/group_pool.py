@@ -72,9 +72,7 @@ def lower_pool(
 ) -> None:
     """Lower a pool over images to the pixels of each window in turn, and ``op`` over these: the stream itself where a
     single window is the whole image."""
-    stream = image_stream(node, context, "pool")
-    if stream is None:
-        return
+    stream = image_stream(node, context)
     if window.kernel != (window.height, window.width) or any(window.pads):
         stream = context.add("sliding_window", "window", [stream], {"geometry": window, "pad_value": pad_value})
     result = context.add(op, suffix, [stream], {"window": window.taps})

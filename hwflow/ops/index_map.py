@@ -37,8 +37,8 @@ class IndexMap:
         return self.index.size == self.elements and np.array_equal(self.index, np.arange(self.elements))
 
     def words(self, lanes: int) -> IntArray | None:
-        """The map of beats of ``lanes`` successive elements; None where a beat of the result repeats no whole one of the
-        source."""
+        """The map of beats of ``lanes`` successive elements; None where a beat of the result repeats no whole one of
+        the source."""
         if lanes not in self._words:
             self._words[lanes] = self._of_words(lanes)
         return self._words[lanes]

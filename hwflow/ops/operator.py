@@ -90,6 +90,11 @@ class LoweringContext(Protocol):
         """A new dataflow node (named after the node being lowered, plus ``suffix``) with one output."""
         ...
 
+    def arranged(self, stream: Value, order: IntArray, wanted: IntArray, channels: int) -> Value:
+        """``stream``, which comes in ``order``, in the order ``wanted``, with so many channels a pixel: itself, or
+        through a new node that rearranges it. Both orders are of the same flat indices."""
+        ...
+
     def bind(self, value: Value, stream: Value, order: IntArray) -> None:
         """Say which stream carries the quantized ``value``."""
         ...

@@ -40,11 +40,9 @@ class Product(LogicalOperator, Joined):
         return ((a - offset_a) * (b - offset_b),)
 
     def lower(self, node: Node, context: LoweringContext) -> None:
-        joined = joined_streams(node, context)
-        if joined is not None:
-            streams, order = joined
-            result = context.add("product", "", streams, {"offsets": node.attributes["offsets"]})
-            context.bind(node.outputs[0], result, order)
+        streams, order = joined_streams(node, context)
+        result = context.add("product", "", streams, {"offsets": node.attributes["offsets"]})
+        context.bind(node.outputs[0], result, order)
 
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
         kinds: tuple[str, ...] = ("dsp", "lut")

@@ -2,8 +2,8 @@
 
 Attributes: ``map`` (:class:`hwflow.ops.index_map.IndexMap`), ``channels`` of the result, ``fill``.
 
-Two forms: wiring, where each beat is made of one beat (several pixels for one, or a whole frame), and a buffer from which
-beats are read in any order (:mod:`hdl_lib.rearrange`), where beats stay what they are.
+Two forms: wiring, where each beat is made of one beat (several pixels for one, or a whole frame), and a buffer from
+which beats are read in any order (:mod:`hdl_lib.rearrange`), where beats stay what they are.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from hwflow.ops.operator import HardwareOperator, LogicalOperator, Operator
 from hwflow.ops.plumbing import Fifo, Fork, FrameSync, WidthConverter
 from hwflow.ops.product import Product
 from hwflow.ops.rearrange import Rearrange
+from hwflow.ops.reindex import Reindex
 from hwflow.ops.requantize import Requantize
 from hwflow.ops.reshape import Reshape, Transpose
 from hwflow.ops.scaled_add import ScaledAdd
@@ -34,6 +35,7 @@ OPERATORS: dict[str, Operator] = {
         Mvu(),
         Product(),
         Rearrange(),
+        Reindex(),
         Requantize(),
         Reshape(),
         ScaledAdd(),

@@ -42,7 +42,7 @@ class Transpose(LogicalOperator):
     name = "transpose"
     stages = frozenset({Stage.QUANTIZED})
     onnx = ("Transpose",)
-    limits = "the stream's own order must suit the consumer"
+    limits = "within a frame"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         source, perm = inputs[0], attributes["perm"]

@@ -13,6 +13,7 @@ import numpy as np
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph, IntArray, Names, Node, Port, Stage, Value, identity_order
+from hwflow.ops.index_map import IndexMap
 from hwflow.ops.registry import OPERATORS, logical
 from hwflow.types import TensorType
 
@@ -48,6 +49,14 @@ class _Context:
         value = Value(self._value_names.fresh(name), type_, node.outputs[0].origin)
         self.nodes.append(Node(name, op, inputs, [value], attributes, node.sources))
         return value
+
+    def arranged(self, stream: Value, order: IntArray, wanted: IntArray, channels: int) -> Value:
+        if stream.typed.shape[1] == channels and np.array_equal(order, wanted):
+            return stream
+        position = np.empty(order.size, dtype=np.int64)
+        position[order] = np.arange(order.size)
+        attributes = {"map": IndexMap(position[wanted], order.size), "channels": channels, "fill": 0}
+        return self.add("rearrange", "arranged", [stream], attributes)
 
     def bind(self, value: Value, stream: Value, order: IntArray) -> None:
         self._streams[value] = (stream, order)
@@ -109,6 +118,9 @@ def _wish(
             if split is None:
                 break
             axes = split
+        elif node.op == "reindex":
+            if len(node.attributes["index"].shape) != len(axes):
+                break
         elif node.op in _JOIN:
             if any(_of_image(producers, other) for other in node.inputs):
                 return _all_but(axes, 0)

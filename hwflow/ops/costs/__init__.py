@@ -11,8 +11,8 @@ from hwflow.ops.costs.adder_network import constant_products as constant_product
 from hwflow.ops.costs.adder_network import constant_requantizer as constant_requantizer
 from hwflow.ops.costs.adder_network import estimated_adder_network as estimated_adder_network
 from hwflow.ops.costs.adder_network import estimated_constant_product as estimated_constant_product
-from hwflow.ops.costs.basics import adders as adders
 from hwflow.ops.costs.basics import MOST_LANES as MOST_LANES
+from hwflow.ops.costs.basics import adders as adders
 from hwflow.ops.costs.basics import bits as bits
 from hwflow.ops.costs.basics import count_up as count_up
 from hwflow.ops.costs.basics import loop as loop
