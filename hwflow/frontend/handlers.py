@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hwflow.frontend import arithmetic, islands, linear, microsoft, pools, qdq, qlinear, qonnx, shapes
+from hwflow.frontend import arithmetic, islands, linear, microsoft, moves, pools, qdq, qlinear, qonnx, shapes
 from hwflow.frontend.context import Handler
 from hwflow.frontend.unquantized import STANDARD_QUANTIZERS
 from hwflow.onnxspec.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
@@ -21,11 +21,14 @@ STANDARD: Mapping[str, Handler] = {
     "Concat": shapes.concat,
     "Conv": linear.conv,
     "ConvInteger": qlinear.conv_integer,
+    "DepthToSpace": moves.depth_to_space,
     "DequantizeLinear": qdq.dequantize_linear,
     "Div": arithmetic.div,
     "Dropout": islands.dropout,
     "DynamicQuantizeLinear": qlinear.dynamic_quantize_linear,
+    "Expand": moves.expand,
     "Flatten": shapes.reshape,
+    "Gather": moves.gather,
     "Gemm": linear.gemm,
     "GlobalAveragePool": pools.global_average_pool,
     "Identity": islands.identity,
@@ -35,6 +38,7 @@ STANDARD: Mapping[str, Handler] = {
     "Mul": arithmetic.mul,
     "Neg": arithmetic.neg,
     "PRelu": islands.prelu,
+    "Pad": moves.pad,
     "Pow": islands.power,
     "QLinearConv": qlinear.qlinear_conv,
     "QLinearMatMul": qlinear.qlinear_matmul,
@@ -42,8 +46,12 @@ STANDARD: Mapping[str, Handler] = {
     "Relu": islands.relu,
     "ReduceMean": pools.reduce_mean,
     "Reshape": shapes.reshape,
+    "Slice": moves.slice_,
+    "SpaceToDepth": moves.space_to_depth,
+    "Split": moves.split,
     "Squeeze": shapes.reshape,
     "Sub": arithmetic.sub,
+    "Tile": moves.tile,
     "Transpose": shapes.transpose,
     "Unsqueeze": shapes.reshape,
     **islands.UNARY,

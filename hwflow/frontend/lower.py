@@ -126,7 +126,7 @@ def _refuse_foreign(state: Lowering, node: OnnxNode, names: Iterable[str]) -> No
 
 def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
     """Lower one node; at the model's end the host does what hardware cannot."""
-    result: View = Refused()
+    result: View | tuple[View, ...] = Refused()
     handler = HANDLERS.get((node.domain, node.op_type))
     views = [state.view(name) for name in node.inputs if name]
     if handler is None and not can_run(node.domain, node.op_type):
@@ -169,6 +169,9 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
             state.findings.append(refusal.finding)
     else:
         _look_at(state, node, handler)
+    if isinstance(result, tuple):
+        state.views.update({name: view for name, view in zip(node.outputs, result, strict=True) if name})
+        return
     if isinstance(result, Refused):
         result = Refused(_stand_in(state, node, views))
     state.views[node.outputs[0]] = result
@@ -236,7 +239,9 @@ def _stand_in(state: Lowering, node: OnnxNode, views: list[View]) -> HostInput |
     return None
 
 
-def _result(state: Lowering, node: OnnxNode, handler: Handler, views: list[View]) -> View:
+def _result(
+    state: Lowering, node: OnnxNode, handler: Handler, views: list[View]
+) -> View | tuple[View, ...]:
     if any(isinstance(v, HostInput | Integers | Reals) for v in views):
         shape = state.model.values[node.outputs[0]].shape
         if min(shape, default=1) < 1:  # inference goes below 0 for a window larger than the image
