@@ -20,6 +20,7 @@ from hwflow.ops.scaled_add import ScaledAdd
 from hwflow.ops.sliding_window import SlidingWindow
 from hwflow.ops.sum_pool import SumPool
 from hwflow.ops.sum_pool2d import SumPool2d
+from hwflow.ops.weighted_pool import WeightedPool
 
 OPERATORS: dict[str, Operator] = {
     operator.name: operator
@@ -44,6 +45,7 @@ OPERATORS: dict[str, Operator] = {
         SumPool(),
         SumPool2d(),
         Transpose(),
+        WeightedPool(),
         WidthConverter(),
     )
 }

@@ -26,6 +26,7 @@ from hwflow.ops.windows import WindowGeometry
 from hwflow.types import Interval, IntType, TensorType
 from tests.ops.harness import Case
 from tests.ops.rearrange_cases import REARRANGE
+from tests.ops.weighted_pool_cases import WEIGHTED_POOL
 
 PART = find_board("ulx3s_85f").part
 
@@ -784,6 +785,7 @@ CASES: dict[str, list[Case]] = {
     "sliding_window": SLIDING_WINDOW,
     "stream_concat": STREAM_CONCAT,
     "sum_pool": SUM_POOL,
+    "weighted_pool": WEIGHTED_POOL,
     "width_converter": WIDTH_CONVERTER,
 }
 """Operator name -> cases. The harness fails for a hardware operator that has none."""
