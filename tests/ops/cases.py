@@ -449,6 +449,21 @@ MVU += [
     ),
 ]
 
+
+
+def _sets(case: Case, sets: int) -> Case:
+    """The case with further sets of weights, the first one's rows in other orders, taken in turns."""
+    weights = case.attributes["weights"]
+    several = np.stack([np.roll(weights, shift, axis=0) for shift in range(sets)])
+    return replace(case, name=f"{case.name}_sets", attributes={**case.attributes, "weights": several}, corners=None)
+
+
+MVU += [
+    _sets(_mvu("conv", 6, 2, 5, 3, I8, I8, (_fold(1, 1, "dsp"), _fold(5, 3, "dsp"), _fold(3, 2, "lut"))), 3),
+    _sets(_mvu("pairs", 4, 1, 7, 4, I4, I4, (_fold2(7, 4), _fold2(3, 2))), 2),
+    _sets(_xnor("xnor", 4, 2, 5, 3, ((5, 3), (2, 2))), 4),
+]
+
 # --- maxima -------------------------------------------------------------------------------------------------------
 
 
