@@ -159,7 +159,7 @@ class UartShell(wiring.Component):
         with m.Elif(arrived):
             m.d.sync += [missing.eq(missing - 1), final.eq(missing == 1), inside.eq(1)]
 
-        patience = Signal(range(self.idle_timeout + 1), init=self.idle_timeout)  # cycles; the line is not busy meanwhile
+        patience = Signal(range(self.idle_timeout + 1), init=self.idle_timeout)  # cycles
         timeout, busy = Signal(), Signal()
         m.d.comb += busy.eq(~receiver.idle | receiver.o.valid)
         with m.If(busy):
