@@ -132,7 +132,8 @@ def synthesize(family: str, which: Sequence[Key], folder: Path) -> list[Row]:
     commands = ["read_verilog rom.v", *(f"read_rtlil {name}.il" for name in names)]
     commands += [*(f"setattr -mod -set keep_hierarchy 1 {name}" for name in names), "read_verilog all.v"]
     for renaming in ([], ["hierarchy -top all", *RENAMING]):
-        script = "; ".join([*commands, *renaming, f"{SYNTHESIS[family]} -top all", "tee -q -o stat.json stat -json", "write_json all.json"])
+        results = ("tee -q -o stat.json stat -json", "write_json all.json")
+        script = "; ".join([*commands, *renaming, f"{SYNTHESIS[family]} -top all", *results])
         try:
             tool.run(YOSYS.find(), ["-p", script], folder, folder / "log", step="synthesis", remedy="read the log")
             break
