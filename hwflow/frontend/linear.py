@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hwflow.frontend.context import Lowering, exact_constant, finite, given, made, reals, refuse
+from hwflow.frontend.context import Lowering, exact_constant, finite, given, integer, made, reals, refuse
 from hwflow.frontend.lattice import plain, whole_zero_point
 from hwflow.frontend.views import (
     Constant,
@@ -28,7 +28,7 @@ _HALF = Fraction(1, 2)
 
 
 def conv(state: Lowering, node: OnnxNode) -> View:
-    """Conv, two-dimensional, one group."""
+    """Conv, two-dimensional."""
     view = reals(state, node, 0)
     weights = state.view(node.inputs[1])
     count = state.model.values[node.inputs[1]].shape[0]
@@ -47,16 +47,19 @@ def convolution(
             f"not of {len(view.shape) + 1} axes",
             "reshape 1-D data to an image of width 1",
         )
-    if node.attributes.get("group", 1) != 1:
-        raise refuse(
-            node, "conv-group", f"group must be 1, not {node.attributes['group']}",
-            "grouped convolutions are not supported yet",
-        )
+    groups = integer(node, "group", 1)
     shape = state.model.values[name].shape
-    if shape[1] != view.shape[0]:
+    if groups < 1 or view.shape[0] % groups or shape[0] % groups:
+        raise refuse(
+            node, "conv-group",
+            f"group must divide the {view.shape[0]} input and {shape[0]} output channels, not be {groups}",
+            "correct the attribute",
+        )
+    if shape[1] != view.shape[0] // groups:
         raise refuse(
             node, "conv-channels",
-            f"weights '{name}' must have the input's {view.shape[0]} channels on axis 1, not {shape[1]}",
+            f"weights '{name}' must have the {view.shape[0] // groups} input channels of a group on axis 1, not "
+            f"{shape[1]}",
             "correct the weights' shape",
         )
     out_shape = state.frame_shape(node.outputs[0])
@@ -78,12 +81,15 @@ def convolution(
             "quantize per tensor before the convolution",
         )
     scale = uniform(view.scale)
-    per_channel = None if scale is not None else view.scale.reshape(1, -1, 1, 1)
+    per_channel = None if scale is not None else _of_groups(view.scale, shape, groups)
     weights = integer_weights(node, constant, name, 0, per_channel)
     weights = _upright(weights, scale, Fraction(1))
     scale = None if scale is None else abs(scale)
-    channel_zero = view.zero_point if zero is not None else view.zero_point.reshape(-1, 1, 1)
-    binary = zero == _HALF and (view.low, view.high) == (0, 1) and weights.are_signs
+    channel_zero = view.zero_point if zero is not None else _of_groups(view.zero_point, shape, groups)
+    bits = zero == _HALF and (view.low, view.high) == (0, 1) and weights.are_signs
+    binary = bits and not (groups > 1 and shape[1] == 1)
+    if groups > 1:
+        attributes["groups"] = groups
     attributes["weights"] = (weights.integers + 1) // 2 if binary else weights.integers
     if binary:
         attributes |= {"binary": True, "pad_value": 0}
@@ -93,6 +99,13 @@ def convolution(
     out = _meaning(node, weights, scale, channel_zero, binary, bias)
     out_scale, zero_point = (compact(v.reshape(-1, 1, 1)) for v in out)
     return made(value, out_shape, out_scale, zero_point, node)
+
+
+def _of_groups(values: Fractions, shape: tuple[int, ...], groups: int) -> Fractions:
+    """``values`` of the input's channels for weights of ``shape``: for each output those of its group."""
+    of_group = values.reshape(groups, 1, -1, *(1,) * (len(shape) - 2))
+    repeated = np.broadcast_to(of_group, (groups, shape[0] // groups, *of_group.shape[2:]))
+    return repeated.reshape(shape[0], *of_group.shape[2:]) if groups > 1 else of_group[0]
 
 
 def _upright(weights: Weights, scale: Fraction | None, factor: Fraction) -> Weights:
@@ -119,9 +132,12 @@ def _meaning(
     elif zero.size == 1:
         zero_point = fractions(rows.sum(axis=1)) * zero.reshape(-1)[0]
     else:
-        columns = np.broadcast_to(zero, weights.integers.shape[1:]).reshape(-1)
+        columns = np.broadcast_to(zero, weights.integers.shape).reshape(count, -1)
         zero_point = np.array(
-            [sum((int(w) * z for w, z in zip(row, columns, strict=True)), Fraction(0)) for row in rows]
+            [
+                sum((int(w) * z for w, z in zip(row, own, strict=True)), Fraction(0))
+                for row, own in zip(rows, columns, strict=True)
+            ]
         )
     if bias is None:
         return out_scale, as_array(zero_point)

@@ -73,10 +73,10 @@ class WeightedPool(HardwareOperator):
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
         window = node.attributes["weights"].shape[1]
-        words, types = weight_words(node, folding), [node.inputs[0].typed.element, weight_type(node)]
+        blocks = -(-node.inputs[0].typed.shape[1] // folding.input_lanes)
         return costs.weighted_pool(
-            device.family, *types, node.outputs[0].typed.element, folding.input_lanes, words,
-            -(-node.inputs[0].typed.shape[1] // folding.input_lanes), window, folding.multiplier, depths[0],
+            device.family, node.inputs[0].typed.element, weight_type(node), node.outputs[0].typed.element,
+            folding.input_lanes, weight_words(node, folding), blocks, window, folding.multiplier, depths[0],
         )
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:

@@ -95,6 +95,22 @@ def test_conv2d(shape, outputs, kernel, strides, pads, dilations, pad_value) -> 
     check_lowering(graph, frames, result)
 
 
+@pytest.mark.parametrize(("channels", "outputs", "groups"), [(4, 4, 4), (3, 6, 3), (4, 6, 2), (6, 3, 3), (2, 2, 1)])
+@pytest.mark.parametrize(("kernel", "pads"), [((3, 2), (1, 0, 1, 1)), ((1, 1), (0, 0, 0, 0))])
+def test_grouped_conv2d(channels, outputs, groups, kernel, pads) -> None:
+    shape, pad_value = (channels, 5, 4), -3
+    weights = np.random.default_rng(2).integers(-128, 128, (outputs, channels // groups, *kernel))
+    graph, frames, result = single(
+        "conv2d", shape, I8, weights=weights, strides=(1, 1), pads=pads, dilations=(1, 1), pad_value=pad_value,
+        groups=groups,
+    )
+    attributes = {"kernel_shape": kernel, "pads": pads, "group": groups}
+    centred = reference("Conv", [(frames - pad_value).astype(np.float64), weights.astype(np.float64)], **attributes)
+    expected = centred + pad_value * weights.sum(axis=(1, 2, 3))[:, None, None]
+    assert np.array_equal(result, expected)
+    check_lowering(graph, frames, result)
+
+
 @pytest.mark.parametrize(("rows", "length", "outputs"), [((), 5, 3), ((), 1, 1), ((4,), 6, 2), ((2, 3), 4, 5)])
 def test_dense(rows, length, outputs) -> None:
     weights = np.random.default_rng(3).integers(-128, 128, (outputs, length))
