@@ -30,15 +30,16 @@ def convolution_of_rank_3(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'conv' (Conv): group must be 1, not 2 [conv-group]\n"
-    "  remedy: grouped convolutions are not supported yet",
+    "error: node 'conv' (Conv): group must divide the 2 input and 3 output channels, not be 2 [conv-group]\n"
+    "  remedy: correct the attribute",
 )
-def grouped_convolution(b: Builder) -> str:
-    return b.node("Conv", image(b), b.weights(np.ones((4, 1, 3, 3), int)), group=2, name="conv")
+def groups_of_unequal_outputs(b: Builder) -> str:
+    return b.node("Conv", image(b), b.weights(np.ones((3, 1, 3, 3), int)), group=2, name="conv")
 
 
 @cases(
-    "error: node 'conv' (Conv): weights 'w' must have the input's 2 channels on axis 1, not 3 [conv-channels]\n"
+    "error: node 'conv' (Conv): weights 'w' must have the 2 input channels of a group on axis 1, not 3 "
+    "[conv-channels]\n"
     "  remedy: correct the weights' shape",
 )
 def convolution_of_other_channels(b: Builder) -> str:
