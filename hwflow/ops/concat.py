@@ -146,7 +146,8 @@ class StreamConcat(HardwareOperator):
         return costs.concat(device.family, width, len(counts), max(counts), depths[0])
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
-        shapes, shape = [shape_of(value.typed.element) for value in node.inputs], shape_of(node.outputs[0].typed.element)
+        shapes = [shape_of(value.typed.element) for value in node.inputs]
+        shape = shape_of(node.outputs[0].typed.element)
         if folding.whole_vector:
             channels = [value.typed.shape[1] for value in node.inputs]
             pixels = folding.output_lanes // sum(channels)

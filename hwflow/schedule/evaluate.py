@@ -207,7 +207,8 @@ class Network:
         for need in runner.needs:
             later = int(np.searchsorted(need.targets, first))
             at = need.targets[later:] - first if first else need.targets
-            base[at] = np.maximum(base.take(at), need.source.cycles.take(need.places[later:]) + need.lag - steps.take(at))
+            least = need.source.cycles.take(need.places[later:]) + need.lag
+            base[at] = np.maximum(base.take(at), least - steps.take(at))
         cycles = np.maximum.accumulate(base) + steps
         runner.visits += 1
         if runner.visits > ROUND_TRIPS:

@@ -144,10 +144,7 @@ def _shrink_queue(steady: Steady, channel: Channel, low: int, near: int | None) 
         else:
             low, missed, following = tried + 1, True, tried + stride
         stride, middle = 2 * stride, (low + high) // 2
-        if hit and missed:
-            tried = middle
-        else:
-            tried = max(following, middle) if hit else min(following, middle)
+        tried = middle if hit and missed else max(following, middle) if hit else min(following, middle)
     if steady.depths.get(channel) != high:
         steady.shrink(channel, high)
 

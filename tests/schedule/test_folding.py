@@ -78,7 +78,8 @@ def every_combination(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bridge(value: Value, reader: Node, here: Folding, there: Folding) -> tuple[int, ...]:
-    steps = conversions(value, reader, here.output_lanes, lanes_at(reader, value, there), whole_vector=there.whole_vector)
+    lanes = lanes_at(reader, value, there)
+    steps = conversions(value, reader, here.output_lanes, lanes, whole_vector=there.whole_vector)
     nodes = [Node("", "width_converter", [value], [value], {"folding": s.folding, "view": s.view}) for s in steps]
     return row(sum((hardware(n.op).resources(n, n.attributes["folding"], [2], PART) for n in nodes), Resources()))
 
