@@ -31,6 +31,7 @@ STANDARD: Mapping[str, Handler] = {
     "Gather": moves.gather,
     "Gemm": linear.gemm,
     "GlobalAveragePool": pools.global_average_pool,
+    "GlobalMaxPool": pools.global_max_pool,
     "Identity": islands.identity,
     "MatMul": linear.matmul,
     "MatMulInteger": qlinear.matmul_integer,

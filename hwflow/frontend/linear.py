@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hwflow.frontend import spatial
 from hwflow.frontend.context import Lowering, exact_constant, finite, given, integer, made, reals, refuse
 from hwflow.frontend.lattice import plain, whole_zero_point
 from hwflow.frontend.views import (
@@ -28,7 +29,7 @@ _HALF = Fraction(1, 2)
 
 
 def conv(state: Lowering, node: OnnxNode) -> View:
-    """Conv, two-dimensional."""
+    """Conv, of any number of spatial axes."""
     view = reals(state, node, 0)
     weights = state.view(node.inputs[1])
     count = state.model.values[node.inputs[1]].shape[0]
@@ -40,12 +41,11 @@ def convolution(
 ) -> Reals:
     """The sums of a convolution of ``view`` by the weights ``constant`` (value ``name``), with a bias of one element or
     one an output."""
-    if len(view.shape) != 3:
+    if len(view.shape) < 2:
         raise refuse(
             node, "conv-rank",
-            f"input '{node.inputs[0]}' must be an image (frames, channels, height, width), "
-            f"not of {len(view.shape) + 1} axes",
-            "reshape 1-D data to an image of width 1",
+            f"input '{node.inputs[0]}' must have frames, channels and spatial axes, not {len(view.shape) + 1} axes",
+            "reshape it to (frames, channels, ...)",
         )
     groups = integer(node, "group", 1)
     shape = state.model.values[name].shape
@@ -87,7 +87,7 @@ def convolution(
     scale = None if scale is None else abs(scale)
     channel_zero = view.zero_point if zero is not None else _of_groups(view.zero_point, shape, groups)
     bits = zero == _HALF and (view.low, view.high) == (0, 1) and weights.are_signs
-    binary = bits and not (groups > 1 and shape[1] == 1)
+    binary = bits and not (groups > 1 and shape[1] == 1 and len(shape) < 5)
     if groups > 1:
         attributes["groups"] = groups
     attributes["weights"] = (weights.integers + 1) // 2 if binary else weights.integers
@@ -95,9 +95,9 @@ def convolution(
         attributes |= {"binary": True, "pad_value": 0}
     else:
         attributes["pad_value"] = int(zero) if zero is not None and zero.denominator == 1 else 0
-    value = state.add("conv2d", node, [view.value], attributes, view.nodes, origin=state.real_origin(node))
+    value = spatial.convolution(state, node, view.value, view.shape, attributes, view.nodes)
     out = _meaning(node, weights, scale, channel_zero, binary, bias)
-    out_scale, zero_point = (compact(v.reshape(-1, 1, 1)) for v in out)
+    out_scale, zero_point = (compact(v.reshape(-1, *(1,) * (len(shape) - 2))) for v in out)
     return made(value, out_shape, out_scale, zero_point, node)
 
 

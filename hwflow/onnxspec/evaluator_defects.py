@@ -141,6 +141,11 @@ def _inner_axis(attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]
     return x is not None and int(attributes.get("axis", 1)) % x.ndim < x.ndim - 1
 
 
+def _not_two_axes(attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]) -> bool:
+    """Images of other than two spatial axes."""
+    return inputs[0] is not None and inputs[0].ndim != 4
+
+
 def _always(attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]) -> bool:
     return True
 
@@ -199,6 +204,9 @@ DEFECTS = (
     Defect(
         "averagepool-negative-pads", "AveragePool",
         "with strides greater than the kernel, SAME pads become negative and it fails", _average_negative,
+    ),
+    Defect(
+        "globalmaxpool-axes", "GlobalMaxPool", "with other than two spatial axes it reduces others", _not_two_axes
     ),
     Defect(
         "softmax-axes", "Softmax",
@@ -266,7 +274,12 @@ def substitutes(version: int, note: Callable[[str], None]) -> list[type[OpRun]]:
         tell("AveragePool", attributes, [x])
         return (average_pool(x, attributes),)
 
+    def global_max_pool_run(self: OpRun, x: AnyArray, **attributes: Any) -> tuple[AnyArray]:
+        tell("GlobalMaxPool", attributes, [x])
+        return (x.max(axis=tuple(range(2, x.ndim)), keepdims=True),)
+
     made = [
+        _operator("GlobalMaxPool", (OpRun,), version, global_max_pool_run),
         _operator("MaxPool", (OpRun,), version, max_pool_run),
         _operator("AveragePool", (OpRun,), version, average_pool_run),
     ]

@@ -86,7 +86,7 @@ def _stream_type(type_: TensorType, pixels: int) -> TensorType:
 
 
 _Axes = tuple[int | None, ...]
-_IMAGE = frozenset({"conv2d", "max_pool2d", "sum_pool2d"})
+_IMAGE = frozenset({"conv2d", "max_pool2d", "pixel_product", "sum_pool2d"})
 _JOIN = frozenset({"scaled_add", "product", "concat"})
 
 

@@ -72,7 +72,7 @@ def runtime(proto: onnx.ModelProto, feeds: dict[str, Array]) -> Array:
 
 
 def test_every_defect_is_shown_here() -> None:
-    others = ["quantize-overflow", "dequantize-opset", "batchnormalization-statistics"]
+    others = ["globalmaxpool-axes", "quantize-overflow", "dequantize-opset", "batchnormalization-statistics"]
     assert sorted(d.name for d in DEFECTS) == sorted([*POOLS, *AVERAGES, *QUANTIZED, *SOFTMAX, *others])
 
 
@@ -101,6 +101,19 @@ def test_max_pool_where_the_evaluator_is_right(attributes: dict[str, Any]) -> No
     np.testing.assert_array_equal(found, reference(proto, {"x": X}))
     np.testing.assert_array_equal(found, runtime(proto, {"x": X}))
     assert not names
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 5), (1, 2, 5, 3), (1, 2, 3, 4, 2)])
+def test_global_max_pool(shape: tuple[int, ...]) -> None:
+    graph = [node("GlobalMaxPool", ["x"], ["y"])]
+    proto = model(graph, [value("x", list(shape))], [value("y", [None] * len(shape))], {}, {"": 13}, 8)
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    found, names = around(proto, {"x": x})
+    np.testing.assert_array_equal(found, runtime(proto, {"x": x}))
+    right = reference(proto, {"x": x}).shape == found.shape and len(shape) == 4
+    assert names == (set() if right else {"globalmaxpool-axes"})
+    if not right:
+        assert reference(proto, {"x": x}).shape != found.shape
 
 
 def quantize_model(opset: int) -> onnx.ModelProto:
