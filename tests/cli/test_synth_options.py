@@ -242,4 +242,5 @@ def test_a_budget_that_is_too_small(hwflow):
     """Every core needs something."""
     ran = synth(hwflow, DIGITS, "--budget", "dsp=0,lut=0")
     assert ran.code == 1
-    assert re.search(r"lut must be at most 0, not (\d+), at \d+ cycles a frame with all queues \(\1 too many; node", ran.err)
+    short = r"lut must be at most 0, not (\d+), at \d+ cycles a frame with all queues \(\1 too many; node"
+    assert re.search(short, ran.err)
