@@ -157,7 +157,8 @@ class FoldingSearch:
         total = hardware(node.op).resources(node, folding, depths, self._device)
         for value in node.inputs:
             if any(port.value is value for port in self._graph.inputs):
-                lanes, whole = folding.input_lanes, folding.whole_vector
+                whole = folding.whole_vector
+                lanes = _lanes_at(node, value, folding.input_lanes, whole)
                 view = hardware(node.op).input_view(node, value.typed.shape, lanes, whole_vector=whole)
                 total += self._inserted("frame_sync", value, Folding(lanes, lanes), view)
         return total
@@ -208,7 +209,8 @@ class FoldingSearch:
     def _bridge(self, value: Value, reader: Node, here: int, there: _Lanes) -> Resources:
         """Width converters from ``here`` to ``there`` lanes."""
         shape, bits = value.typed.shape, value.typed.element.bits
-        lanes, whole = there
+        whole = there[1]
+        lanes = _lanes_at(reader, value, *there)
         key = (shape, bits, hardware(reader.op).input_view(reader, shape, lanes, whole_vector=whole), here, lanes)
         if key not in self._bridges:
             steps = conversions(value, reader, here, lanes, whole_vector=whole)
@@ -317,6 +319,11 @@ def enough_text(enough: Budget, interval: int, device: Chip) -> str:
     larger = any(getattr(enough, name) > getattr(device, name) for name in RESOURCES)
     act = "use a larger board or a smaller model" if larger else "ask for it by --budget"
     return f"a budget of {text} is enough at {interval} cycles a frame: {act}"
+
+
+def _lanes_at(reader: Node, value: Value, lanes: int, whole: bool) -> int:
+    """Lanes that ``value`` comes in where a reader's folding has so many input lanes."""
+    return hardware(reader.op).lanes_of(reader, reader.inputs.index(value), lanes, whole_vector=whole)
 
 
 def _row(need: Resources) -> tuple[int, ...]:

@@ -764,15 +764,17 @@ def _concat(
     name: str,
     streams: tuple[TensorType, ...],
     lanes: tuple[int, ...],
+    whole: tuple[int, ...] = (),
     **attributes: int,
 ) -> Case:
-    foldings = tuple(Folding(n, n) for n in lanes)
+    """``whole``: lanes of whole pixels side by side."""
+    foldings = tuple(Folding(n, n) for n in lanes) + tuple(Folding(n, n, whole_vector=True) for n in whole)
     return Case(name, "stream_concat", attributes, streams[0], foldings, paired_corners, streams[1:])
 
 
 STREAM_CONCAT = [
-    _concat("channels", (stream(4, 4, I8), stream(4, 2, U8)), (1, 2, 4), axis=1),
-    _concat("three", (stream(2, 6, U4), stream(2, 3, U4), stream(2, 4, I4)), (1, 3), axis=1),
+    _concat("channels", (stream(4, 4, I8), stream(4, 2, U8)), (1, 2, 4), (6, 12, 24), axis=1),
+    _concat("three", (stream(2, 6, U4), stream(2, 3, U4), stream(2, 4, I4)), (1, 3), (13, 26), axis=1),
     _concat("scalars", (stream(1, 1, I8), stream(1, 1, I4)), (1,), axis=1),
     _concat("pixels", (stream(4, 3, I8), stream(2, 3, U4)), (1, 2, 3, 6), axis=0, rounds=1),
     _concat("rows", (stream(6, 2, I8), stream(3, 2, U8), stream(9, 2, I8)), (1, 2), axis=0, rounds=3),

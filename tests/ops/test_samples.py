@@ -36,6 +36,9 @@ LOOSE: dict[str, dict[str, float]] = {
         "skips": 1, "random_whole_0": 0.15, "random_whole_2": 0.2, "random_whole_3": 0.15,
         "random_whole_4": 0.25,
     },
+    "stream_concat": {
+        "three": 0.15,
+    },
     "sum_pool": {
         "copies": 0.25,
     },

@@ -78,13 +78,21 @@ def every_combination(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bridge(value: Value, reader: Node, here: Folding, there: Folding) -> tuple[int, ...]:
-    steps = conversions(value, reader, here.output_lanes, there.input_lanes, whole_vector=there.whole_vector)
+    lanes = lanes_at(reader, value, there)
+    steps = conversions(value, reader, here.output_lanes, lanes, whole_vector=there.whole_vector)
     nodes = [Node("", "width_converter", [value], [value], {"folding": s.folding, "view": s.view}) for s in steps]
     return row(sum((hardware(n.op).resources(n, n.attributes["folding"], [2], PART) for n in nodes), Resources()))
 
 
+def lanes_at(reader: Node, value: Value, folding: Folding) -> int:
+    """Of a concatenation of whole pixels each input has as many pixels."""
+    if reader.op != "stream_concat" or not folding.whole_vector:
+        return folding.input_lanes
+    return folding.input_lanes // reader.outputs[0].typed.shape[1] * value.typed.shape[1]
+
+
 def sync(value: Value, reader: Node, folding: Folding) -> tuple[int, ...]:
-    lanes = folding.input_lanes
+    lanes = lanes_at(reader, value, folding)
     view = hardware(reader.op).input_view(reader, value.typed.shape, lanes, whole_vector=folding.whole_vector)
     node = Node("", "frame_sync", [value], [value], {"view": view})
     return row(hardware("frame_sync").resources(node, Folding(lanes, lanes), [2], PART))

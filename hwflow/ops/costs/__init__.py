@@ -54,6 +54,7 @@ from hwflow.ops.costs.streams import add_multipliers as add_multipliers
 from hwflow.ops.costs.streams import concat as concat
 from hwflow.ops.costs.streams import fork as fork
 from hwflow.ops.costs.streams import frame_sync as frame_sync
+from hwflow.ops.costs.streams import interleave as interleave
 from hwflow.ops.costs.streams import stream_add as stream_add
 from hwflow.ops.costs.streams import stream_product as stream_product
 from hwflow.ops.costs.streams import width_converter as width_converter
