@@ -25,7 +25,7 @@ LOOSE: dict[str, dict[str, float]] = {
         "multiply_negated_alike": 0.5, "multiply_falling_ties": 0.45, "thresholds_both": 0.25,
         "thresholds_bases": 1.05, "thresholds_bases_alike": 0.3, "sign_both": 0.35, "search": 0.15,
         "search_values": 0.15, "search_values_both": 0.3, "multiply_powers_odd_constants6": 0.2,
-        "multiply_negated_constants4": 0.15,
+        "multiply_negated_constants4": 0.15, "multiply_both_rows": 0.4,
     },
     "scaled_add": {
         "a_channel": 0.35, "both_a_channel": 1.1, "bits": 0.35,
