@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.frontend.refusals import Cases, conv, image
 from tests.models import Builder
