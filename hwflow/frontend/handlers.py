@@ -5,7 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hwflow.frontend import arithmetic, islands, linear, microsoft, moves, pools, qdq, qlinear, qonnx, shapes
+from hwflow.frontend import (
+    arithmetic,
+    islands,
+    linear,
+    microsoft,
+    moves,
+    pools,
+    qdq,
+    qlinear,
+    qonnx,
+    shapes,
+    transposed,
+)
 from hwflow.frontend.context import Handler
 from hwflow.frontend.unquantized import STANDARD_QUANTIZERS
 from hwflow.onnxspec.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
@@ -22,6 +34,7 @@ STANDARD: Mapping[str, Handler] = {
     "Conv": linear.conv,
     "ConvInteger": qlinear.conv_integer,
     "DepthToSpace": moves.depth_to_space,
+    "ConvTranspose": transposed.conv_transpose,
     "DequantizeLinear": qdq.dequantize_linear,
     "Div": arithmetic.div,
     "Dropout": islands.dropout,

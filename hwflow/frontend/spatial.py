@@ -69,11 +69,11 @@ def _over(window: Window, axes: tuple[int, ...]) -> dict[str, Any]:
 
 def convolution(
     state: Lowering, node: OnnxNode, value: Value, shape: tuple[int, ...], attributes: Mapping[str, Any],
-    before: tuple[str, ...],
+    before: tuple[str, ...], *, origin: str | None = None,
 ) -> Value:
     """The sums of a convolution of ``value`` (channels, spatial axes); ``attributes`` as :mod:`hwflow.ops.conv2d` has
     them, with an element a spatial axis."""
-    origin = state.real_origin(node)
+    origin = state.real_origin(node) if origin is None else origin
     weights: IntArray = attributes["weights"]
     if len(shape) == 3:
         return state.add("conv2d", node, [value], dict(attributes), before, origin=origin)
@@ -114,3 +114,65 @@ def _windows(shape: tuple[int, ...], window: Window, groups: int) -> IntArray:
     elements = np.stack(taps, axis=-1).reshape(channels, prod(output), len(taps))  # channel, position, tap
     rows = elements.transpose(1, 0, 2).reshape(prod(output), groups, -1)
     return rows if groups > 1 else rows[:, 0]
+
+
+def transposed_convolution(
+    state: Lowering, node: OnnxNode, value: Value, shape: tuple[int, ...], attributes: Mapping[str, Any],
+    output: tuple[int, ...], before: tuple[str, ...],
+) -> Value:
+    """The sums of a transposed convolution of ``value`` (channels, spatial axes; its zero point is 0) with results of
+    spatial size ``output``. ``attributes``: ``weights`` [M, C / groups, kernel], ``strides``, ``dilations``, ``starts``
+    (pads in front) and ``groups``.
+
+    Result f = q * stride + r of a line takes inputs q - j by the weights r + j * stride, so that the results of each
+    phase r are a convolution by every stride-th weight: no product with the zeros that a stretched input would have (W.
+    Shi et al., "Is the deconvolution layer the same as a convolutional layer?", 2016). The phases are channels first,
+    and move to their places behind.
+    """
+    strides, starts, groups = attributes["strides"], attributes["starts"], attributes["groups"]
+    weights = _stretched(attributes["weights"], attributes["dilations"])
+    axes = len(output)
+    kernel = tuple(-(-weights.shape[2 + a] // strides[a]) for a in range(axes))
+    room = [(0, kernel[a] * strides[a] - weights.shape[2 + a]) for a in range(axes)]
+    full = np.pad(weights, [(0, 0), (0, 0), *room])
+    phases = []
+    for phase in every_combination(*(range(s) for s in strides)):
+        every_stride = tuple(slice(r, None, s) for r, s in zip(phase, strides, strict=True))
+        flipped = full[(slice(None), slice(None), *every_stride)]
+        phases.append(np.flip(flipped, axis=tuple(range(2, 2 + axes))))
+    count = len(weights)
+    together = np.stack(phases, axis=1)  # of each output its phases
+    pads = tuple(k - 1 for k in kernel) * 2
+    window = {"strides": (1,) * axes, "pads": pads, "dilations": (1,) * axes}
+    sums = convolution(
+        state, node, value, shape,
+        {**window, "weights": together.reshape(-1, *together.shape[2:]), "groups": groups, "pad_value": 0}, before,
+        origin="",
+    )
+    lengths = output_size(shape[1:], {**window, "kernel": kernel})
+    index = np.arange(count)
+    hole = np.zeros((count,), dtype=bool)
+    # Mixed-radix numbers: output, phases along each axis, positions along each axis.
+    places = []
+    for axis in range(axes):
+        place, phase = np.divmod(np.arange(output[axis]) + starts[axis], strides[axis])
+        places.append((place, phase))
+    for axis, (_, phase) in enumerate(places):
+        index = index[..., None] * strides[axis] + phase
+    for axis, (place, _) in enumerate(places):
+        around = place.reshape(-1, *(1,) * (axes - 1 - axis))
+        index = index * lengths[axis] + around
+        hole = hole[..., None] | (place >= lengths[axis])
+    attributes = {"index": np.where(hole, -1, index), "fill": 0}
+    return state.add("reindex", node, [sums], attributes, origin=state.real_origin(node))
+
+
+def _stretched(weights: IntArray, dilations: tuple[int, ...]) -> IntArray:
+    """The weights with the zeros that dilations put between them."""
+    for axis, dilation in enumerate(dilations, start=2):
+        shape = list(weights.shape)
+        shape[axis] = (shape[axis] - 1) * dilation + 1
+        wide = np.zeros(shape, dtype=np.int64)
+        wide[(slice(None),) * axis + (slice(None, None, dilation),)] = weights
+        weights = wide
+    return weights

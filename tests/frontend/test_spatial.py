@@ -67,3 +67,28 @@ def test_global_pool(axes: int, op: str) -> None:
     b = Builder(19, 9)
     b.output(b.requantize(b.node(op, image(b, axes)), 0.75, 2, "int8"))
     agree_with_reference(b)
+
+
+TRANSPOSED = [
+    # axes, attributes
+    (2, {}),
+    (2, {"strides": [2, 2]}),
+    (2, {"strides": [2, 3], "pads": [1, 0, 1, 1], "output_padding": [1, 2]}),
+    (2, {"strides": [2, 1], "dilations": [1, 2], "pads": [1, 1, 0, 1]}),
+    (2, {"strides": [3, 2], "output_shape": [17, 11]}),
+    (1, {"strides": [2], "pads": [1, 1]}),
+    (3, {"strides": [1, 2, 2]}),
+]
+
+
+@pytest.mark.parametrize(("axes", "more"), TRANSPOSED)
+@pytest.mark.parametrize("grouped", [False, True])
+def test_conv_transpose(axes: int, more: dict[str, list[int]], grouped: bool) -> None:
+    b = Builder(19, 9)
+    channels = SHAPES[axes][0]
+    groups = channels if grouped else 1
+    weights = np.random.default_rng(axes).integers(-9, 9, (channels, 2, *[3, 2, 2][:axes]))
+    bias = b.constant(np.arange(2 * groups) / 2)
+    c = b.node("ConvTranspose", image(b, axes), b.weights(weights, 0.25), bias, group=groups, **more)
+    b.output(b.requantize(c, 4.0, 5, "int8"))
+    agree_with_reference(b)
