@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 
 from hwflow.frontend import spatial
-from hwflow.frontend.context import Lowering, constant, given, integer, made, reals, refuse
+from hwflow.frontend.context import Lowering, integer, made, reals, refuse
 from hwflow.frontend.lattice import from_zero, plain, whole_zero_point
 from hwflow.frontend.views import Anchor, Integers, Reals, View, as_array, fractions, uniform
 from hwflow.frontend.window import holds_padding_only, integers_of, window_attributes
 from hwflow.ir.graph import IntArray
-from hwflow.numerics.stages import StepStage
-from hwflow.numerics.step_function import StepFunction
 from hwflow.onnxspec.model import OnnxNode
 
 
@@ -38,22 +36,27 @@ def max_pool(state: Lowering, node: OnnxNode) -> View:
             f"every window must hold a pixel, not padding alone as with pads {list(attributes['pads'])}",
             "reduce the pads",
         )
-    return _greatest(state, node, view, attributes, shape)
+    return greatest(state, node, view, attributes, shape)
 
 
-def _greatest(
-    state: Lowering, node: OnnxNode, view: Integers | Reals, attributes: dict[str, Any], shape: tuple[int, ...]
+def greatest(
+    state: Lowering, node: OnnxNode, view: Integers | Reals, attributes: dict[str, Any], shape: tuple[int, ...], *,
+    least: bool = False,
 ) -> View:
-    """The maxima over windows."""
+    """The maxima, or minima, over windows."""
     if isinstance(view, Integers):
+        if least:
+            attributes = {**attributes, "least": True}
         value = spatial.pool(state, node, view.value, view.shape, attributes, "max_pool2d")
         return Integers(value, shape, view.low, view.high)
-    view = _rising(state, node, view)
+    view, falling = _rising(state, node, view)
     if any(size > 1 for v in (view.scale, view.zero_point, *view.functions) for size in v.shape[1:]):
         raise refuse(
             node, "pool-scale", "the pool's input must have one scale and zero point a channel, not one a pixel",
             "quantize before the pool",
         )
+    if falling != least:
+        attributes = {**attributes, "least": True}
     value = spatial.pool(state, node, view.value, view.shape, attributes, "max_pool2d")
     if view.functions:
         return replace(view, value=value, shape=shape, after=(*view.after, node.name))
@@ -61,28 +64,18 @@ def _greatest(
     return replace(view, value=value, shape=shape, anchor=anchor, after=())
 
 
-def _rising(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
-    """``view`` as a function of its integers that does not decrease: others are tabulated."""
+def _rising(state: Lowering, node: OnnxNode, view: Reals) -> tuple[Reals, bool]:
+    """``view`` as a function that does not decrease of its integers (others are tabulated), and whether of their
+    negative, so that the greatest real is the least integer's."""
     if not all(f is None or f.rising for step in view.functions for f in step.reshape(-1)):
         view = plain(state, node, view)
-    if any(s < 0 for s in view.scale.reshape(-1)):
-        if view.low is None or view.high is None:
-            raise refuse(
-                node, "pool-direction", "the pool's input must not be negated after a sum", "quantize before the pool"
-            )
-        table = [-q for q in range(view.low, view.high + 1)]
-        if uniform(as_array(view.scale < 0)) is None:
-            raise refuse(
-                node, "pool-direction", "scales of the pool's input must have one sign, not both",
-                "quantize before the pool",
-            )
-        stage = StepStage(StepFunction.of_table(view.low, table))
-        value = state.add("requantize", node, [view.value], {"axis": 0, "stages": ((stage,),)}, (), origin="")
-        view = replace(
-            view, value=value, scale=as_array(-view.scale), zero_point=as_array(-view.zero_point), low=-view.high,
-            high=-view.low,
+    falling = uniform(as_array(view.scale < 0))
+    if falling is None:
+        raise refuse(
+            node, "pool-direction", "scales of the pool's input must have one sign, not both",
+            "quantize before the pool",
         )
-    return view
+    return view, bool(falling)
 
 
 def average_pool(state: Lowering, node: OnnxNode) -> View:
@@ -107,10 +100,10 @@ def averaged(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
         counts = _counts(view.shape[1:], attributes, counted)
         if counts.min() != counts.max() or counts.min() == 0:
             return _average_of_several_counts(state, node, view, attributes, shape, counts)
-        whole = _window_sum(state, node, view, attributes, shape)
+        result = window_sum(state, node, view, attributes, shape)
         share = Fraction(prod(attributes["kernel"]), int(counts.min()))
-        return made(whole.value, shape, as_array(whole.scale * share), whole.zero_point, node)
-    return _window_sum(state, node, view, attributes, shape)
+        return made(result.value, shape, as_array(result.scale * share), result.zero_point, node)
+    return window_sum(state, node, view, attributes, shape)
 
 
 def _counts(image: tuple[int, ...], window: dict[str, Any], counted: tuple[int, ...]) -> IntArray:
@@ -140,7 +133,7 @@ def _average_of_several_counts(
             f"every window must hold a pixel, not padding alone as with pads {list(window['pads'])}", "reduce the pads",
         )
     view = from_zero(state, node, whole_zero_point(state, node, plain(state, node, view)))
-    sums = _window_sum(state, node, view, window, shape, origin="")
+    sums = window_sum(state, node, view, window, shape, origin="")
     common = lcm(*counts.reshape(-1).tolist())
     value = state.add(
         "pixel_product", node, [sums.value], {"factors": common // counts}, origin=state.real_origin(node)
@@ -149,7 +142,7 @@ def _average_of_several_counts(
     return made(value, shape, as_array(sums.scale * prod(window["kernel"]) / common), fractions(0), node)
 
 
-def _window_sum(
+def window_sum(
     state: Lowering, node: OnnxNode, view: Reals, attributes: dict[str, Any], shape: tuple[int, ...], *,
     origin: str | None = None,
 ) -> Reals:
@@ -187,10 +180,10 @@ def global_average_pool(state: Lowering, node: OnnxNode) -> View:
 def globally_averaged(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     """The average of each channel of ``view``."""
     require_image(node, view.shape)
-    return _window_sum(state, node, view, _whole(view.shape), (view.shape[0], *(1,) * (len(view.shape) - 1)))
+    return window_sum(state, node, view, whole(view.shape), (view.shape[0], *(1,) * (len(view.shape) - 1)))
 
 
-def _whole(shape: tuple[int, ...]) -> dict[str, Any]:
+def whole(shape: tuple[int, ...]) -> dict[str, Any]:
     """The window that is the whole image."""
     axes = len(shape) - 1
     return {"kernel": shape[1:], "strides": (1,) * axes, "pads": (0,) * (2 * axes), "dilations": (1,) * axes}
@@ -202,31 +195,7 @@ def global_max_pool(state: Lowering, node: OnnxNode) -> View:
     if not isinstance(view, Integers):
         view = reals(state, node, 0)
     require_image(node, view.shape)
-    return _greatest(state, node, view, _whole(view.shape), (view.shape[0], *(1,) * (len(view.shape) - 1)))
-
-
-def reduce_mean(state: Lowering, node: OnnxNode) -> View:
-    """ReduceMean over height and width: a global pool, and another shape without keepdims."""
-    view = reals(state, node, 0)
-    rank = len(view.shape) + 1
-    axes = node.attributes.get("axes", ())
-    if given(node, 1):
-        axes = tuple(int(a) for a in constant(state, node, 1, "axes").array.reshape(-1))
-    assert isinstance(axes, tuple)
-    if len(view.shape) != 3 or {int(a) % rank for a in axes} != {2, 3}:
-        raise refuse(
-            node, "mean-axes",
-            f"the mean must be over height and width of an image (axes 2 and 3), not over axes {list(axes)} of "
-            f"{rank}",
-            "use GlobalAveragePool",
-        )
-    mean = globally_averaged(state, node, view)
-    shape = state.frame_shape(node.outputs[0])
-    if shape == mean.shape:
-        return mean
-    value = state.add("reshape", node, [mean.value], {"shape": shape})
-    scale, zero_point = (v.reshape(() if v.size == 1 else shape) for v in (mean.scale, mean.zero_point))
-    return made(value, shape, scale, zero_point, node)
+    return greatest(state, node, view, whole(view.shape), (view.shape[0], *(1,) * (len(view.shape) - 1)))
 
 
 def require_image(node: OnnxNode, shape: tuple[int, ...]) -> None:

@@ -228,15 +228,6 @@ def division_by_zero(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'mean' (ReduceMean): the mean must be over height and width of an image (axes 2 and 3), not over axes "
-    "[1] of 4 [mean-axes]\n"
-    "  remedy: use GlobalAveragePool",
-)
-def mean_over_channels(b: Builder) -> str:
-    return b.node("ReduceMean", image(b), b.constant([1], "int64"), name="mean")
-
-
-@cases(
     "error: node 'cast' (Cast): reals must become integers of at most 16 bits, not int32 [cast-types]\n"
     "  remedy: use QuantizeLinear",
 )

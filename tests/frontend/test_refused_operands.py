@@ -215,14 +215,6 @@ def weight_scales_without_a_common_divisor(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'add' (Add): two streams must have the same shape, not [2, 4, 4] and [1, 4, 4] [stream-shapes]\n"
-    "  remedy: broadcast constants only, or expand the smaller one before quantizing",
-)
-def streams_of_two_shapes(b: Builder) -> str:
-    return b.node("Add", image(b), b.requantize(b.input("y", ["N", 1, 4, 4]), 0.5), name="add")
-
-
-@cases(
     "error: node 'add' (Add): the constant 'c4' must broadcast to one frame [1], not have shape [2] "
     "[frame-constant]\n"
     "  remedy: use a constant of one element, or of one a channel",

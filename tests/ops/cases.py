@@ -497,6 +497,12 @@ MAX_POOL = [
 
 
 
+MAX_POOL += [
+    replace(_max_pool(name, *sizes), attributes={"window": sizes[2], "least": True})
+    for name, *sizes in (("least", 12, 3, 4, I8, (1, 2, 3)), ("least_groups", 24, 2, 4, U8, (4, 8, 16)))
+]
+
+
 def _sum_pool(name: str, pixels: int, channels: int, window: int, element: IntType, lanes: tuple[int, ...]) -> Case:
     source, foldings = stream(pixels, channels, element), _pool_foldings(channels, window, lanes)
     return Case(name, "sum_pool", {"window": window}, source, foldings, constant_corners)
