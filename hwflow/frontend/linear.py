@@ -219,14 +219,6 @@ def gemm(state: Lowering, node: OnnxNode) -> View:
     return product(state, node, view, state.view(name), name, axis, bias, alpha)
 
 
-def matmul(state: Lowering, node: OnnxNode) -> View:
-    """MatMul with a constant matrix on the right."""
-    view = reals(state, node, 0)
-    right = state.view(node.inputs[1])
-    require_matrix(state, node, node.inputs[0], node.inputs[1], right)
-    return product(state, node, view, right, node.inputs[1], 1, None)
-
-
 def require_matrix(state: Lowering, node: OnnxNode, left: str, right: str, view: View) -> None:
     """Refuse what is no product of each row by one matrix."""
     if len(state.model.values[left].shape) < 2:

@@ -201,6 +201,21 @@ def broadcast(state: Lowering, node: OnnxNode, index: int, view: Reals, target: 
     return result
 
 
+def broadcast_to(state: Lowering, node: OnnxNode, view: Reals, shape: tuple[int, ...]) -> Reals:
+    """``view`` repeated to the frame shape ``shape``."""
+    if view.shape == shape:
+        return view
+
+    def move(array: Any) -> Any:
+        return np.broadcast_to(array, (1, *shape))
+
+    whole = (1, *view.shape)
+    index = move(np.arange(prod(whole)).reshape(1, *(1,) * (len(shape) - len(view.shape)), *view.shape))
+    result = _placed(state, node, view, whole, move, index, 0, "")
+    assert isinstance(result, Reals), "reals stay reals"
+    return result
+
+
 def _placed(
     state: Lowering, node: OnnxNode, view: Integers | Reals, whole: tuple[int, ...], move: Move, index: IntArray,
     number: int, origin: str,

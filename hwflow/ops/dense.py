@@ -24,7 +24,7 @@ class Dense(LogicalOperator):
     name = "dense"
     stages = frozenset({Stage.QUANTIZED})
     onnx = ("Gemm", "MatMul", "MatMulInteger", "QGemm", "QLinearMatMul")
-    limits = "constant quantized matrix on the right, transA = 0"
+    limits = "one constant quantized operand, transA = 0"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         weights = attributes["weights"]

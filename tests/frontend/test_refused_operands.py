@@ -106,14 +106,6 @@ def relu_of_a_constant(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'fc' (MatMul): input 'w' must be computed at run time, not be a constant [stream-operand]\n"
-    "  remedy: fold the node, or swap its operands if it has several (those of a matrix product transposed)",
-)
-def constant_on_the_left_of_a_product(b: Builder) -> str:
-    return b.node("MatMul", b.weights(np.ones((2, 4), int), name="w"), image(b, 4, 3), name="fc")
-
-
-@cases(
     "error: node 'fc' (MatMul): input 'square' must be the result of DequantizeLinear (or of operators behind it), "
     "not a float tensor [quantized-operand]\n"
     "  remedy: quantize the model so that QuantizeLinear and DequantizeLinear stand before this node",
@@ -196,11 +188,11 @@ def product_over_frames(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'fc' (MatMul): weights 'w' must be a matrix, not of 3 axes [matmul-rank]\n"
-    "  remedy: use one matrix for all frames",
+    "error: node 'fc' (MatMul): the result must keep the frame axis in front, not have shape [5, 2, 4] [frame-axis]\n"
+    "  remedy: reshape to (frames, ...)",
 )
-def weights_of_rank_3(b: Builder) -> str:
-    return b.node("MatMul", image(b, 2, 3), b.weights(np.ones((1, 3, 4), int), name="w"), name="fc")
+def matrices_of_several_frames(b: Builder) -> str:
+    return b.node("MatMul", image(b, 2, 3), b.weights(np.ones((5, 3, 4), int), name="w"), name="fc")
 
 
 @cases(
