@@ -163,7 +163,7 @@ def _rows_timing(steps: WindowSteps, rows: int) -> Timing:
     writer = Process(g.height * words, {0: every(g.height * words)}, {}, (Wait(1, need_read),))
     lag = WindowRows.lag_of(words)
     reader = Process(steps.steps, {}, {0: sends}, (Wait(0, np.maximum.accumulate(need_write), lag),))
-    return Timing((writer, reader), (WindowRows.latency_of(words),))
+    return Timing((writer, reader), (WindowRows.latency_of(steps),))
 
 
 def is_serial(node: Node, folding: Folding) -> bool:

@@ -38,6 +38,7 @@ def window_rows(
     delays = WAITS * (kernel_rows * bits(rows - 1) + len(masked_rows)) + 4 * len(set(masked_columns))
     control = Resources(lut=22 * counter + 6 * kernel_rows, ff=30 + 6 * counter + (delays if words > 1 else 0))
     taken = kernel_rows * len(steps.columns) * result
+    registers += taken if steps.masked else 0  # behind the masks
     return store + Resources(lut=choices + masks, ff=registers) + control + queue(family, taken, depth)
 
 
