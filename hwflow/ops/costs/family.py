@@ -11,7 +11,9 @@ class Family:
 
     ``bram_shapes``: (words, width) configurations; ``lutram``: LUTs of a memory primitive of 16 words x 4 bits that
     is read in the same cycle, None where there is none; ``dsp_width``: widest signed operand of one multiplier;
-    ``dsp_product``: products of fewer bits are made of look-up tables; ``carry_bits``: of a sum, in a carry cell.
+    ``dsp_pair``: widest operands of which a multiplier block takes two products (:mod:`hwflow.toolchain.packing`), 0
+    where there is no such; ``dsp_product``: products of fewer bits are made of look-up tables; ``carry_bits``: of a
+    sum, in a carry cell.
     ``bram_cost``, ``lutram_cost``: what memory_libmap charges for a primitive, in bits of a memory made of flip-flops
     (a sixteenth of that for a read-only one); the cheapest way wins.
     """
@@ -21,11 +23,12 @@ class Family:
     lutram: int | None
     lutram_cost: int
     dsp_width: int
+    dsp_pair: int
     dsp_product: int
     carry_bits: int
 
 
 FAMILIES = {
-    "ecp5": Family(((16384, 1), (8192, 2), (4096, 4), (2048, 9), (1024, 18), (512, 36)), 128, 4, 4, 18, 0, 2),
-    "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 11, 1),
+    "ecp5": Family(((16384, 1), (8192, 2), (4096, 4), (2048, 9), (1024, 18), (512, 36)), 128, 4, 4, 18, 0, 0, 2),
+    "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 8, 11, 1),
 }
