@@ -1,4 +1,4 @@
-"""The storages behind every queue: shift registers, an async-read memory (deep: and a register), a sync-read memory.
+"""The three storages behind every queue: shift registers, an async-read memory, a sync-read memory.
 
 All have the same members and none looks at its own room: whoever pushes knows (by a credit, or by ``full``) that an
 entry is free. Use :class:`hdl_lib.fifo.Fifo` or :class:`hdl_lib.output_queue.OutputQueue`, which do that.
@@ -20,7 +20,6 @@ from amaranth.lib.wiring import In, Out
 STYLES = ("register", "lutram", "block")
 
 REGISTER_DEPTH = 4  # up to this depth flip-flops are smaller than a memory and its two pointers
-LUTRAM_ROWS = 16  # of a memory primitive of look-up tables; deeper ones have multiplexers behind
 BLOCK_BITS = 4096  # from this size on a block RAM is cheaper than look-up tables used as memory
 
 _LATENCY = {"register": 1, "lutram": 1, "block": 3}
@@ -53,8 +52,6 @@ def check_depth(depth):
 
 def storage_for(shape, depth, style):
     """A storage of ``depth`` entries of ``shape``; ``style`` is "register", "lutram" or "block"."""
-    if style == "lutram" and depth > LUTRAM_ROWS:
-        return DeepLutramStorage(shape, depth)
     return {"register": RegisterStorage, "lutram": LutramStorage, "block": BlockStorage}[style](shape, depth)
 
 
@@ -142,8 +139,7 @@ def _advance(pointer, rows):
 class LutramStorage(_Storage):
     """A memory with asynchronous read (look-up tables as memory on most devices).
 
-    Parameters: ``shape`` (any Amaranth shape), ``depth`` (entries, at least 1; beyond 16 see
-    :class:`DeepLutramStorage`).
+    Parameters: ``shape`` (any Amaranth shape), ``depth`` (entries, at least 1).
     Members: see the module. Timing: latency 1; one beat a cycle. ``o.payload`` is the memory's read path.
     Ordering: first in, first out.
     """
@@ -151,7 +147,7 @@ class LutramStorage(_Storage):
     def __init__(self, shape, depth):
         super().__init__(shape, depth)
         # A power of two costs nothing in a 16-row primitive and spares the pointers a comparison.
-        self.rows = 1 << max(1, (depth - 1).bit_length())
+        self.rows = 1 << max(1, (depth - 1).bit_length()) if depth <= 16 else depth
         self.memory = memory.Memory(shape=self._width, depth=self.rows, init=[])
         self.write_row = Signal(range(self.rows))
         self.read_row = Signal(range(self.rows))
@@ -188,74 +184,6 @@ class LutramStorage(_Storage):
             m.d.sync += write_row.eq(_advance(write_row, rows))
         with m.If(pop):
             m.d.sync += read_row.eq(_advance(read_row, rows))
-        return m
-
-
-class DeepLutramStorage(_Storage):
-    """A memory with asynchronous read and an output register behind its multiplexers.
-
-    The register takes the oldest row, or a beat as it comes while no row holds one, so that it costs no latency.
-    Together they hold ``depth`` beats.
-
-    Parameters: ``shape`` (any Amaranth shape), ``depth`` (entries, at least 1).
-    Members: see the module. Timing: latency 1; one beat a cycle. Ordering: first in, first out.
-    """
-
-    def __init__(self, shape, depth):
-        super().__init__(shape, depth)
-        self.rows = max(2, depth - 1)
-        self.memory = memory.Memory(shape=self._width, depth=self.rows, init=[])
-        self.write_row = Signal(range(self.rows))
-        self.read_row = Signal(range(self.rows))
-        # One less than the rows that hold a beat: its sign bit alone says that none does.
-        self.waiting = Signal(range(-1, self.rows), init=-1)
-        self.output_valid = Signal()
-        self.output = Signal(self._width, reset_less=True)
-        self._write = self.memory.write_port()
-        self._read = self.memory.read_port(domain="comb")
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.memory = self.memory
-        rows = self.rows
-        write = self._write
-        read = self._read
-        write_row = self.write_row
-        read_row = self.read_row
-        output_valid = self.output_valid
-        payload = Value.cast(self.payload)
-        level = Signal(range(self.depth + 1))
-        full = Signal(name="is_full")
-        some = Signal()  # a row holds a beat; then the output register does too
-        pop = Signal()
-        move = Signal()
-        store = Signal()
-        fetch = Signal()
-        m.d.comb += [
-            some.eq(self.waiting >= 0),
-            pop.eq(output_valid & self.o.ready),
-            move.eq(~output_valid | self.o.ready),
-            fetch.eq(some & self.o.ready),
-            store.eq(self.push & (some | ~move)),
-            # A row that is free may take anything: there is no push while all are taken.
-            write.addr.eq(write_row),
-            write.data.eq(payload),
-            write.en.eq(self.push),
-            read.addr.eq(read_row),
-            self.o.valid.eq(output_valid),
-            Value.cast(self.o.payload).eq(self.output),
-            self.level.eq(level),
-            self.full.eq(full),
-        ]
-        flag_full(m, full, level, self.depth, self.push, pop)
-        count(m, level, self.push, pop)
-        count(m, self.waiting, store, fetch)
-        with m.If(store):
-            m.d.sync += write_row.eq(_advance(write_row, rows))
-        with m.If(fetch):
-            m.d.sync += read_row.eq(_advance(read_row, rows))
-        with m.If(move):
-            m.d.sync += [output_valid.eq(some | self.push), self.output.eq(Mux(some, read.data, payload))]
         return m
 
 

@@ -6,7 +6,7 @@ the beats that were inside before it (order, no loss, no duplication), unchanged
 
 from amaranth.hdl import Array, Assert, Cover, Mux, Signal
 
-from hdl_lib.storage import BlockStorage, DeepLutramStorage, LutramStorage, RegisterStorage
+from hdl_lib.storage import BlockStorage, LutramStorage, RegisterStorage
 
 
 def lookup(function, index, count):
@@ -87,16 +87,6 @@ def storage_invariants(m, storage, follower):
             Assert(used == lookup(lambda k: k % rows, level, storage.depth + 1)),
             Assert(storage.surplus + 1 == level),
             Assert(~following | (probe.data == value)),
-        ]
-    elif isinstance(storage, DeepLutramStorage):
-        in_output = following & (ahead == 0)
-        m.d.comb += [
-            skipped.eq(storage.output_valid),
-            Assert(storage.output_valid == (level != 0)),
-            Assert(storage.waiting + 1 + storage.output_valid == level),
-            Assert(used == lookup(lambda k: k % rows, (storage.waiting + 1)[: len(level)], storage.depth + 1)),
-            Assert(~in_output | (storage.output == value)),
-            Assert(~(following & (ahead != 0)) | (probe.data == value)),
         ]
     else:
         assert isinstance(storage, BlockStorage)

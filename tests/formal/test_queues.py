@@ -96,28 +96,6 @@ def test_fifo(style, depth, latency, tmp_path):
     prove(QueueProof(Fifo(WIDTH, depth, style=style), latency), tmp_path, induction=latency + 1)
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, 4, 6])
-def test_fifo_with_multiplexers_behind_its_memory(depth, tmp_path, monkeypatch):
-    monkeypatch.setattr(storage, "LUTRAM_ROWS", 0)
-    core = Fifo(WIDTH, depth, style="lutram")
-    assert isinstance(core.storage, storage.DeepLutramStorage)
-    prove(QueueProof(core, 1), tmp_path, induction=2)
-
-
-def test_fifo_that_never_waits_in_its_memory_is_refuted(tmp_path, monkeypatch):
-    """A beat that finds the output register taken is lost."""
-    monkeypatch.setattr(storage, "LUTRAM_ROWS", 0)
-    core = Fifo(WIDTH, 3, style="lutram")
-    counted = storage.count
-
-    def count_the_level_alone(m, counter, up, down):
-        if counter is not core.storage.waiting:
-            counted(m, counter, up, down)
-
-    monkeypatch.setattr(storage, "count", count_the_level_alone)
-    refute(QueueProof(core, 1, invariants=False), tmp_path)
-
-
 @pytest.mark.parametrize("style", ["register", "lutram", "block"])
 def test_fifo_that_ignores_full_is_refuted(style, tmp_path):
     refute(QueueProof(IgnoresFull(WIDTH, 3, style=style), 3, invariants=False), tmp_path)

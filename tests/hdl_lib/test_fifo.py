@@ -23,7 +23,6 @@ CASES = [
     (Fifo, (unsigned(5), 1, "lutram")),
     (Fifo, (data.StructLayout({"a": 4, "b": signed(2)}), 6, "lutram")),
     (Fifo, (unsigned(1), 17, "lutram")),
-    (Fifo, (signed(3), 21, "lutram")),
     (Fifo, (unsigned(5), 1, "block")),
     (Fifo, (unsigned(5), 2, "block")),
     (Fifo, (signed(9), 3, "block")),

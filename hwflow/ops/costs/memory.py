@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil, log2
 
-from hdl_lib.storage import LUTRAM_ROWS, REGISTER_DEPTH
+from hdl_lib.storage import REGISTER_DEPTH
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.operator import Resources
 
@@ -124,28 +124,14 @@ def _choice(blocks: int) -> int:
     return blocks - 2 if blocks <= 8 else round(1.2 * blocks)
 
 
-def _loaded_choice(blocks: int) -> int:
-    """The same for a register that also takes what comes in: as measured, more than twice as many beyond four blocks,
-    as synthesis does not use the slices' multiplexers then."""
-    return min(blocks, 3) if blocks <= 4 else round(1.6 * blocks)
-
-
 def queue(family: str, width: int, depth: int) -> Resources:
-    """An output queue: shift registers up to 4 entries, an asynchronous memory beyond, with an output register beyond
-    its primitive's rows."""
+    """An output queue: shift registers up to 4 entries, an asynchronous memory beyond."""
     address = (depth - 1).bit_length()
     if depth <= REGISTER_DEPTH:
         control = _REGISTER_QUEUE_LUTS[depth - 1]
         return Resources(lut=width * (depth - 1) + control, ff=depth * width + address + 1 + depth)
-    if depth > LUTRAM_ROWS:
-        rows = depth - 1
-        blocks = ceil(rows / 16)
-        choice = 1 if FAMILIES[family].lutram is None else _loaded_choice(blocks) - _choice(blocks)
-        control = 7 * address + (0 if rows & (rows - 1) == 0 else 5)
-        register = Resources(lut=width * choice + control, ff=width + 4 * address + 3)
-        return asynchronous_memory(family, rows, width) + register
-    rows = 1 << address
-    control = 7 * address + 2
+    rows = 1 << address if depth <= 16 else depth
+    control = 7 * address + 2 + (0 if rows == 1 << address else 5)
     return asynchronous_memory(family, rows, width) + Resources(lut=control, ff=4 * address + 2)
 
 
