@@ -45,6 +45,7 @@ from hwflow.ops.costs.products import split_sums as split_sums
 from hwflow.ops.costs.products import sum_tree as sum_tree
 from hwflow.ops.costs.products import wide_product as wide_product
 from hwflow.ops.costs.requantize import Parameters as Parameters
+from hwflow.ops.costs.requantize import Rows as Rows
 from hwflow.ops.costs.requantize import lookup as lookup
 from hwflow.ops.costs.requantize import multiply_add_shift as multiply_add_shift
 from hwflow.ops.costs.requantize import search as search
@@ -53,6 +54,7 @@ from hwflow.ops.costs.streams import add_multipliers as add_multipliers
 from hwflow.ops.costs.streams import concat as concat
 from hwflow.ops.costs.streams import fork as fork
 from hwflow.ops.costs.streams import frame_sync as frame_sync
+from hwflow.ops.costs.streams import interleave as interleave
 from hwflow.ops.costs.streams import stream_add as stream_add
 from hwflow.ops.costs.streams import stream_product as stream_product
 from hwflow.ops.costs.streams import width_converter as width_converter

@@ -15,6 +15,7 @@ from hdl_lib.mvu import Mvu
 from hdl_lib.packed_product import Packing
 from hwflow.ir.graph import IntArray
 from hwflow.ops.costs.basics import adders, count_up, loop
+from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue, rom
 from hwflow.ops.costs.packed import digit_sum, paired_sums
 from hwflow.ops.costs.products import (
@@ -40,18 +41,25 @@ class FewWords:
     words: Sequence[int]
     weights: IntArray
 
-    def idle(self, simd: int, signed: bool) -> int:
+    def idle(self, simd: int, signed: bool, least: int) -> int:
         """Multiplier blocks that synthesis saves where the weights never change: those of 0 and those that are a single
-        bit once the zeros below are cut off (minus a power of two with sign, a power of two without), and those of
-        another row's weight at the same input. Of two weights, one may be 0."""
+        bit once the zeros below are cut off (minus a power of two with sign, a power of two without) or fewer than
+        ``least``, and those of another row's weight at the same input. Of two weights, one may be 0."""
         if len(self.words) > 1:
             return 0
         needed = set()
         for lane, numbers in enumerate(self.weights[0].tolist()):
             ones = [-number if signed else number for number in numbers if number]
-            if len(ones) > 1 or any(number < 0 or number & (number - 1) for number in ones):
+            several = any(number < 0 or number & (number - 1) for number in ones)
+            if len(ones) > 1 or (several and _significant(-ones[0] if signed else ones[0], signed) >= least):
                 needed.add((lane % simd, *numbers))
         return int(self.weights.shape[1]) - len(needed)
+
+
+def _significant(number: int, signed: bool) -> int:
+    """Bits of a number that is not 0, without the zeros at its low end."""
+    odd = number // (number & -number)
+    return (~odd if odd < 0 else odd).bit_length() + int(signed)
 
 
 def mvu(
@@ -74,7 +82,8 @@ def mvu(
     if folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1 and synapse * neuron > 1:
         total += Resources(ff=word if known is None else table.ff // 2)  # weights at multiplier blocks
     if known is not None and folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1:
-        idle = known.idle(simd, w.signed if packing is None else packing.operand_shape.signed)
+        signed = w.signed if packing is None else packing.operand_shape.signed
+        idle = known.idle(simd, signed, FAMILIES[family].dsp_product - x.bits)
         each = products(family, x, w if packing is None else IntType(packing.operand_shape.width, True), 1, "dsp")
         total += replace(each, dsp=0).times(-idle)
     if folding.multiplier == "xnor":
