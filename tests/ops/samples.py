@@ -10,6 +10,7 @@ from pathlib import Path
 
 from amaranth.back import rtlil
 
+from hdl_lib.packed_product import Packing
 from hdl_lib.rom import VERILOG
 from hwflow.boards import find_board
 from hwflow.ops import costs
@@ -66,9 +67,22 @@ def _cases() -> dict[tuple[str, str], Case]:
     return {(op, case.name): case for op, cases in CASES.items() for case in cases}
 
 
-def all_keys() -> list[Key]:
-    """All cases at all their foldings."""
-    return [Key(op, case, index) for (op, case), what in _cases().items() for index in range(len(what.foldings))]
+@cache
+def all_keys(family: str) -> list[Key]:
+    """All cases at all their foldings, but for pairs of products that no multiplier block of ``family`` has room
+    for."""
+    keys = [Key(op, case, index) for (op, case), what in _cases().items() for index in range(len(what.foldings))]
+    return [key for key in keys if _fits(family, key)]
+
+
+def _fits(family: str, key: Key) -> bool:
+    case, folding, _ = key.bench
+    if folding.multiplier != "dsp2":
+        return True
+    node, width = case.node(folding), costs.FAMILIES[family].dsp_width
+    x = node.inputs[0].typed.interval
+    inputs, weights = (x.lo, x.hi), node.attributes["weight_range"]
+    return Packing.of(inputs, weights, folding.input_lanes, (width, width)) is not None
 
 
 def path(family: str) -> Path:
@@ -77,7 +91,7 @@ def path(family: str) -> Path:
 
 def read(family: str) -> list[Row]:
     """Rows whose case is still there with that folding, and queues of that depth."""
-    known = {tuple(_columns(key)): key for key in all_keys()}
+    known = {tuple(_columns(key)): key for key in all_keys(family)}
     rows = []
     with path(family).open(newline="") as file:
         for line in csv.DictReader(file):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.operator import Resources
 
 
@@ -30,6 +31,22 @@ def bits(greatest: int) -> int:
 def adders(width: int, count: int) -> Resources:
     """Registered adders; a carry cell takes two bits."""
     return Resources(lut=2 * ceil(width / 2) * count, ff=width * count)
+
+
+SHORT = 4  # bits; carry chains of no more are made of look-up tables where a carry cell has two bits
+
+
+def chain(family: str, width: int) -> int:
+    """Look-up tables of an adder of ``width`` bits."""
+    place = FAMILIES[family].carry_bits
+    return place * ceil(max(0, width) / place)
+
+
+def difference(family: str, width: int) -> int:
+    """Look-up tables of a difference of ``width`` bits of which the sign is taken."""
+    if width <= SHORT and FAMILIES[family].carry_bits > 1:
+        return max(0, min(width, 1))
+    return chain(family, width)
 
 
 def skid_buffer(width: int) -> Resources:
