@@ -119,7 +119,7 @@ def _columns(key: Key) -> list[str]:
 def _bench(family: str, key: Key) -> Bench:
     """The case for a device of ``family``: operands are cut to what its multiplier blocks take."""
     case, folding, depth = key.bench
-    if family != "ecp5" and folding.multiplier:
+    if family != "ecp5" and (folding.multiplier or key.op == "requantize"):
         folding = replace(folding, part=costs.FAMILIES[family].dsp_width - 1)
     return Bench(case, folding, depth)
 

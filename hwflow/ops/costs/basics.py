@@ -43,8 +43,8 @@ def chain(family: str, width: int) -> int:
 
 
 def difference(family: str, width: int) -> int:
-    """Look-up tables of a difference of ``width`` bits of which the sign is taken."""
-    if width <= SHORT and FAMILIES[family].carry_bits > 1:
+    """Look-up tables of a difference to a constant of ``width`` bits of which the sign is taken."""
+    if width <= SHORT or FAMILIES[family].carry_bits == 1:  # a carry cell of one bit has no look-up table of its own
         return max(0, min(width, 1))
     return chain(family, width)
 

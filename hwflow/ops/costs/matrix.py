@@ -15,6 +15,7 @@ from hdl_lib.mvu import Mvu
 from hdl_lib.packed_product import Packing
 from hwflow.ir.graph import IntArray
 from hwflow.ops.costs.basics import adders, count_up, loop
+from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue, rom
 from hwflow.ops.costs.packed import digit_sum, paired_sums
 from hwflow.ops.costs.products import adder_tree, match_counts, operands, products, sum_tree, wide_product
@@ -63,7 +64,8 @@ def mvu(
         word = pe * simd * digits.bits
     table = rom(family, synapse * neuron, word) if known is None else filled_rom(family, known.words, word)
     total = table
-    if folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1 and synapse * neuron > 1:
+    inside = FAMILIES[family].dsp_registers  # then weights' registers at multiplier blocks are theirs
+    if folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1 and synapse * neuron > 1 and not inside:
         total += Resources(ff=word if known is None else table.ff // 2)  # weights at multiplier blocks
     if known is not None and folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1:
         idle = known.idle(simd, w.signed if packing is None else packing.operand_shape.signed)

@@ -112,9 +112,14 @@ def asynchronous_memory(family: str, words: int, width: int) -> Resources:
     if words == 1:
         return Resources(ff=width)
     if per_block is None:  # flip-flops and a multiplexer
-        return Resources(lut=width * words, ff=width * words)
+        return Resources(lut=words + round(FLAT_READ[words & (words - 1) > 0] * width * words), ff=width * words)
     blocks = ceil(words / 16)
     return Resources(lut=per_block * ceil(width / 4) * blocks + width * _choice(blocks))
+
+
+# Look-up tables of four inputs a bit of a word, to choose the bit of one word, as measured: of a power of two words, of
+# another number.
+FLAT_READ = (0.72, 0.8)
 
 
 def _choice(blocks: int) -> int:

@@ -13,6 +13,7 @@ from hdl_lib.adder_tree import shape_of
 from hdl_lib.block_product import BLOCK_LATENCY
 from hdl_lib.wide_product import WideProduct
 from hwflow.ops.costs.basics import chain, count_up, difference
+from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import queue, rom
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
@@ -44,12 +45,13 @@ def multiply_add_shift(
     limits = limits or (out.min, out.max)
     width = lanes * (multiplier.bits + addend.bits)
     common = family, x, multiplier, addend, shift, rounds, out, part, limits
+    inside = FAMILIES[family].dsp_registers  # then multipliers' registers at their blocks are theirs
     if known is None:
         table = rom(family, words, width)
         # Of bits of a table in logic that are alike in all words there is one.
         alike = table.ff // 2 if table.bram == 0 else table.ff
         different = min(lanes * addend.bits, alike)
-        registers = min(lanes * multiplier.bits, alike) + (1 + BLOCK_LATENCY) * different
+        registers = (0 if inside else min(lanes * multiplier.bits, alike)) + (1 + BLOCK_LATENCY) * different
         each = _lane(*common, None, 0).times(lanes)
     elif known.constants:
         table, registers, each = Resources(), 2 + BLOCK_LATENCY, Resources()
@@ -60,7 +62,7 @@ def multiply_add_shift(
     else:
         table, different = known.table, known.different[1]
         # Addends have registers beside those of operands and products.
-        registers = known.different[0] - different + (1 + BLOCK_LATENCY) * different
+        registers = (0 if inside else known.different[0] - different) + (1 + BLOCK_LATENCY) * different
         each = Resources()
         for zeros in known.zeros:
             each += _lane(*common, None, zeros)
@@ -118,7 +120,7 @@ def _products(
 ) -> tuple[Resources, list[_Number]]:
     """The products of parts in registers, and the numbers they make together."""
     product = WideProduct(Shape(x.bits, x.signed), Shape(multiplier.bits, multiplier.signed), part)
-    total, ends = Resources(), []
+    total, ends, device = Resources(), [], FAMILIES[family]
     for (a, b), summand in zip(product.pairs, product.summands, strict=True):
         low, high = summand.low, summand.high
         factor = None if constant is None else b.of_number(constant)
@@ -130,6 +132,8 @@ def _products(
             total += Resources(lut=chain(family, width) if factor < 0 else 0)
         elif min(a.shape.width, b.shape.width) == 1:  # a choice
             total += Resources(lut=width)
+        elif a.shape.width + b.shape.width >= device.dsp_product:
+            total += Resources(ff=-device.dsp_registers * width)
         total += Resources(ff=BLOCK_LATENCY * width)
         ends.append((low << summand.first, high << summand.first))
     terms = []
@@ -157,7 +161,9 @@ def _sums(family: str, terms: Sequence[_Number], limit: int, dropped: int) -> Re
             begin = needed[index]
             if len(pair) > 1:
                 first = max(term.zeros for term in pair)
-                total += Resources(lut=chain(family, width - first))
+                # A carry cell of one bit stands alone where its sum's bit is dropped.
+                alone = max(0, needed[index] - first) if FAMILIES[family].carry_bits == 1 else 0
+                total += Resources(lut=chain(family, width - first - alone))
                 begin = min(begin, first)
             needed_below += [begin] * len(pair)
         needed = needed_below

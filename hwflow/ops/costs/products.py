@@ -61,7 +61,8 @@ def products(family: str, x: IntType, w: IntType, count: int, kind: str) -> Reso
     if kind == "dsp":
         limit, least = FAMILIES[family].dsp_width, FAMILIES[family].dsp_product
         each = _splits(x, limit) * _splits(w, limit) if x.bits + w.bits >= least else 0
-        return Resources(ff=BLOCK_LATENCY * count * product_bits(x, w), dsp=count * each)
+        behind = BLOCK_LATENCY - (FAMILIES[family].dsp_registers if each else 0)
+        return Resources(ff=behind * count * product_bits(x, w), dsp=count * each)
     return _lut_product(x.bits, w.bits).times(count)
 
 
@@ -77,7 +78,7 @@ def wide_product(family: str, x: IntType, w: IntType) -> Resources:
         if min(a.shape.width, b.shape.width) == 1:
             total += Resources(lut=width)
         elif a.shape.width + b.shape.width >= device.dsp_product:
-            total += Resources(dsp=1)
+            total += Resources(ff=-device.dsp_registers * width, dsp=1)
         else:
             total += Resources(lut=a.shape.width * b.shape.width)
     for sums in product.levels:

@@ -7,6 +7,7 @@ from math import ceil, lcm
 
 from hdl_lib.stream_add import AddPlan
 from hwflow.ops.costs.basics import adders, bits, skid_buffer
+from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import block_queue, queue, rom
 from hwflow.ops.costs.products import operands, product_bits, products, split_sums
 from hwflow.ops.operator import Folding, Resources
@@ -37,6 +38,7 @@ def stream_add(
     """Skid buffers, products or sums of shifted inputs (see :mod:`hdl_lib.stream_add`), tables of multipliers.
     ``pixels``: as many as a beat holds; ``plan`` is for one of them."""
     lanes = plan.lanes
+    inside = FAMILIES[family].dsp_registers if plan.form == "dsp" else 0  # registers that are a block's own
     total = Resources(dsp=add_multipliers(family, plan))
     for index, x in enumerate(inputs):
         product = plan.products[index]
@@ -46,13 +48,14 @@ def stream_add(
                 w = IntType(factor.bit_length(), False)
                 held = x.bits * plan.product_latency
                 if factor > 1:
-                    held = x.bits + product_bits(x, w) * (plan.product_latency - 1)
+                    held = x.bits + product_bits(x, w) * (plan.product_latency - 1 - inside)
                 total += Resources(lut=split_sums(family, x, w), ff=held)
             continue
         w = IntType(product.weight_shape.width, product.weight_shape.signed)
         total += Resources(lut=lanes * split_sums(family, x, w) if plan.form == "dsp" else 0)
         total += rom(family, blocks, lanes * w.bits) + Resources(ff=2 * lanes * x.bits, lut=3 * bits(blocks))
-        total += Resources(ff=bits(blocks) + 1 + lanes * w.bits * product.operand_latency)
+        operand_latency = 0 if inside else product.operand_latency
+        total += Resources(ff=bits(blocks) + 1 + lanes * w.bits * operand_latency)
         made = products(family, x, w, lanes, plan.form) + operands(x, w, lanes, plan.form)
         total += Resources(made.lut, made.ff)
         late = plan.product_latency - plan.tabled_latency(index)
@@ -78,7 +81,7 @@ def stream_product(
         places = difference.bits - (offset & -offset).bit_length() + 1 if offset else 0
         total += Resources(lut=lanes * adders(places, 1).lut, ff=lanes * difference.bits)
     total += products(family, x, w, lanes, kind) + operands(x, w, lanes, kind)
-    if operands(x, w, 1, kind).ff:
+    if operands(x, w, 1, kind).ff and not (kind == "dsp" and FAMILIES[family].dsp_registers):
         total += Resources(ff=lanes * w.bits)
     return total + queue(family, lanes * out.bits, depth)
 
