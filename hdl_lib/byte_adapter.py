@@ -6,6 +6,8 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from .blocks import loop
+
 
 def beat_layout(bytes_per_beat: int) -> data.StructLayout:
     """A beat: ``data`` (the first byte in the least significant bits) and ``last`` (1 in a frame's last beat)."""
@@ -55,25 +57,22 @@ class BytesToBeats(wiring.Component):
         m = Module()
         full = Signal()
         word = Signal(8 * self.bytes_per_beat)
-        held = Signal(range(max(2, self.bytes_per_beat)))  # bytes of the beat so far
-        beat = Signal(range(max(2, self.beats)))  # number of the beat that is being collected or offered
-        final = Signal()
+        take, give = Signal(), Signal()
+        completes = loop(m, "byte", self.bytes_per_beat, take)
+        final = loop(m, "beat", self.beats, give)
         m.d.comb += [
-            final.eq(beat == self.beats - 1),
+            take.eq(~full & self.i.valid),
+            give.eq(full & self.o.ready),
             self.i.ready.eq(~full),
             self.o.valid.eq(full),
             self.o.payload.data.eq(word),
             self.o.payload.last.eq(final),
         ]
-        with m.If(full), m.If(self.o.ready):
-            m.d.sync += [full.eq(0), beat.eq(beat + 1)]
-            with m.If(final):
-                m.d.sync += beat.eq(0)
-        with m.Elif(self.i.valid):
+        with m.If(give):
+            m.d.sync += full.eq(0)
+        with m.If(take):
             # shifting in from the top leaves the first byte lowest once all are there
-            m.d.sync += [word.eq(Cat(word[8:], self.i.payload)), held.eq(held + 1)]
-            with m.If(held == self.bytes_per_beat - 1):
-                m.d.sync += [full.eq(1), held.eq(0)]
+            m.d.sync += [word.eq(Cat(word[8:], self.i.payload)), full.eq(completes)]
         return m
 
 
@@ -106,10 +105,16 @@ class BeatsToBytes(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         word = Signal(8 * self.bytes_per_beat)
-        left = Signal(range(self.bytes_per_beat + 1))
-        m.d.comb += [self.i.ready.eq(left == 0), self.o.valid.eq(left != 0), self.o.payload.eq(word[:8])]
-        with m.If(left == 0), m.If(self.i.valid):
-            m.d.sync += [word.eq(self.i.payload.data), left.eq(self.bytes_per_beat)]
+        full, give = Signal(), Signal()
+        last = loop(m, "byte", self.bytes_per_beat, give)
+        m.d.comb += [
+            give.eq(full & self.o.ready),
+            self.i.ready.eq(~full),
+            self.o.valid.eq(full),
+            self.o.payload.eq(word[:8]),
+        ]
+        with m.If(~full):
+            m.d.sync += [word.eq(self.i.payload.data), full.eq(self.i.valid)]
         with m.Elif(self.o.ready):
-            m.d.sync += [word.eq(word[8:]), left.eq(left - 1)]
+            m.d.sync += [word.eq(word[8:]), full.eq(~last)]
         return m

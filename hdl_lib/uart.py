@@ -84,13 +84,13 @@ class UartRx(wiring.Component):
         line = Signal(init=1)
         m.submodules.synchronizer = FFSynchronizer(self.rx, line, init=1)
 
+        # A register says that a timer has run out, so that what happens then hangs on no comparison.
         timer = Signal(range(self.divisor))
-        tick = Signal()
+        tick = Signal(init=1)
         bit = Signal(range(8))
         byte = Signal(8)
-        m.d.comb += tick.eq(timer == 0)
         with m.If(~tick):
-            m.d.sync += timer.eq(timer - 1)
+            m.d.sync += [timer.eq(timer - 1), tick.eq(timer == 1)]
         with m.If(self.o.ready):
             m.d.sync += self.o.valid.eq(0)
         m.d.sync += [self.framing_error.eq(0), self.overflow.eq(0)]
@@ -99,16 +99,16 @@ class UartRx(wiring.Component):
             with m.State("Idle"):
                 m.d.comb += self.idle.eq(line)
                 with m.If(~line):
-                    m.d.sync += timer.eq(self.divisor // 2 - 1)
+                    m.d.sync += [timer.eq(self.divisor // 2 - 1), tick.eq(0)]
                     m.next = "Start"
             with m.State("Start"), m.If(tick):
-                m.d.sync += [timer.eq(self.divisor - 1), bit.eq(0)]
+                m.d.sync += [timer.eq(self.divisor - 1), tick.eq(0), bit.eq(0)]
                 with m.If(line):
                     m.next = "Idle"  # a glitch, not a start bit
                 with m.Else():
                     m.next = "Data"
             with m.State("Data"), m.If(tick):
-                m.d.sync += [timer.eq(self.divisor - 1), bit.eq(bit + 1)]
+                m.d.sync += [timer.eq(self.divisor - 1), tick.eq(0), bit.eq(bit + 1)]
                 m.d.sync += byte.eq(byte[1:] | (line << 7))
                 with m.If(bit == 7):
                     m.next = "Stop"
@@ -155,19 +155,22 @@ class UartTx(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        timer = Signal(range(self.divisor))
-        left = Signal(range(11))  # bits not yet through
+        # Registers say what comparisons would, so that no bit of the line hangs on a counter's carry: a byte is under
+        # way, a bit ends, the cycle before that, it is the stop bit.
+        busy, tick, early, stop = Signal(), Signal(), Signal(), Signal()
+        timer = Signal(range(self.divisor), init=self.divisor - 1)
+        left = Signal(range(10), init=9)  # bits before the stop bit, the one on the line included
         shift = Signal(9, init=0x1FF)  # the bit on the line is bit 0; ones follow: stop bit and idle line
-        m.d.comb += [self.i.ready.eq(left == 0), self.tx.eq(shift[0])]
-        with m.If(left == 0), m.If(self.i.valid):
-            m.d.sync += [shift.eq(self.i.payload << 1), left.eq(10), timer.eq(self.divisor - 1)]
-        with m.Elif(timer != 0):
-            m.d.sync += timer.eq(timer - 1)
+        m.d.comb += [self.i.ready.eq(~busy), self.tx.eq(shift[0])]
+        with m.If(~busy):
+            m.d.sync += [timer.eq(self.divisor - 1), tick.eq(0), early.eq(0), left.eq(9), stop.eq(0)]
+            with m.If(self.i.valid):
+                m.d.sync += [shift.eq(self.i.payload << 1), busy.eq(1)]
         with m.Else():
-            m.d.sync += [shift.eq((shift >> 1) | 0x100), left.eq(left - 1)]
-            # the stop bit's last cycle is the one in which the next byte is accepted
-            with m.If(left == 2):
-                m.d.sync += timer.eq(self.divisor - 2)
-            with m.Else():
-                m.d.sync += timer.eq(self.divisor - 1)
+            m.d.sync += [timer.eq(timer - 1), tick.eq(timer == 1), early.eq(timer == 2)]
+            with m.If(tick):
+                m.d.sync += [shift.eq((shift >> 1) | 0x100), timer.eq(self.divisor - 1)]
+                m.d.sync += [left.eq(left - 1), stop.eq(left == 1)]
+            with m.If(stop & early):  # the stop bit's last cycle is the one in which the next byte is accepted
+                m.d.sync += busy.eq(0)
         return m

@@ -150,27 +150,28 @@ class UartShell(wiring.Component):
             to_bytes.o.ready.eq(transmitter.i.ready),
         ]
 
-        received = Signal(range(max(2, self.frame_bytes)))  # bytes of the frame under way
-        with m.If(reset):
-            m.d.sync += received.eq(0)
+        # Counters down, each with a register that says what a comparison would.
+        missing = Signal(range(self.frame_bytes), init=self.frame_bytes - 1)  # bytes of the frame, but for the next one
+        final = Signal(init=self.frame_bytes == 1)
+        inside = Signal()  # of a frame
+        with m.If(reset | (arrived & final)):
+            m.d.sync += [missing.eq(self.frame_bytes - 1), final.eq(self.frame_bytes == 1), inside.eq(0)]
         with m.Elif(arrived):
-            m.d.sync += received.eq(received + 1)
-            with m.If(received == self.frame_bytes - 1):
-                m.d.sync += received.eq(0)
+            m.d.sync += [missing.eq(missing - 1), final.eq(missing == 1), inside.eq(1)]
 
-        quiet = Signal(range(self.idle_timeout + 1))  # cycles since the line was last busy
-        timeout = Signal()
-        m.d.comb += timeout.eq(quiet == self.idle_timeout)
-        with m.If(~receiver.idle | receiver.o.valid):
-            m.d.sync += quiet.eq(0)
+        patience = Signal(range(self.idle_timeout + 1), init=self.idle_timeout)  # cycles
+        timeout, busy = Signal(), Signal()
+        m.d.comb += busy.eq(~receiver.idle | receiver.o.valid)
+        with m.If(busy):
+            m.d.sync += [patience.eq(self.idle_timeout), timeout.eq(0)]
         with m.Elif(~timeout):
-            m.d.sync += quiet.eq(quiet + 1)
+            m.d.sync += [patience.eq(patience - 1), timeout.eq(patience == 1)]
 
         started = Signal()  # the first cycle after reset only passes the reset on: no wait for an idle line
         m.d.sync += started.eq(1)
         damaged = Signal()
         m.d.comb += damaged.eq(
-            receiver.framing_error | receiver.overflow | overflow | self.core_error | (timeout & (received != 0))
+            receiver.framing_error | receiver.overflow | overflow | self.core_error | (timeout & inside)
         )
         with m.If(reset), m.If(timeout | ~started):
             m.d.sync += reset.eq(0)

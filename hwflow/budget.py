@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
+from math import isfinite, prod
 from typing import TYPE_CHECKING
 
 from hwflow.codegen.board_top import shell_allowance
@@ -22,6 +22,42 @@ FILL = {"lut": 0.5, "ff": 0.5, "dsp": 1.0, "bram": 0.9}
 # beyond that: most of a design's are those of its multiplier blocks, which go into the blocks.
 UNASKED = {"lut": 20_000}
 
+MOST = 1 << 30  # of any resource: beyond what any design is made of, and within what the search counts with
+
+
+def check_values(asked: Mapping[str, int | float | str] | None) -> None:
+    """Raise :class:`UsageError` with a finding for each name and value that is none."""
+    findings = []
+    for name, value in (asked or {}).items():
+        if name not in RESOURCES:
+            findings.append(_bad(f"names must be among {', '.join(RESOURCES)}, not '{name}'"))
+        elif _count(value, 0) is None:
+            findings.append(_bad(f"{name} must be a number or a percentage of at least 0, not '{value}'"))
+    if findings:
+        raise UsageError(findings)
+
+
+def beyond_part(board: Board, asked: Mapping[str, int | float | str] | None, frame_bytes: int = 0) -> list[Finding]:
+    """A finding for each resource of which more is ``asked`` than ``board`` has beside its shell, which is the larger
+    the more bytes an input frame has. All names and values have passed :func:`check_values`."""
+    there = _there(board, frame_bytes)
+    counts = {name: _count(value, there[name]) or 0 for name, value in (asked or {}).items()}
+    return [
+        Finding(
+            "budget-option", "option --budget",
+            f"{name} must be at most {there[name]}, what {board.name} has beside its serial port, not {count}",
+            f"ask for {name}=100% or less, choose a larger board, or stop at --until verilog",
+        )
+        for name, count in counts.items()
+        if count > there[name]
+    ]
+
+
+def frame_bytes(graph: Graph) -> int:
+    """Bytes of an input frame at most: lanes are not known yet, and surplus lanes of last beats less than double it."""
+    types = [port.value.typed for port in graph.inputs]
+    return sum(2 * prod(t.shape) * -(-t.element.bits // 8) for t in types)
+
 
 def budget_for(
     board: Board, graph: Graph, asked: Mapping[str, int | float | str] | None, *, for_rate: bool
@@ -30,36 +66,24 @@ def budget_for(
 
     The default is :data:`FILL` of what the board's shell leaves of the part; of look-up tables and flip-flops no more
     than :data:`UNASKED`, unless a rate is to be reached (``for_rate``) or one of the two is asked for. ``asked``: by
-    name, a number or a percentage such as "50%" of what the shell leaves.
+    name, a number or a percentage such as "50%" of what the shell leaves, perhaps more than there is
+    (:func:`beyond_part`).
 
-    Raises :class:`UsageError` with a finding for each value that is none.
+    Raises :class:`UsageError` as :func:`check_values`.
     """
+    check_values(asked)
     asked = asked or {}
-    # Lanes are not known yet: surplus lanes of the last beats less than double a frame's bytes.
-    types = [port.value.typed for port in graph.inputs]
-    frame = sum(2 * prod(t.shape) * -(-t.element.bits // 8) for t in types)
-    shell = shell_allowance(board.part, frame)
-    there = {name: max(0, int(getattr(board.part, name)) - shell[name]) for name in RESOURCES}
+    there = _there(board, frame_bytes(graph))
     most = {name: int(there[name] * FILL[name]) for name in RESOURCES}
     if not for_rate and not asked.keys() & UNASKED.keys():
         most |= {name: min(most[name], limit) for name, limit in UNASKED.items()}
-    findings = []
-    for name, value in asked.items():
-        if name not in there:
-            findings.append(_bad(f"names must be among {', '.join(RESOURCES)}, not '{name}'"))
-            continue
-        count = _count(value, there[name])
-        if count is None:
-            findings.append(_bad(f"{name} must be a number of at least 0 or a percentage up to 100%, not '{value}'"))
-        elif count > there[name]:
-            findings.append(_bad(
-                f"{name} must be at most {there[name]}, what {board.name} has beside its serial port, not {count}"
-            ))
-        else:
-            most[name] = count
-    if findings:
-        raise UsageError(findings)
-    return Budget(**most)
+    return Budget(**most | {name: min(MOST, _count(value, there[name]) or 0) for name, value in asked.items()})
+
+
+def _there(board: Board, frame: int) -> dict[str, int]:
+    """What the shell leaves of the part."""
+    shell = shell_allowance(board.part, frame)
+    return {name: max(0, int(getattr(board.part, name)) - shell[name]) for name in RESOURCES}
 
 
 def _bad(message: str) -> Finding:
@@ -74,6 +98,6 @@ def _count(value: int | float | str, whole: int) -> int | None:
         amount = float(number) if text != number else int(number)
     except ValueError:
         return None
-    if text == number:
-        return int(amount) if amount >= 0 else None
-    return int(whole * amount / 100) if 0 <= amount <= 100 else None
+    if not isfinite(amount) or amount < 0:
+        return None
+    return int(amount) if text == number else int(whole * amount / 100)

@@ -12,10 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hwflow.boards import Board, UnknownBoard, find_board
-from hwflow.budget import budget_for
+from hwflow.boards import Board
+from hwflow.budget import beyond_part, budget_for, frame_bytes
 from hwflow.codegen.board_top import ClockPlan
-from hwflow.codegen.clock import clock_for
 from hwflow.codegen.report import Seconds
 from hwflow.errors import Finding, ModelRefused, UsageError
 from hwflow.frontend.lower import KEPT, lower
@@ -32,6 +31,7 @@ from hwflow.onnxspec import (
 )
 from hwflow.onnxspec.external_data import Folders, load_external_data, write_complete
 from hwflow.passes import pipeline
+from hwflow.request import request
 from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
 
 Progress = Callable[[str], None]
@@ -72,13 +72,14 @@ class Model:
 
 @dataclass
 class Design:
-    """A model scheduled for a board."""
+    """A model scheduled for a board. ``beyond``: what of its budget the board does not have."""
 
     model: Model
     board: Board
     clock: ClockPlan
     schedule: Schedule
     seconds: Seconds
+    beyond: tuple[Finding, ...] = ()
 
     @property
     def clock_mhz(self) -> float:
@@ -135,19 +136,6 @@ def load(
     return Model(path, proto, flat, resolved, dict(dimensions or {}), time.perf_counter() - begin, trained, external)
 
 
-def board_named(name: str) -> Board:
-    """A board by name. Raises :class:`UsageError` that lists those there are."""
-    try:
-        return find_board(name)
-    except UnknownBoard as unknown:
-        known = ", ".join(unknown.known)
-        raise UsageError(
-            Finding(
-                "known-board", "option --board", f"board must be one of {known}, not '{name}'", "see 'hwflow boards'"
-            )
-        ) from None
-
-
 def compile(  # the verb of the command line's design; shadows the builtin inside this module only
     model: Model | TrainingModel | str | os.PathLike[str],
     board: Board | str,
@@ -155,6 +143,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     fps: float | None = None,
     clock_mhz: float | None = None,
     budget: Mapping[str, int | float | str] | None = None,
+    what_if: bool = False,
     dimensions: Mapping[str, int] | None = None,
     trusted: Folders = (),
     progress: Progress | None = None,
@@ -165,16 +154,14 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     ``model``: as :func:`load` takes it, or loaded; ``dimensions`` and ``trusted``: as there. ``clock_mhz``: what the
     design is to run at (:func:`hwflow.codegen.clock.clock_for`; default: the board's clock). ``budget``: what it may
     use of "lut", "ff", "dsp" and "bram", numbers or percentages like "50%" (:func:`hwflow.budget.budget_for`).
+    ``what_if``: more than the board's part has of them, too; the design is then for Verilog only.
 
     Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (unknown board, no such
-    clock, rate or budget).
+    clock, rate or budget; with all that can be told without the model, before it is read).
     """
     say = progress or (lambda line: None)
-    board = board_named(board) if isinstance(board, str) else board
-    if fps is not None and not fps > 0:
-        message = f"frames a second must be greater than 0, not {fps:g}"
-        raise UsageError(Finding("positive-fps", "option --fps", message, "give a rate"))
-    clock = clock_for(board, clock_mhz)
+    asked = request(board, fps=fps, clock_mhz=clock_mhz, budget=budget, what_if=what_if)
+    board, clock = asked.board, asked.clock
     if not isinstance(model, Model):
         say("reading the model")
         model = load(model, dimensions, trusted=trusted)
@@ -183,6 +170,9 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     seconds = Seconds()
     seconds.steps["import"] = model.seconds + time.perf_counter() - begin
     limits = budget_for(board, dataflow, budget, for_rate=fps is not None)
+    beyond = beyond_part(board, budget, frame_bytes(dataflow))
+    if beyond and not what_if:
+        raise UsageError(beyond)
     say("scheduling")
     begin = time.perf_counter()
     interval = None if fps is None else max(1, int(clock.frequency_hz / Fraction(min(fps, 1e18))))
@@ -193,7 +183,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
         raise ModelRefused([_too_fast(board, clock, fps, refused.best), *refused.findings]) from None
     pipeline.run(scheduled.graph, ())
     seconds.steps["schedule"] = time.perf_counter() - begin
-    return Design(model, board, clock, scheduled, seconds)
+    return Design(model, board, clock, scheduled, seconds, tuple(beyond))
 
 
 def _dataflow(quantized: Graph) -> Graph:

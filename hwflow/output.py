@@ -25,6 +25,7 @@ from hwflow.errors import Finding, UsageError
 from hwflow.host import port_inputs, prefix_model, suffix_model
 from hwflow.inputs import choose_inputs
 from hwflow.onnxspec import write_model
+from hwflow.request import check_until
 from hwflow.sim.testbench import write_testbench
 from hwflow.toolchain import build as toolchain_build
 from hwflow.toolchain import tool
@@ -35,7 +36,6 @@ from hwflow.vectors import golden_vectors
 if TYPE_CHECKING:
     from hwflow.compiler import Design
 
-UNTIL = ("verilog", "netlist", "bitstream")
 TESTBENCH_FRAMES = 4
 CLOCK_MARGIN = 0.92  # of the clock that a first place and route reached, where it missed its target
 
@@ -46,10 +46,9 @@ def write_design(design: Design, out: Path, until: str, progress: Callable[[str]
     ``out`` appears only when everything up to the Verilog is in it; an older output there is replaced then. Synthesis,
     place and route work inside it: when one fails, the Verilog, the board project and the logs stay.
     """
-    if until not in UNTIL:
-        raise UsageError(
-            Finding("known-step", "option --until", f"must be one of {', '.join(UNTIL)}, not '{until}'", "choose one")
-        )
+    check_until(until)
+    if design.beyond and until != "verilog":
+        raise UsageError(design.beyond)
     out = Path(os.path.abspath(out))
     graph = design.schedule.graph
     serial = len(graph.inputs) == len(graph.outputs) == 1  # the board's shell carries one stream each way

@@ -56,7 +56,8 @@ def test_what_is_in_it(wheel):
         expected |= {f"hwflow/{package}/{p.relative_to(ROOT / package)}" for p in files}
     assert {
         "hwflow/sim/verilator/harness.cpp", "hwflow/sim/verilator/waivers.vlt", "hwflow/sim/verilog/ecp5.v",
-        "hwflow/sim/verilog/ice40.v", "hdl_lib/verilog/hwflow_rom.v", "hwflow/boards/ulx3s.py", "hwflow/cli.py",
+        "hwflow/sim/verilog/ice40.v", "hdl_lib/verilog/hwflow_rom.v", "hwflow/boards/ulx3s.py",
+        "hwflow/cli/__init__.py",
     } <= expected
     assert expected <= names, sorted(expected - names)
     assert {"hwflow/py.typed", "hdl_lib/py.typed"} <= names

@@ -25,10 +25,7 @@ def clock_for(board: Board, mhz: float | None) -> ClockPlan:
     """
     if mhz is None:
         return plan_clock(board)
-    if not 0 < mhz < float("inf"):
-        message = f"must be a number of MHz greater than 0, not {mhz:g}"
-        remedy = f"for example --clock {board.clock_mhz:g}"
-        raise UsageError(Finding("positive-clock", "option --clock", message, remedy))
+    check_positive(mhz, board.clock_mhz)
     target = Fraction(mhz) * 1_000_000
     near = _near(board, target)
     fitting = [plan for plan in near if target * (1 - TOLERANCE) <= plan.frequency_hz <= target]
@@ -43,6 +40,13 @@ def clock_for(board: Board, mhz: float | None) -> ClockPlan:
             f"the nearest one is --clock {hundredths / 100:g}",
         )
     )
+
+
+def check_positive(mhz: float | None, example: float = 100) -> None:
+    """Raise :class:`UsageError` unless ``mhz`` can be a clock of some board (None: the board's own)."""
+    if mhz is not None and not 0 < mhz < float("inf"):
+        message = f"must be a number of MHz greater than 0, not {mhz:g}"
+        raise UsageError(Finding("positive-clock", "option --clock", message, f"for example --clock {example:g}"))
 
 
 def _near(board: Board, target: Fraction) -> list[ClockPlan]:

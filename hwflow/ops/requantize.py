@@ -19,6 +19,7 @@ from hdl_lib.requantize_search import SearchRequantizer, read_latency
 from hdl_lib.requantize_thresholds import FALLING, RISING
 from hdl_lib.requantize_thresholds import Thresholds as ThresholdsCore
 from hdl_lib.rom import Table
+from hdl_lib.wide_product import parts_of
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.numerics.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm, realise
 from hwflow.numerics.stages import chain
@@ -181,7 +182,7 @@ class _Hardware:
             if self.constant:
                 pixels = self.lanes // self.own
                 return constant_requantize.resources(self.node, self.folding, form, self.own, pixels, family, depth)
-            dsp = self._multiplier_blocks(form, costs.FAMILIES[family].dsp_product)
+            dsp = self._multiplier_blocks(form, family)
             return costs.multiply_add_shift(
                 family, self.input, self._multiplier(form), self._addend(form), form.shift,
                 form.rounding != "floor", self.output, self.lanes, self.words, dsp, self.part, depth,
@@ -225,23 +226,24 @@ class _Hardware:
             _TABLES_COST[key] = total
         return _TABLES_COST[key]
 
-    def _multiplier_blocks(self, form: MultiplyAddShift, least: int) -> int:
-        """Of all lanes; a product of fewer than ``least`` bits needs none. Constants of which a part is 0, or plus or
-        minus a power of two, need none for that part."""
+    def _multiplier_blocks(self, form: MultiplyAddShift, family: str) -> int:
+        """Of all lanes. Constants of which a part is 0, or plus or minus a power of two, need none for that part."""
         shape = shape_of(self._multiplier(form))
-        xs = MultiplyAddShiftCore.part_widths(shape_of(self.input), self.part)
-
-        def blocks(width: int) -> int:
-            return sum(min(x, width) > 1 and x + width >= least for x in xs)
-
-        if self.words > 1:
-            return self.lanes * sum(map(blocks, MultiplyAddShiftCore.part_widths(shape, self.part)))
-        total = 0
-        for multiplier in form.multipliers[: self.own]:
-            for constant in MultiplyAddShiftCore.part_constants(multiplier, shape, self.part):
-                if abs(constant) & (abs(constant) - 1):
-                    total += blocks(abs(constant).bit_length() + (constant < 0))
-        return total * (self.channels // self.own)
+        xs, factors = (
+            [(IntType(part.shape.width, part.shape.signed), self.lanes) for part in parts_of(operand, self.part)]
+            for operand in (shape_of(self.input), shape)
+        )
+        if self.words == 1:
+            constants = [
+                constant for multiplier in form.multipliers[: self.own]
+                for constant in MultiplyAddShiftCore.part_constants(multiplier, shape, self.part)
+            ]
+            times = self.channels // self.own
+            factors = [
+                (IntType.holding(Interval(min(0, constant), max(0, constant))), times) for constant in constants
+                if abs(constant) & (abs(constant) - 1)
+            ]
+        return costs.multiplier_blocks(family, [(x, factor, count) for x, _ in xs for factor, count in factors])
 
     def build(self, depth: int, name: str) -> Built:
         common = {"lanes": self.lanes, "channels": self.channels, "depth": depth}

@@ -55,7 +55,9 @@ class BuildResult:
     ``resources`` (``lut``, ``ff``, ``dsp``, ``bram``) are of the whole board's top: after place and route nextpnr's
     counts (``lut``: ECP5 TRELLIS_COMB, that is look-up tables including carry and distributed RAM; iCE40 logic cells),
     before that those of the netlist (:data:`hwflow.toolchain.yosys.CELLS`). ``design_resources`` are the netlist's for
-    the design (``hwflow_top``) alone. ``fmax_mhz`` is the design clock's, ``available`` the part's as nextpnr counts
+    the design (``hwflow_top``) alone: LUTs, flip-flops and block RAMs as synthesis leaves them, multiplier blocks after
+    products were put together in them (:mod:`hwflow.toolchain.packing`). ``fmax_mhz`` is the design clock's,
+    ``available`` the part's as nextpnr counts
     it; None and {} before place and route. ``timing_met`` is None then too. ``seconds`` has an entry a step run:
     ``synthesis``, ``registers`` (what :mod:`hwflow.toolchain.packing` does), ``place_route``, ``pack``. Paths are
     absolute.
@@ -131,6 +133,8 @@ def build(
         where = f"netlist '{out / NETLIST}'"
         raise ToolError(Finding("tool-output", where, "must be yosys' JSON of one top module", blame)) from None
     seconds["registers"] = time.monotonic() - start
+    for counts in (design_resources, resources):  # all multiplier blocks are the design's
+        counts["dsp"] -= packing.pairs.get("multipliers", 0)
     (out / "board" / "registers.log").write_text(f"{packing}\n")
     say(f"registers: {packing}")
     clocks: tuple[ClockResult, ...] = ()

@@ -84,6 +84,7 @@ def test_the_design_gets_the_rest(tmp_path, monkeypatch):
         (None, {"lut": "80%"}, (66_512, 41_650, 156, 186)),
         (None, {"lut": 30_000, "ff": "100%", "dsp": "0%", "bram": 0}, (30_000, 83_300, 0, 0)),
         (1.0, {"bram": "50.5%"}, (41_570, 41_650, 156, 104)),
+        (1.0, {"bram": "300%", "dsp": 10**30}, (41_570, 41_650, 1 << 30, 621)),  # what-if; see hwflow.budget.MOST
     ],
 )
 def test_the_budget(tmp_path, monkeypatch, fps, asked, expected):
@@ -97,5 +98,5 @@ def test_the_budget(tmp_path, monkeypatch, fps, asked, expected):
 
     monkeypatch.setattr("hwflow.compiler.schedule", schedule)
     with pytest.raises(ModelRefused):
-        compile_model(dense_network(tmp_path / "model.onnx"), "ulx3s_85f", fps=fps, budget=asked)
+        compile_model(dense_network(tmp_path / "model.onnx"), "ulx3s_85f", fps=fps, budget=asked, what_if=True)
     assert seen == [Budget(*expected)]

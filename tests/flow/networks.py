@@ -108,6 +108,14 @@ def conv_network(path: Path, side: int = 8, channels: int = 6, outputs: int = 5,
     return path
 
 
+def integer_network(path: Path, kind: str = "uint8", inputs: int = 16, outputs: int = 6, seed: int = 4) -> Path:
+    """One MatMulInteger with int8 weights, its sums as they are: no multiplier but its own."""
+    b = Builder()
+    weights = np.random.default_rng(seed).integers(-128, 128, (inputs, outputs))
+    b.output(b.node("MatMulInteger", b.input("x", ["N", inputs], kind), b.constant(weights, "int8"), name="sums"))
+    return b.save(path.parent, path.name)
+
+
 def requantizer_network(path: Path, channels: int = 6, seed: int = 1) -> Path:
     """A dense layer whose sums go through functions of all shapes: a sigmoid (rises, no line), a negation (falls), and
     a product with a hard sigmoid (falls, then rises); float outputs of their own."""

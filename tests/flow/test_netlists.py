@@ -7,19 +7,23 @@ have the attribute ``keep`` (without it `dense, slower` ends with an unknown out
 
 from __future__ import annotations
 
+import json
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from hwflow.compiler import Design as Compiled
 from hwflow.compiler import compile as compile_model
 from hwflow.host import port_inputs
 from hwflow.inputs import choose_inputs
 from hwflow.sim.icarus_run import run_icarus
+from hwflow.sim.manifest import Design
 from hwflow.toolchain.icarus import ICARUS
 from hwflow.vectors import golden_vectors
 from tests.flow.netlists import FAMILIES, models, netlist_of, synthesize
-from tests.flow.networks import conv_network, dense_network, requantizer_network
+from tests.flow.networks import conv_network, dense_network, integer_network, requantizer_network
 
 # board, network, its options, frames a second, cells that must be there for the case to be worth its time
 CASES = {
@@ -46,6 +50,10 @@ def test_a_netlist_computes(tmp_path, case):
     compiled.write(out, "verilog")
     design, cells = netlist_of(out, FAMILIES[board])
     assert needed <= set(cells)
+    run_netlist(compiled, path, out, design)
+
+
+def run_netlist(compiled: Compiled, path: Path, out: Path, design: Design) -> None:
     icarus = ICARUS.find()
     for stall in (0.0, 0.3):
         inputs = choose_inputs(compiled.model, path, None, 2, np.random.default_rng(int(10 * stall)))
@@ -56,6 +64,23 @@ def test_a_netlist_computes(tmp_path, case):
         assert result.complaints() == []
         if not stall:
             assert result.latency == design.latency
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_sixteen_multipliers_in_the_eight_blocks_of_an_up5k(tmp_path, kind):
+    """The least interval takes 16 products a cycle: 96 products of a frame in 6 cycles."""
+    path = integer_network(tmp_path / "model.onnx", kind)
+    compiled = compile_model(path, "icebreaker")
+    out = tmp_path / "out"
+    compiled.write(out, "verilog")
+    report = json.loads((out / "report.json").read_text())
+    assert (report["multipliers"], report["timing"]["initiation_interval"]) == (16, 6)
+    assert report["resources"]["dsp"]["predicted"] == report["resources"]["dsp"]["available"] == 8
+    design, cells = netlist_of(out, "ice40")
+    packed = json.loads((out / "packed.json").read_text())["modules"][design.top]
+    left = [cell for cell in packed["cells"].values() if cell["type"] == "SB_MAC16"]
+    assert (cells["SB_MAC16"], len(left)) == (16, 8)
+    run_netlist(compiled, path, out, design)
 
 
 # With an output register that waits, apart from reading, or without one.

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hwflow import compile, golden, load, simulate
+from hwflow.boards import find_board
 from hwflow.codegen.board_top import plan_clock
-from hwflow.compiler import board_named
 from hwflow.host import port_inputs
 from hwflow.inputs import choose_inputs
 from hwflow.toolchain.icarus import ICARUS
@@ -27,7 +27,7 @@ def model(tmp_path_factory):
 @pytest.fixture(scope="module")
 def unrolled(model, tmp_path_factory):
     out = tmp_path_factory.mktemp("unrolled") / "out"
-    board = board_named("ulx3s_85f")
+    board = find_board("ulx3s_85f")
     design = compile(model, board, fps=float(plan_clock(board).frequency_hz))
     report = design.write(out)
     assert report["timing"]["initiation_interval"] == 1

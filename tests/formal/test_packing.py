@@ -153,6 +153,21 @@ def ice40_pair(signed=(0, 1), other=(0, 1), registered=(1, 1, 1), width=4):
     return n, []
 
 
+def ice40_pair_that_fits(swapped=False, below_128=False, constant=False):
+    """Two products of a number with a sign and one without that differ: in the second the operands change places, its
+    number with a sign is never negative, or is a constant and has no register."""
+    n = Netlist()
+    x, y = n.input("block_x", 3), n.input("block_y", 3)
+    n.output("block_o", n.ice40_product("block", x, [*y, y[-1]], signed=(0, 1), registered=(1, 1, 1)))
+    x, y = n.input("second_x", 3), n.input("second_y", 3)
+    y = ["1", "0", "1", "0"] if constant else [*y, "0"] if below_128 else y
+    signs, registers = (0, 0 if constant or below_128 else 1), (1, 0 if constant else 1)
+    if swapped:
+        x, y, signs, registers = y, x, signs[::-1], registers[::-1]
+    n.output("second_o", n.ice40_product("second", x, y, signed=signs, registered=(*registers, 1)))
+    return n, []
+
+
 def side_by_side(tmp_path, netlist, invariants, expected, family="ecp5"):
     """Write top.smt2: both netlists, their outputs equal and, for ``invariants``, registers and flip-flops equal."""
     plain = netlist.module("plain")
@@ -222,6 +237,9 @@ ICE40_CASES = {
     "two products": (ice40_pair(), 1),
     "two products, both operands signed, of 8 bits": (ice40_pair((1, 1), (1, 1), width=8), 1),
     "two products without registers": (ice40_pair((0, 0), (0, 0), registered=(0, 0, 0)), 1),
+    "two products with their operands in another order": (ice40_pair_that_fits(swapped=True), 1),
+    "a number below 128 with numbers that have a sign": (ice40_pair_that_fits(below_128=True), 1),
+    "a constant with a number in a register": (ice40_pair_that_fits(swapped=True, constant=True), 1),
 }
 
 
@@ -291,8 +309,8 @@ def test_a_broken_rule_is_refuted(case, tmp_path, monkeypatch):
 
 
 def test_products_of_different_signs_in_one_block_are_refuted(tmp_path, monkeypatch):
-    kind = ice40._kind
-    monkeypatch.setattr(ice40, "_kind", lambda netlist, name: (found := kind(netlist, name)) and (0, 1, *found[2:]))
+    operand = ice40._operand
+    monkeypatch.setattr(ice40, "_operand", lambda *pin: (kind := operand(*pin)) and (int(pin[2] == "B"), kind[1]))
     netlist, _ = ice40_pair((0, 1), (1, 1))
     side_by_side(tmp_path, netlist, [], None, "ice40")
     passed, log = check(tmp_path, 6)
@@ -300,11 +318,34 @@ def test_products_of_different_signs_in_one_block_are_refuted(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(
-    "options", [{"other": (1, 1)}, {"width": 9}, {"signed": (0, 0), "other": (0, 0), "width": 9}],
+    "options", [{"other": (1, 1), "width": 8}, {"width": 9}, {"signed": (0, 0), "other": (0, 0), "width": 9}],
 )
 def test_products_that_do_not_share_a_block(options):
     netlist, _ = ice40_pair(**options)
     assert pack(netlist.module("plain"), "ice40").pairs == {"multipliers": 0}
+
+
+@pytest.mark.parametrize(("others", "pairs"), [("top first product", 1), ("top second product", 0), ("product", 0)])
+def test_products_of_one_module_share_a_block(others, pairs):
+    """Each core's blocks can be counted by themselves, and stand where the core is."""
+    netlist, _ = ice40_pair()
+    design = netlist.module("plain")
+    names = {"block": "top first product", "second": others}
+    design["modules"]["plain"]["netnames"] = {
+        f"{cell}{k}": {"bits": netlist.cells[cell]["connections"]["O"], "attributes": {"hdlname": name}}
+        for cell, path in names.items() for k, name in enumerate((path, "top product"))
+    }
+    assert pack(design, "ice40").pairs == {"multipliers": pairs}
+
+
+def test_the_same_kind_goes_together_first():
+    """Of four products the first two could share a block, the others then not."""
+    n = Netlist()
+    for index, (sign, top) in enumerate([(1, None), (0, "0"), (1, None), (0, None)]):
+        x, y = n.input(f"x{index}", 7), n.input(f"y{index}", 8)
+        y = [*y[:7], top] if top else y
+        n.output(f"o{index}", n.ice40_product(f"block{index}", x, y, signed=(0, sign), registered=(1, 1, 1)))
+    assert pack(n.module("plain"), "ice40").pairs == {"multipliers": 2}
 
 
 @pytest.mark.parametrize("make", [starts_with_one, read_elsewhere])

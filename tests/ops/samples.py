@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -17,6 +18,7 @@ from hwflow.ops import costs
 from hwflow.ops.operator import Folding, Resources
 from hwflow.ops.registry import hardware
 from hwflow.toolchain import tool
+from hwflow.toolchain.packing import pack
 from hwflow.toolchain.yosys import RENAMING, SYNTHESIS, YOSYS, read_statistics
 from tests.ops.cases import CASES
 from tests.ops.harness import Bench, Case
@@ -133,7 +135,8 @@ def predicted(family: str, key: Key) -> Resources:
 
 def synthesize(family: str, which: Sequence[Key], folder: Path) -> list[Row]:
     """What yosys makes of the cores: one run, each a module of its own that is mapped on its own. Where it dies, once
-    more under other names (see :func:`hwflow.toolchain.yosys.died_in_abc`)."""
+    more under other names (see :func:`hwflow.toolchain.yosys.died_in_abc`). Multiplier blocks are counted after two
+    products went into one."""
     (folder / "rom.v").write_text(VERILOG.read_text())
     names = [f"core_{number}" for number in range(len(which))]
     for name, key in zip(names, which, strict=True):
@@ -143,17 +146,21 @@ def synthesize(family: str, which: Sequence[Key], folder: Path) -> list[Row]:
     commands = ["read_verilog rom.v", *(f"read_rtlil {name}.il" for name in names)]
     commands += [*(f"setattr -mod -set keep_hierarchy 1 {name}" for name in names), "read_verilog all.v"]
     for renaming in ([], ["hierarchy -top all", *RENAMING]):
-        script = "; ".join([*commands, *renaming, f"{SYNTHESIS[family]} -top all", "tee -q -o stat.json stat -json"])
+        results = ("tee -q -o stat.json stat -json", "write_json all.json")
+        script = "; ".join([*commands, *renaming, f"{SYNTHESIS[family]} -top all", *results])
         try:
             tool.run(YOSYS.find(), ["-p", script], folder, folder / "log", step="synthesis", remedy="read the log")
             break
         except tool.ToolError:
             if renaming:
                 raise
-    return [
-        Row(key, Resources(**read_statistics(folder / "stat.json", family, name)))
-        for name, key in zip(names, which, strict=True)
-    ]
+    modules = json.loads((folder / "all.json").read_text())["modules"]
+    rows = []
+    for name, key in zip(names, which, strict=True):
+        cells = read_statistics(folder / "stat.json", family, name)
+        cells["dsp"] -= pack({"modules": {name: modules[name]}}, family).pairs.get("multipliers", 0)
+        rows.append(Row(key, Resources(**cells)))
+    return rows
 
 
 def error(row: Row, model: Resources) -> float:

@@ -308,3 +308,26 @@ def test_products_of_luts_need_no_blocks() -> None:
     assert costs.products("ecp5", x, w, 10, "dsp").dsp == 10
     assert costs.products("ecp5", x, w, 10, "lut").dsp == 0
     assert costs.products("ecp5", IntType(1, False), w, 10, "dsp").dsp == 0, "a selection"
+
+
+@pytest.mark.parametrize(
+    ("made", "ecp5", "ice40"),
+    [
+        ([("u8", "i8", 15)], 15, 8),  # the last one has a block to itself
+        ([("i8", "i8", 3), ("u8", "i8", 3)], 6, 4),  # signs differ
+        ([("u8", "i8", 1), ("i8", "u8", 1)], 2, 1),  # operands in another order
+        ([("u8", "i8", 1), ("u8", "u7", 1)], 2, 1),  # seven bits without a sign are eight bits with one
+        ([("u8", "i8", 1), ("u8", "u8", 1)], 2, 2),
+        ([("i9", "i8", 4)], 4, 4),
+        ([("i5", "i5", 4)], 4, 0),  # few bits become look-up tables on iCE40
+        ([("i16", "i16", 2), ("u8", "u8", 2)], 4, 3),
+        ([("i17", "i8", 2)], 2, 4),  # two parts on iCE40
+        ([("i8", "i1", 5), ("i8", "i8", 0)], 0, 0),
+    ],
+)
+def test_multiplier_blocks_of_a_core(made, ecp5, ice40):
+    def type_of(name):
+        return IntType(int(name[1:]), name[0] == "i")
+
+    products = [(type_of(x), type_of(w), count) for x, w, count in made]
+    assert [costs.multiplier_blocks(family, products) for family in ("ecp5", "ice40")] == [ecp5, ice40]

@@ -38,6 +38,7 @@ from hwflow.ops.costs.multiply_add_shift import Parameters as Parameters
 from hwflow.ops.costs.multiply_add_shift import multiply_add_shift as multiply_add_shift
 from hwflow.ops.costs.products import adder_tree as adder_tree
 from hwflow.ops.costs.products import match_counts as match_counts
+from hwflow.ops.costs.products import multiplier_blocks as multiplier_blocks
 from hwflow.ops.costs.products import operands as operands
 from hwflow.ops.costs.products import product_bits as product_bits
 from hwflow.ops.costs.products import product_is_cheap_in_luts as product_is_cheap_in_luts

@@ -16,8 +16,9 @@ from hdl_lib.requantize_constant import ConstantLane
 from hwflow.ops.costs.basics import difference
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import queue
+from hwflow.ops.costs.products import multiplier_blocks
 from hwflow.ops.operator import Resources
-from hwflow.types import IntType
+from hwflow.types import Interval, IntType
 
 
 def _share(digits: int, weight_bits: int) -> float:
@@ -57,6 +58,7 @@ def constant_products(
     total = Resources(ff=2 * x.bits * weights.shape[1])
     levels = (int(np.count_nonzero(weights, axis=1).max()) - 1).bit_length()
     made: set[tuple[int, int]] = set()  # products of an input with the same weight are one
+    blocks: list[tuple[IntType, IntType, int]] = []
     for row in weights.tolist():
         terms = [tuple(sorted((weight * x.min, weight * x.max))) for weight in row if weight]
         for (column, weight), ends in zip(((k, weight) for k, weight in enumerate(row) if weight), terms, strict=True):
@@ -66,7 +68,8 @@ def constant_products(
             block = abs(weight) & (abs(weight) - 1) and x.bits + _bits(*sorted((0, weight))) >= device.dsp_product
             negation = _chain(family, x.bits + 1) if weight < 0 and not block else 0
             total += Resources(lut=negation, ff=BLOCK_LATENCY * (_bits(*ends) if block else min(_bits(*ends), x.bits)))
-            total += Resources(dsp=int(bool(block)))
+            if block:
+                blocks.append((x, IntType.holding(Interval(min(0, weight), max(0, weight))), vectors))
         for _ in range(levels if terms else 0):
             sums = [tuple(map(sum, zip(*terms[k : k + 2], strict=True))) for k in range(0, len(terms), 2)]
             for index, ends in enumerate(sums):
@@ -75,7 +78,8 @@ def constant_products(
                 total += Resources(lut=_chain(family, width) if added else 0, ff=width)
             terms = sums
     queued = queue(family, vectors * len(weights) * out.bits, depth)
-    return total.times(vectors) + Resources(lut=4, ff=levels + BLOCK_LATENCY + 2) + queued
+    control = Resources(lut=4, ff=levels + BLOCK_LATENCY + 2, dsp=multiplier_blocks(family, blocks))
+    return total.times(vectors) + control + queued
 
 
 def constant_lane(family: str, lane: ConstantLane) -> Resources:

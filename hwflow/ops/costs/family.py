@@ -12,7 +12,9 @@ class Family:
 
     ``bram_shapes``: (words, width) configurations; ``lutram``: LUTs of a memory primitive of 16 words x 4 bits that
     is read in the same cycle, None where there is none; ``dsp_width``: widest signed operand of one multiplier;
-    ``dsp_product``: products of fewer bits are made of look-up tables; ``carry_bits``: of a sum, in a carry cell.
+    ``dsp_pair``: widest operands of which a multiplier block takes two products (:mod:`hwflow.toolchain.packing`), 0
+    where there is no such; ``dsp_product``: products of fewer bits are made of look-up tables; ``carry_bits``: of a
+    sum, in a carry cell.
     ``bram_cost``, ``lutram_cost``: what memory_libmap charges for a primitive, in bits of a memory made of flip-flops
     (a sixteenth of that for a read-only one); the cheapest way wins. ``dsp_registers``: behind a
     product that yosys itself takes into a block, with those of one operand. ``together``: look-up tables of "all of these bits"
@@ -25,6 +27,7 @@ class Family:
     lutram: int | None
     lutram_cost: int
     dsp_width: int
+    dsp_pair: int
     dsp_product: int
     carry_bits: int
     dsp_registers: int
@@ -41,6 +44,8 @@ class Family:
 _ECP5_ALL_OF = (1, 1, 1, 2, 4, 5, 9, 3, 9, 10, 4, 10, 11, 5, 6, 6, 15, 15, 17, 17, 11, 23, 11, 9)
 
 FAMILIES = {
-    "ecp5": Family(((16384, 1), (8192, 2), (4096, 4), (2048, 9), (1024, 18), (512, 36)), 128, 4, 4, 18, 0, 2, 0, _ECP5_ALL_OF),
-    "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 11, 1, 1, ()),
+    "ecp5": Family(
+        ((16384, 1), (8192, 2), (4096, 4), (2048, 9), (1024, 18), (512, 36)), 128, 4, 4, 18, 0, 0, 2, 0, _ECP5_ALL_OF
+    ),
+    "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 8, 11, 1, 1, ()),
 }

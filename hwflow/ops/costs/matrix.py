@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from amaranth.hdl import Shape
@@ -18,7 +18,15 @@ from hwflow.ops.costs.basics import adders, count_up, loop
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue, rom
 from hwflow.ops.costs.packed import digit_sum, paired_sums
-from hwflow.ops.costs.products import adder_tree, match_counts, operands, products, sum_tree, wide_product
+from hwflow.ops.costs.products import (
+    adder_tree,
+    match_counts,
+    multiplier_blocks,
+    operands,
+    products,
+    sum_tree,
+    wide_product,
+)
 from hwflow.ops.operator import Folding, Resources
 from hwflow.types import Interval, IntType
 
@@ -63,14 +71,14 @@ def mvu(
     if digits is not None:
         word = pe * simd * digits.bits
     table = rom(family, synapse * neuron, word) if known is None else filled_rom(family, known.words, word)
-    total = table
+    total, idle = table, 0  # multiplier blocks that synthesis saves
     inside = FAMILIES[family].dsp_registers  # then weights' registers at multiplier blocks are theirs
     if folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1 and synapse * neuron > 1 and not inside:
         total += Resources(ff=word if known is None else table.ff // 2)  # weights at multiplier blocks
     if known is not None and folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1:
         idle = known.idle(simd, w.signed if packing is None else packing.operand_shape.signed)
         each = products(family, x, w if packing is None else IntType(packing.operand_shape.width, True), 1, "dsp")
-        total += each.times(-idle)
+        total += replace(each, dsp=0).times(-idle)
     if folding.multiplier == "xnor":
         total += match_counts(family, pe, simd, accumulator.bits, synapse * neuron == 1)
     elif folding.multiplier == "lut" and ranges is not None and x.bits == w.bits == 2:
@@ -81,16 +89,22 @@ def mvu(
     elif digits is not None:
         total += digit_sum(x, digits, simd, accumulator.bits, synapse > 1).times(pe)
     elif packing is not None:
-        total += paired_sums(family, x, packing, simd, accumulator.bits, synapse > 1).times(pe // 2)
+        sums = paired_sums(family, x, packing, simd, accumulator.bits, synapse > 1).times(pe // 2)
+        operand = IntType(packing.operand_shape.width, packing.operand_shape.signed)
+        made = [(x, operand, simd * (pe // 2) - idle), (x, w, simd * (pe % 2))]
+        total += replace(sums, dsp=multiplier_blocks(family, made))
         total += operands(x, w, simd, "dsp")
         if pe % 2:
-            total += products(family, x, w, simd, "dsp") + adder_tree(x, w, simd, accumulator.bits)
+            total += replace(products(family, x, w, simd, "dsp"), dsp=0) + adder_tree(x, w, simd, accumulator.bits)
             total += Resources(ff=0 if synapse > 1 else accumulator.bits)
     else:
         if folding.multiplier == "dsp" and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
-            total += wide_product(family, x, w).times(pe * simd)
+            blocks = wide_product(family, x, w, pe * simd - idle).dsp
+            total += replace(wide_product(family, x, w, pe * simd), dsp=blocks)
         else:
             total += products(family, x, w, pe * simd, folding.multiplier)
+            if folding.multiplier == "dsp":
+                total = replace(total, dsp=multiplier_blocks(family, [(x, w, pe * simd - idle)]))
         total += operands(x, w, simd, folding.multiplier)
         total += adder_tree(x, w, simd, accumulator.bits).times(pe)
     total += Resources(ff=2 * simd * x.bits)

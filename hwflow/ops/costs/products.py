@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 from math import ceil
 
@@ -53,39 +55,69 @@ def sum_tree(low: int, high: int, terms: int, limit: int) -> Resources:
     return total
 
 
+def multiplier_blocks(family: str, made: Iterable[tuple[IntType, IntType, int]]) -> int:
+    """Multiplier blocks of one core with these products: operands, how many of them.
+
+    Operands too wide for a block are cut into parts. Two products of a core share a block where the family allows it
+    and signs of operands are alike; which operand stands first does not matter, and a number without a sign that has
+    fewer bits than the block takes is one with a sign as well (:mod:`hwflow.toolchain.packing`).
+    """
+    device = FAMILIES[family]
+    total, halves = 0, []
+    for x, w, count in made:
+        if min(x.bits, w.bits) == 1 or x.bits + w.bits < device.dsp_product:
+            continue
+        if max(x.bits, w.bits) <= device.dsp_pair:
+            halves.append(((x, w), count))
+        else:
+            total += _splits(x, device.dsp_width) * _splits(w, device.dsp_width) * count
+    signed = [any(operands[side].signed for operands, _ in halves) for side in (0, 1)]
+    kinds = Counter[tuple[bool, ...]]()
+    for operands, count in halves:
+        signs = (t.signed or (any_signed and t.bits < device.dsp_pair)
+                 for t, any_signed in zip(operands, signed, strict=True))
+        kinds[tuple(sorted(signs))] += count
+    return total + sum(ceil(count / 2) for count in kinds.values())
+
+
+SOFT_PRODUCT = 1.6  # look-up tables a bit of one operand and the other, of a product that no block is taken for
+
+
 def products(family: str, x: IntType, w: IntType, count: int, kind: str) -> Resources:
     """``count`` products in registers; in multiplier blocks with three behind each."""
     if min(x.bits, w.bits) == 1:  # a selection, of several bits by the register's reset
         width = product_bits(x, w)
         return Resources(lut=count if width == 1 else 0, ff=count * width)
     if kind == "dsp":
-        limit, least = FAMILIES[family].dsp_width, FAMILIES[family].dsp_product
-        each = _splits(x, limit) * _splits(w, limit) if x.bits + w.bits >= least else 0
-        behind = BLOCK_LATENCY - (FAMILIES[family].dsp_registers if each else 0)
-        return Resources(ff=behind * count * product_bits(x, w), dsp=count * each)
+        blocks = multiplier_blocks(family, [(x, w, count)])
+        behind = BLOCK_LATENCY - (FAMILIES[family].dsp_registers if blocks else 0)
+        luts = 0 if blocks else count * round(SOFT_PRODUCT * x.bits * w.bits)
+        return Resources(lut=luts, ff=behind * count * product_bits(x, w), dsp=blocks)
     return _lut_product(x.bits, w.bits).times(count)
 
 
 @cache
-def wide_product(family: str, x: IntType, w: IntType) -> Resources:
-    """Products of parts, added in a tree (:mod:`hdl_lib.wide_product`)."""
+def wide_product(family: str, x: IntType, w: IntType, count: int) -> Resources:
+    """``count`` products of parts, added in a tree (:mod:`hdl_lib.wide_product`)."""
     device = FAMILIES[family]
     product = WideProduct(Shape(x.bits, x.signed), Shape(w.bits, w.signed), device.dsp_width - 1)
     total = Resources()
+    made = [[IntType(part.shape.width, part.shape.signed) for part in pair] for pair in product.pairs]
     for (a, b), summand in zip(product.pairs, product.summands, strict=True):
         width = summand.shape.width
         total += Resources(ff=BLOCK_LATENCY * width)
         if min(a.shape.width, b.shape.width) == 1:
             total += Resources(lut=width)
         elif a.shape.width + b.shape.width >= device.dsp_product:
-            total += Resources(ff=-device.dsp_registers * width, dsp=1)
+            total += Resources(ff=-device.dsp_registers * width)
         else:
             total += Resources(lut=a.shape.width * b.shape.width)
     for sums in product.levels:
         for register in sums:
             places = device.carry_bits * ceil(register.adder / device.carry_bits)
             total += Resources(lut=places, ff=register.summand.shape.width)
-    return total
+    blocks = multiplier_blocks(family, [(a, b, count) for a, b in made])
+    return total.times(count) + Resources(dsp=blocks)
 
 
 @cache

@@ -9,27 +9,27 @@ from hdl_lib.stream_add import AddPlan
 from hwflow.ops.costs.basics import adders, bits, skid_buffer
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import block_queue, queue, rom
-from hwflow.ops.costs.products import operands, product_bits, products, split_sums
+from hwflow.ops.costs.products import multiplier_blocks, operands, product_bits, products, split_sums
 from hwflow.ops.operator import Folding, Resources
 from hwflow.types import IntType
 
 
-def add_multipliers(family: str, plan: AddPlan) -> int:
-    """Multiplier blocks of a core of :mod:`hdl_lib.stream_add`."""
+def add_multipliers(family: str, plan: AddPlan, pixels: int = 1) -> int:
+    """Multiplier blocks of a core of :mod:`hdl_lib.stream_add`; ``pixels``: as many as a beat holds."""
     if plan.form != "dsp":
         return 0
-    total = 0
+    made = []
     for index, (shape, product) in enumerate(zip(plan.input_shapes, plan.products, strict=True)):
         x = IntType(shape.width, shape.signed)
         if product is not None:
             w = IntType(product.weight_shape.width, product.weight_shape.signed)
-            total += products(family, x, w, plan.lanes, "dsp").dsp
+            made.append((x, w, pixels * plan.lanes))
             continue
         for lane in range(plan.lanes):
             factor, _ = plan.constant(index, lane)
             if factor > 1:
-                total += products(family, x, IntType(factor.bit_length(), False), 1, "dsp").dsp
-    return total
+                made.append((x, IntType(factor.bit_length(), False), pixels))
+    return multiplier_blocks(family, made)
 
 
 def stream_add(
@@ -39,7 +39,7 @@ def stream_add(
     ``pixels``: as many as a beat holds; ``plan`` is for one of them."""
     lanes = plan.lanes
     inside = FAMILIES[family].dsp_registers if plan.form == "dsp" else 0  # registers that are a block's own
-    total = Resources(dsp=add_multipliers(family, plan))
+    total = Resources()
     for index, x in enumerate(inputs):
         product = plan.products[index]
         if product is None:
@@ -63,7 +63,7 @@ def stream_add(
     for lane in range(lanes):
         for register in plan.registers(lane):
             total += Resources(lut=2 * ceil(register.added / 2), ff=register.width)
-    total = total.times(pixels) + Resources(lut=4, ff=plan.latency + 1)
+    total = total.times(pixels) + Resources(lut=4, ff=plan.latency + 1, dsp=add_multipliers(family, plan, pixels))
     for x in inputs:
         total += skid_buffer(pixels * lanes * x.bits)
     return total + queue(family, pixels * lanes * plan.width, depth)

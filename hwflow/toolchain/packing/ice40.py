@@ -5,6 +5,7 @@ What the block has: Lattice FPGA-TN-02007 (DSP function usage guide for iCE40 de
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from hwflow.toolchain.packing.netlist import Bit, Netlist
@@ -46,55 +47,113 @@ def pack_registers(netlist: Netlist, name: str) -> int:
 
 
 def pack_pair(netlist: Netlist, name: str) -> int:
-    """Put the next product of the same kind into the block of ``name``, if both are of 8 by 8 bits; blocks removed.
+    """Put another product of the same kind into the block of ``name``, if both are of 8 by 8 bits; blocks removed.
 
-    The kind: both operands' signs, the registers, clock and enable. The first product is computed in the lower halves
-    of operands and output, the second in the upper ones.
+    The kind: the module that both stand in, so that a core's blocks do not hang on its neighbours; signs of the
+    operands, in either order; registers, clock and enable. The first product is computed in the lower halves of
+    operands and output, the second in the upper ones. A product of the very same kind is preferred to one whose
+    operands can be taken with and without a sign.
     """
-    kind = _kind(netlist, name)
-    if kind is None:
+    first = _half(netlist, name)
+    if first is None:
         return 0
     names = list(netlist.cells("SB_MAC16"))
-    for other in names[names.index(name) + 1 :]:
-        if _kind(netlist, other) == kind:
-            break
-    else:
-        return 0
-    halves: dict[str, list[Bit]] = {
-        operand: netlist.bits(name, operand)[:HALF] + netlist.bits(other, operand)[:HALF] for operand in "AB"
-    }
-    outputs = netlist.bits(name, "O")[: 2 * HALF] + netlist.bits(other, "O")[: 2 * HALF]
-    netlist.remove(other)
-    for port, bits in (*halves.items(), ("O", outputs)):
-        netlist.connect(name, port, bits)
-    netlist.parameters(name).update(
-        MODE_8x8=_binary(1, 1), A_SIGNED=_binary(kind[0], 1), B_SIGNED=_binary(kind[1], 1),
-        TOPOUTPUT_SELECT=_binary(HALF_PRODUCT, 2), BOTOUTPUT_SELECT=_binary(HALF_PRODUCT, 2),
-        PIPELINE_16x16_MULT_REG1=_binary(0, 1),
-    )
-    return 1
+    others = [half for other in names[names.index(name) + 1 :] if (half := _half(netlist, other)) is not None]
+    for strict in (True, False):
+        for other in others:
+            kinds = _joined(first, other, strict)
+            if kinds is not None:
+                _join(netlist, first, other, kinds)
+                return 1
+    return 0
 
 
-def _kind(netlist: Netlist, name: str) -> tuple[Any, ...] | None:
-    """What two products must have in common to share a block; None for one of more bits."""
-    signs = [_sign(netlist, name, operand) for operand in "AB"]
-    if not _is_product(netlist, name) or None in signs:
+Kind = tuple[int | None, int | None]
+"""An operand's sign and register, each 1 or 0, None where either will do."""
+
+
+@dataclass(frozen=True)
+class _Half:
+    """A product that takes half a block: the cell, its two operands (the pins' names first), what all else must be."""
+
+    name: str
+    operands: tuple[tuple[str, Kind], tuple[str, Kind]]
+    rest: tuple[Any, ...]
+
+
+def _half(netlist: Netlist, name: str) -> _Half | None:
+    """None for a product of more bits."""
+    if not _is_product(netlist, name):
         return None
-    if any(netlist.readers(bit) for bit in netlist.bits(name, "O")[2 * HALF :]):
+    output = netlist.bits(name, "O")
+    if any(netlist.readers(bit) for bit in output[2 * HALF :]):
         return None
-    registers = tuple(_flag(netlist, name, register) for register in ("A_REG", "B_REG", PIPELINE[0]))
-    return (*signs, *registers, netlist.bit(name, "CLK"), netlist.bit(name, "CE", "1"))
+    kinds = [_operand(netlist, name, operand) for operand in "AB"]
+    if kinds[0] is None or kinds[1] is None:
+        return None
+    rest = (_flag(netlist, name, PIPELINE[0]), netlist.bit(name, "CLK"), netlist.bit(name, "CE", "1"))
+    return _Half(name, (("A", kinds[0]), ("B", kinds[1])), (netlist.scope(output[0]), *rest))
 
 
-def _sign(netlist: Netlist, name: str, operand: str) -> int | None:
-    """1 if the operand is a number of 8 bits with sign, 0 if it is one without; None if it is wider."""
+def _operand(netlist: Netlist, name: str, operand: str) -> Kind | None:
+    """None for one of more than 8 bits.
+
+    A number below 128 is the same with and without a sign. A constant is the same behind a register once that has
+    loaded, and until then the product is what the other operand's register makes of it.
+    """
     bits = netlist.bits(name, operand)
     if len(bits) != 2 * HALF:
         return None
-    if all(bit == "0" for bit in bits[HALF:]):
-        return 0
-    extended = all(bit == bits[HALF - 1] for bit in bits[HALF:])
-    return 1 if extended and _flag(netlist, name, f"{operand}_SIGNED") else None
+    above = bits[HALF - 1 :]
+    extended = _flag(netlist, name, f"{operand}_SIGNED") and len(set(above)) == 1
+    sign: int | None = 1
+    if all(bit == "0" for bit in above[1:]):
+        sign = 0 if above[0] != "0" else None
+    elif not extended:
+        return None
+    register: int | None = _flag(netlist, name, f"{operand}_REG")
+    other = "B" if operand == "A" else "A"
+    if all(bit in ("0", "1") for bit in bits) and _flag(netlist, name, f"{other}_REG"):
+        register = None
+    return sign, register
+
+
+def _joined(first: _Half, second: _Half, strict: bool) -> list[tuple[str, str, Kind]] | None:
+    """The pins of both for each operand of the block, and what both are there; None where they differ.
+
+    ``strict``: none that would do either way but where the other would as well.
+    """
+    if first.rest != second.rest:
+        return None
+    for operands in (second.operands, second.operands[::-1]):
+        found = []
+        for (pin, ours), (other, theirs) in zip(first.operands, operands, strict=True):
+            alike = all(x == y or (not strict and None in (x, y)) for x, y in zip(ours, theirs, strict=True))
+            if alike:
+                kind = tuple(y if x is None else x for x, y in zip(ours, theirs, strict=True))
+                found.append((pin, other, (kind[0], kind[1])))
+        if len(found) == len(operands):
+            return found
+    return None
+
+
+def _join(netlist: Netlist, first: _Half, second: _Half, kinds: list[tuple[str, str, Kind]]) -> None:
+    """Both in the block of the first."""
+    name = first.name
+    halves: list[tuple[str, list[Bit]]] = [
+        (pin, netlist.bits(name, pin)[:HALF] + netlist.bits(second.name, other)[:HALF]) for pin, other, _ in kinds
+    ]
+    halves.append(("O", netlist.bits(name, "O")[: 2 * HALF] + netlist.bits(second.name, "O")[: 2 * HALF]))
+    netlist.remove(second.name)
+    for port, bits in halves:
+        netlist.connect(name, port, bits)
+    parameters = netlist.parameters(name)
+    for pin, _, (sign, register) in kinds:
+        parameters |= {f"{pin}_SIGNED": _binary(sign or 0, 1), f"{pin}_REG": _binary(register or 0, 1)}
+    parameters.update(
+        MODE_8x8=_binary(1, 1), PIPELINE_16x16_MULT_REG1=_binary(0, 1),
+        TOPOUTPUT_SELECT=_binary(HALF_PRODUCT, 2), BOTOUTPUT_SELECT=_binary(HALF_PRODUCT, 2),
+    )
 
 
 def _is_product(netlist: Netlist, name: str) -> bool:

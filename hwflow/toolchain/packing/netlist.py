@@ -26,6 +26,12 @@ class Netlist:
         if len(candidates) != 1:
             raise ValueError(f"a netlist must have one top module, not {len(candidates)}")
         self._cells: dict[str, Any] = candidates[0]["cells"]
+        self._scopes: dict[int, tuple[str, ...]] = {}
+        for net in candidates[0].get("netnames", {}).values():
+            path = tuple(str(net.get("attributes", {}).get("hdlname", "")).split()[:-1])
+            for bit in net["bits"]:
+                if isinstance(bit, int) and len(path) > len(self._scopes.get(bit, ())):
+                    self._scopes[bit] = path
         self._drivers: dict[int, Pin] = {}
         self._readers: dict[int, dict[Pin, None]] = {}
         for name, port in candidates[0].get("ports", {}).items():
@@ -103,3 +109,8 @@ class Netlist:
     def readers(self, bit: Bit) -> list[Pin]:
         """The pins that read a bit."""
         return list(self._readers.get(bit, ())) if isinstance(bit, int) else []
+
+    def scope(self, bit: Bit) -> tuple[str, ...]:
+        """The instances in the flattened module, outermost first, in which a net has a name, of several the longest; ()
+        for the top module itself, and for a net that only synthesis has named."""
+        return self._scopes.get(bit, ()) if isinstance(bit, int) else ()
