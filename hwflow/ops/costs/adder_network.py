@@ -13,7 +13,7 @@ from hdl_lib.adder_network import AdderNetwork
 from hdl_lib.adder_tree import shape_of
 from hdl_lib.block_product import BLOCK_LATENCY
 from hdl_lib.requantize_constant import ConstantLane
-from hwflow.ops.costs.basics import difference
+from hwflow.ops.costs.basics import adder, difference
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import queue
 from hwflow.ops.costs.products import multiplier_blocks
@@ -33,8 +33,17 @@ def constant_matrix(
     """``carries``: bits of each adder's carry chain."""
     inputs = sum(_bits(*ends) for ends in network.inputs)
     outputs = sum(network.output_shape(index).width for index in range(len(network.outputs)))
-    each = Resources(lut=sum(_chain(family, bits) for bits in carries), ff=network.flip_flops + inputs)
+    luts = sum(_chain(family, bits) for bits in carries) + _complements(family, network)
+    each = Resources(lut=luts, ff=network.flip_flops + inputs)
     return each.times(vectors) + Resources(lut=4, ff=network.stages + 1) + queue(family, vectors * outputs, depth)
+
+
+def _complements(family: str, network: AdderNetwork) -> int:
+    """Look-up tables that complement what is subtracted, where a carry cell reads its operands directly."""
+    if FAMILIES[family].carry_bits > 1:
+        return 0
+    subtracted = {adder.right for adder in network.adders if adder.subtract}
+    return sum(_bits(*network.intervals[term]) for term in subtracted)
 
 
 def estimated_adder_network(
@@ -113,7 +122,7 @@ def constant_product(family: str, carries: Sequence[int], product: AdderNetwork,
     """One lane's product by shifts and sums, which waits for those of other lanes until so many ``stages``.
     ``carries``: bits of each adder's carry chain."""
     waiting = (stages - product.stages) * product.output_shape(0).width
-    luts = sum(_chain(family, bits) for bits in carries)
+    luts = sum(_chain(family, bits) for bits in carries) + _complements(family, product)
     return Resources(lut=luts, ff=product.flip_flops + waiting + sum(_bits(*ends) for ends in product.inputs))
 
 
@@ -137,7 +146,7 @@ def _zeros(number: int) -> int:
 
 def _chain(family: str, bits: int) -> int:
     """Look-up tables of a carry chain."""
-    return 2 * ceil(bits / 2) if FAMILIES[family].carry_bits == 2 else bits
+    return adder(family, bits)
 
 
 def _bits(low: int, high: int) -> int:
