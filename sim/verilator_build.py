@@ -25,6 +25,7 @@ from .manifest import Design, Stream
 
 _HERE = Path(__file__).resolve().parent / "verilator"
 _SMALL = 300_000  # bytes of generated C++ below which one compiler call is fastest: each call parses the same headers
+_LARGE = 5_000_000  # bytes above which optimizing takes minutes: of designs with a frame in a few cycles
 _PREFIX = "Vdut"
 
 
@@ -122,7 +123,9 @@ def build(
 
     ``command``: how Verilator is called (prefix and environment additions); ``wave``: it can write a VCD;
     ``optimize``: the C++ compiler's level (default: -O1 for small designs, where compiling is what takes time, else
-    -O2). Raises :class:`SimulatorFailed` with the log's tail.
+    -O2; none for those that are so large that it would take minutes).
+
+    Raises :class:`SimulatorFailed` with the log's tail.
     """
     begin = time.monotonic()
     flags = ["--cc", "--prefix", _PREFIX, "--top-module", design.top, "-O3", "--no-timing", "-Wno-fatal"]
@@ -183,8 +186,9 @@ def _compile(builder: _Builder, work: Path, optimize: str | None, jobs: int) -> 
     slow = [f for f in generated if f.stem.endswith("__Slow")]
     fast = [f for f in generated if f not in slow]
     units: list[tuple[list[Path], str]] = []
-    small = sum(f.stat().st_size for f in generated) < _SMALL
-    level = optimize or ("-O1" if small else "-O2")
+    size = sum(f.stat().st_size for f in generated)
+    small = size < _SMALL
+    level = optimize or ("-O1" if small else "-O2" if size < _LARGE else "-O0")
     if small:
         units.append(([*generated, _HERE / "harness.cpp"], level))
     else:

@@ -2,7 +2,7 @@
 
 :class:`Concat` is the operator of the quantized stage; attribute ``axis``. Its inputs' streams follow each other in
 turns (:class:`StreamConcat`): channels of each pixel, or pixels, in as many rounds as the axes in front of ``axis``
-have positions.
+have positions; or whole pixels come side by side.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from hdl_lib.concat import Concat as Core
+from hdl_lib.interleave import Interleave
 from hwflow.ir.graph import IntArray, Node, Stage, Value
 from hwflow.ops import costs
 from hwflow.ops.images import image_order
+from hwflow.ops.joined import joined_timing
 from hwflow.ops.operator import (
     Built,
     Device,
@@ -89,26 +91,40 @@ class StreamConcat(HardwareOperator):
 
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
         """Channels in turns: lanes that fill every beat but a pixel's last one: they divide the channels of all inputs
-        but the last. Pixels in turns: any, or as many whole pixels as fill every beat of every turn."""
+        but the last. Whole pixels of all inputs side by side (``whole_vector``; lanes are the output's). Pixels in
+        turns: any, or as many whole pixels as fill every beat of every turn."""
         if node.attributes["axis"] == 0:
             turns = gcd(*(value.typed.shape[0] for value in node.inputs)) // node.attributes["rounds"]
-            lanes = costs.stream_lanes((turns, node.outputs[0].typed.shape[1]))
-        else:
-            whole = gcd(*(value.typed.shape[1] for value in node.inputs[:-1]))
-            lanes = [n for n in range(1, whole + 1) if whole % n == 0]
-        return [Folding(count, count) for count in lanes]
+            return [Folding(count, count) for count in costs.stream_lanes((turns, node.outputs[0].typed.shape[1]))]
+        most = gcd(*(value.typed.shape[1] for value in node.inputs[:-1]))
+        shape = node.outputs[0].typed.shape
+        whole = [lanes for lanes in costs.stream_lanes(shape) if lanes >= shape[1]]
+        return [
+            *(Folding(lanes, lanes) for lanes in range(1, most + 1) if most % lanes == 0),
+            *(Folding(lanes, lanes, whole_vector=True) for lanes in whole),
+        ]
 
     def input_view(
         self, node: Node, shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
     ) -> tuple[int, int]:
         """Channels in turns: an input of fewer channels than lanes has surplus lanes in each of its pixels' beat."""
         pixels, channels = shape
-        return (pixels, channels) if node.attributes["axis"] == 1 else grouped(shape, lanes)
+        return (pixels, channels) if node.attributes["axis"] == 1 and not whole_vector else grouped(shape, lanes)
+
+    def lanes_of(self, node: Node, index: int, lanes: int, *, whole_vector: bool = False) -> int:
+        """Whole pixels side by side: as many of each input's."""
+        if not whole_vector:
+            return lanes
+        return lanes // int(node.outputs[0].typed.shape[1]) * int(node.inputs[index].typed.shape[1])
 
     def cycles(self, node: Node, folding: Folding) -> int:
+        if folding.whole_vector:
+            return beats(node.outputs[0].typed.shape, folding.output_lanes)
         return sum(_turns(node, folding)) * _rounds(node)
 
     def timing(self, node: Node, folding: Folding) -> Timing:
+        if folding.whole_vector:
+            return joined_timing(self.cycles(node, folding), Interleave.latency, len(node.inputs))
         counts, rounds = _turns(node, folding), _rounds(node)
         steps = every(rounds * sum(counts)).reshape(rounds, sum(counts))
         ends = np.cumsum(counts)
@@ -120,14 +136,24 @@ class StreamConcat(HardwareOperator):
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
         width = folding.output_lanes * node.outputs[0].typed.element.bits
+        if folding.whole_vector:
+            lanes = [self.lanes_of(node, k, folding.input_lanes, whole_vector=True) for k in range(len(node.inputs))]
+            widths = [
+                count * value.typed.element.bits for count, value in zip(lanes, node.inputs, strict=True)
+            ]
+            return costs.interleave(device.family, widths, width, depths[0])
         counts = _turns(node, folding)
         return costs.concat(device.family, width, len(counts), max(counts), depths[0])
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
-        core = Core(
-            [shape_of(value.typed.element) for value in node.inputs], shape_of(node.outputs[0].typed.element),
-            lanes=folding.output_lanes, beats=_turns(node, folding), depth=depths[0],
-        )
+        shapes = [shape_of(value.typed.element) for value in node.inputs]
+        shape = shape_of(node.outputs[0].typed.element)
+        if folding.whole_vector:
+            channels = [value.typed.shape[1] for value in node.inputs]
+            pixels = folding.output_lanes // sum(channels)
+            wiring = Interleave(shapes, shape, channels=channels, pixels=pixels, depth=depths[0])
+            return Built(wiring, wiring.i, [wiring.o])
+        core = Core(shapes, shape, lanes=folding.output_lanes, beats=_turns(node, folding), depth=depths[0])
         return Built(core, core.i, [core.o])
 
 

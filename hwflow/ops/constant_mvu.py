@@ -26,7 +26,7 @@ from hwflow.ops.timing import Timing, beat_by_beat
 KIND = "shift_add"
 SPAN = 1  # levels of adders between registers
 MOST_BLOCKS = 1_000  # multiplier blocks of all vectors a beat
-MOST_DIGITS = 40_000  # of all vectors a beat: about as many look-up tables as the largest devices have
+MOST_DIGITS = 400_000  # of all vectors a beat: some million look-up tables, as many as the largest devices have
 
 
 def is_constant(node: Node, folding: Folding) -> bool:

@@ -19,11 +19,11 @@ class Joined(HardwareOperator):
         return beats(node.outputs[0].typed.shape, folding.output_lanes)
 
 
-def joined_timing(count: int, latency: int) -> Timing:
-    """The processes of :class:`hdl_lib.joined.Joined` with ``count`` beats a frame: two buffers and the step."""
-    filled = Wait(2, every(count) - Core.buffer_depth)
-    buffers = (Process(count, {index: every(count)}, {}, (filled,)) for index in range(2))
-    waits = tuple(Wait(index, every(count), Core.buffer_latency) for index in range(2))
+def joined_timing(count: int, latency: int, inputs: int = 2) -> Timing:
+    """The processes of :class:`hdl_lib.joined.Joined` with ``count`` beats a frame: a buffer an input, and the step."""
+    filled = Wait(inputs, every(count) - Core.buffer_depth)
+    buffers = (Process(count, {index: every(count)}, {}, (filled,)) for index in range(inputs))
+    waits = tuple(Wait(index, every(count), Core.buffer_latency) for index in range(inputs))
     return Timing((*buffers, Process(count, {}, {0: every(count)}, waits)), (latency,))
 
 

@@ -40,7 +40,8 @@ class Folding:
     that cut their operands; 0 for the others.
 
     ``whole_vector``: input lanes are of a vector of several pixels, taken as one pixel (see :mod:`hwflow.ops.mvu`),
-    though they are no more than a pixel's channels.
+    though they are no more than a pixel's channels; or those of a core that takes whole pixels of several streams
+    (:class:`hwflow.ops.concat.StreamConcat`).
 
     Up to a pixel's channels, lanes are a part of a pixel (surplus lanes in its last beat, where they do not divide
     them); more lanes than channels are whole pixels, of a number that divides the stream's (see :func:`beats`)."""
@@ -150,6 +151,11 @@ class HardwareOperator(Operator):
     def output_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
         """(pixels, channels) of an output stream of this shape with so many lanes."""
         return grouped(shape, lanes)
+
+    def lanes_of(self, node: Node, index: int, lanes: int, *, whole_vector: bool = False) -> int:
+        """Lanes of input ``index`` in foldings of so many input ``lanes``. An operator whose inputs differ in that says
+        so here. ``whole_vector``: as the folding says."""
+        return lanes
 
     @abstractmethod
     def cycles(self, node: Node, folding: Folding) -> int:

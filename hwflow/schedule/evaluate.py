@@ -21,6 +21,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -75,9 +76,9 @@ class _Need:
     targets: Steps
     lag: int
 
-    @property
+    @cached_property
     def places(self) -> Steps:
-        """Where the events are among the source's cycles."""
+        """Where the events are among the source's cycles, whose ``back`` must be known."""
         return self.events + self.source.back * self.source.events
 
 
@@ -205,8 +206,9 @@ class Network:
         base[0] = runner.present[first - 1] - runner.steps[first - 1] if first else self._begin(runner)
         for need in runner.needs:
             later = int(np.searchsorted(need.targets, first))
-            at = need.targets[later:] - first
-            base[at] = np.maximum(base[at], need.source.cycles[need.places[later:]] + need.lag - steps[at])
+            at = need.targets[later:] - first if first else need.targets
+            least = need.source.cycles.take(need.places[later:]) + need.lag
+            base[at] = np.maximum(base.take(at), least - steps.take(at))
         cycles = np.maximum.accumulate(base) + steps
         runner.visits += 1
         if runner.visits > ROUND_TRIPS:

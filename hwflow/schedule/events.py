@@ -162,10 +162,15 @@ def round_trips(cycles: Steps, depth: int, trip: int) -> Steps:
 def _visited(timing: Timing, index: int) -> Steps:
     """The steps of process ``index`` that depend on others or that others depend on, and the last one."""
     process = timing.processes[index]
-    steps = [np.array([process.steps - 1]), *process.consumes.values(), *process.produces.values()]
-    steps += [_new_waits(wait) for wait in process.waits]
-    steps += [w.need % process.steps for p in timing.processes for w in p.waits if w.process == index]
-    return np.unique(np.concatenate(steps))
+    matters = np.zeros(process.steps, dtype=np.bool_)
+    matters[-1] = True
+    for steps in (*process.consumes.values(), *process.produces.values(), *map(_new_waits, process.waits)):
+        matters[steps] = True
+    for other in timing.processes:
+        for wait in other.waits:
+            if wait.process == index:
+                matters[wait.need % process.steps] = True
+    return np.flatnonzero(matters)
 
 
 def _new_waits(wait: Wait) -> Steps:

@@ -68,7 +68,8 @@ def insert_plumbing(graph: Graph) -> None:
         lanes = 1
         if readers:
             reader, folding = readers[0][0], readers[0][0].attributes["folding"]
-            lanes, whole = folding.input_lanes, folding.whole_vector
+            whole = folding.whole_vector
+            lanes = hardware(reader.op).lanes_of(reader, readers[0][1], folding.input_lanes, whole_vector=whole)
             view = hardware(reader.op).input_view(reader, port.value.typed.shape, lanes, whole_vector=whole)
         synced = insert(graph, port.value, "frame_sync", Folding(lanes, lanes), names, nodes, view)
         for node, index in readers:
@@ -79,8 +80,9 @@ def insert_plumbing(graph: Graph) -> None:
         for value in list(node.outputs):
             for reader, index in consumers[value]:
                 here, there = node.attributes["folding"].output_lanes, reader.attributes["folding"]
-                made = value
-                for step in conversions(value, reader, here, there.input_lanes, whole_vector=there.whole_vector):
+                made, whole = value, there.whole_vector
+                lanes = hardware(reader.op).lanes_of(reader, index, there.input_lanes, whole_vector=whole)
+                for step in conversions(value, reader, here, lanes, whole_vector=whole):
                     made = insert(graph, made, "width_converter", step.folding, names, nodes, step.view)
                 reader.inputs[index] = made
     graph.nodes = nodes

@@ -13,6 +13,10 @@ cannot tell counts as loss of interval.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from hwflow.errors import Finding, InternalError
 from hwflow.ir.graph import Graph, Node, Value
 from hwflow.ops import costs
@@ -29,21 +33,29 @@ MOST_FRAMES = 96  # looked at where it takes longer
 _SYNC_DEPTH = 2  # of a frame synchroniser, which has no choice
 
 
+@dataclass(frozen=True)
+class _Before:
+    """Of queues: the depth that their two cores ask for by themselves, and the one that was found."""
+
+    asked: Mapping[Value, int]
+    depths: Mapping[Value, int]
+
+
 def size_queues(graph: Graph, device: Device) -> Run:
     """Set queue depths (``depths``), storage (``styles`` of forks, nodes ``fifo`` in block RAM) and line buffer rows
     (``rows``) so that the slowest core never waits; what the design does with them from its first frame on."""
     period = slowest(graph)
     steady = _roomy(graph, period)
-    _shrink_all(steady)
-    known = {channel.value: depth for channel, depth in steady.depths.items()}
-    changed = _into_block_ram(graph, device, known)
-    if changed:
+    found = _shrink_all(steady)
+    moved = _into_block_ram(graph, device, found.depths)
+    if moved:
+        before = _carried_over(found, steady, moved)
         steady = Steady(graph, period)
         _hold(steady, steady.settle(), period)
         for channel in steady.events.channels:
-            if channel.value in known and channel.value not in changed:
-                steady.shrink(channel, known[channel.value])  # no loss where it fails: it is as deep as it likes
-        _shrink_all(steady)
+            if channel.value in found.depths and channel.value not in moved:
+                steady.shrink(channel, found.depths[channel.value])  # no loss where it fails: it is as deep as it likes
+        _shrink_all(steady, before)
     _shrink_rows(graph, steady)
     _set_depths(graph, steady)
     return evaluate(graph, FRAMES)
@@ -87,31 +99,52 @@ def _hold(steady: Steady, good: bool, period: int) -> None:
         )
 
 
-def _shrink_all(steady: Steady) -> None:
-    for channel in sorted(steady.events.channels, key=lambda c: c.node.op != "frame_sync"):
+def _shrink_all(steady: Steady, before: _Before | None = None) -> _Before:
+    """Give every queue the least depth that the others allow, one after the other. ``before``: what was found in the
+    graph as it was."""
+    before = before or _Before({}, {})
+    asked: dict[Value, int] = {}
+    for channel in steady.events.channels:
         if channel.node.op == "frame_sync":
             steady.shrink(channel, _SYNC_DEPTH)
     rest = [channel for channel in steady.events.channels if channel.node.op != "frame_sync"]
     for channel in sorted(rest, key=lambda c: -queue_width(c) * c.beats):
-        shrink_queue(steady, channel)
+        known = before.asked.get(channel.value)
+        asked[channel.value] = _asked(steady, channel) if known is None else known
+        _shrink_queue(steady, channel, asked[channel.value], before.depths.get(channel.value))
+    return _Before(asked, {channel.value: depth for channel, depth in steady.depths.items()})
 
 
-def shrink_queue(steady: Steady, channel: Channel) -> None:
-    """Give a queue the least depth that the others allow."""
-    low, high = 1, steady.backlog(channel)
-    while low < high:  # what its two cores ask for by themselves: more often than not that is all
+def _asked(steady: Steady, channel: Channel) -> int:
+    """The depth that a queue's two cores ask for by themselves: more often than not that is all."""
+    high = steady.backlog(channel)
+    low = min(steady.least(channel), high)
+    while low < high:
         middle = (low + high) // 2
         if steady.shrink(channel, middle, alone=True):
             high = middle
         else:
             low = middle + 1
-    high, tried = steady.backlog(channel), low
+    return low
+
+
+def _shrink_queue(steady: Steady, channel: Channel, low: int, near: int | None) -> None:
+    """Give a queue the least depth, ``low`` at the least, that the others allow. It is looked for in growing strides
+    from ``near`` on, then by halves; without, at ``low`` first, then from the greatest down."""
+    high = steady.backlog(channel)
+    if near is None and low < high:
+        if steady.shrink(channel, low):
+            high = low
+        low += 1
+    tried = max(low, min(near or high, high) - 1)
+    stride, hit, missed = 1, False, False
     while low < high:
         if steady.shrink(channel, tried):
-            high = tried
+            high, hit, following = tried, True, tried - stride
         else:
-            low = tried + 1
-        tried = (low + high) // 2
+            low, missed, following = tried + 1, True, tried + stride
+        stride, middle = 2 * stride, (low + high) // 2
+        tried = middle if hit and missed else max(following, middle) if hit else min(following, middle)
     if steady.depths.get(channel) != high:
         steady.shrink(channel, high)
 
@@ -127,13 +160,13 @@ def _shrink_rows(graph: Graph, steady: Steady) -> None:
                 break
 
 
-def _into_block_ram(graph: Graph, device: Device, depths: dict[Value, int]) -> set[Value]:
+def _into_block_ram(graph: Graph, device: Device, depths: Mapping[Value, int]) -> dict[Value, Value]:
     """Move queues that are too large for look-up tables to block RAM: those of a fork by their style, others to a node
-    of their own behind the core. The values whose queues have changed by that."""
+    of their own behind the core. The values whose queues moved, with those whose queues they are now."""
     names = Fresh(graph)
     consumers = graph.consumers()
     nodes: list[Node] = []
-    changed: set[Value] = set()
+    moved: dict[Value, Value] = {}
     for node in graph.nodes:
         nodes.append(node)
         lanes = node.attributes["folding"].output_lanes
@@ -142,15 +175,25 @@ def _into_block_ram(graph: Graph, device: Device, depths: dict[Value, int]) -> s
             for value in node.outputs
         ]
         deep = [value for value, style in zip(node.outputs, styles, strict=True) if style == "block"]
-        changed.update(deep)
         if node.op == "fork":
             node.attributes["styles"] = tuple(styles)
+            moved.update((value, value) for value in deep)
             continue
         for value in deep:
             for reader, place in consumers[value]:
-                reader.inputs[place] = insert(graph, value, "fifo", Folding(lanes, lanes), names, nodes)
+                moved[value] = reader.inputs[place] = insert(graph, value, "fifo", Folding(lanes, lanes), names, nodes)
     graph.nodes = nodes
-    return changed
+    return moved
+
+
+def _carried_over(found: _Before, steady: Steady, moved: Mapping[Value, Value]) -> _Before:
+    """What was found, for the graph with some queues moved: the depths are near what they were; what two cores ask for
+    by themselves stays where they have a single queue, and that did not move."""
+    pairs = Counter((channel.node, channel.taker.node) for channel in steady.events.channels)
+    single = {c.value for c in steady.events.channels if pairs[c.node, c.taker.node] == 1}
+    asked = {value: depth for value, depth in found.asked.items() if value in single and value not in moved}
+    depths = {value: depth for value, depth in found.depths.items() if value not in moved}
+    return _Before(asked, depths | {there: found.depths[value] for value, there in moved.items()})
 
 
 def _set_depths(graph: Graph, steady: Steady) -> None:

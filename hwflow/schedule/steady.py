@@ -34,6 +34,7 @@ from hwflow.schedule.events import (
 )
 
 Causes = npt.NDArray[np.int32]  # numbers of arcs, or:
+_PASSES, _VISITS = 3, 2  # sweeps through all processes, visits of each event that moved: then circuits are searched for
 _STEP_BEFORE, _NOT_MOVED, _ROUND_TRIP = -1, -2, -3  # that less the number of a channel
 
 
@@ -51,6 +52,22 @@ class _Line:
     cause: Causes = field(default_factory=lambda: np.empty(0, dtype=np.int32))  # what moved each event last
     visits: int = 0
 
+    def __post_init__(self) -> None:
+        self.size = self.track.events
+
+    def own(self, event: int) -> int:
+        """The last event, up to this one, that is not where it is because it follows the step before; -1 if none."""
+        if self.cause[event] != _STEP_BEFORE:
+            return event
+        reach = 32
+        while event > 0:
+            begin = max(0, event - reach)
+            found = (self.cause[begin:event] != _STEP_BEFORE).nonzero()[0]
+            if len(found):
+                return begin + int(found[-1])
+            event, reach = begin, 8 * reach
+        return -1
+
 
 @dataclass(eq=False)
 class _Arc:
@@ -64,7 +81,7 @@ class _Arc:
     wait: bool  # of a core's processes for each other
 
     def wanted(self) -> Steps:
-        least: Steps = self.source.base[self.events] + self.offsets
+        least: Steps = self.source.base.take(self.events) + self.offsets
         return least
 
 
@@ -90,7 +107,7 @@ class Steady:
                 self._lines[channel.taker].channels.append(channel)
         self._all = frozenset(self._lines.values())
         self.patience = 4
-        self._size = sum(line.track.events for line in self._all)
+        self._size = sum(line.size for line in self._all)
 
     # --- what is asked ---------------------------------------------------------------------------------------------
 
@@ -119,7 +136,7 @@ class Steady:
             lines = frozenset(
                 line for line in self._all if line.track.node in nodes or line.track in (channel.maker, channel.taker)
             )
-        size = sum(line.track.events for line in lines)
+        size = sum(line.size for line in lines)
         good = self._settle(lines, self._budget(size), not alone)
         if alone or not good:
             self._remove(self._credits.pop(channel))
@@ -150,6 +167,11 @@ class Steady:
         for arc in old:
             self._restore(arc)
         return False
+
+    def least(self, channel: Channel) -> int:
+        """A depth that no queue of this channel can do with less than: an entry holds a beat for as long as it takes to
+        arrive, and a cycle more until its credit is back, and all beats come every period."""
+        return max(1, -(-channel.beats * (channel.latency + 1) // self._period))
 
     def backlog(self, channel: Channel) -> int:
         """The least depth with which this very schedule is possible."""
@@ -196,24 +218,27 @@ class Steady:
         order = [line for line in self._lines.values() if line in lines]
         waiting = {line: arcs for line, arcs in self._dirty.items() if line in lines and arcs}
         rest = {line: arcs for line, arcs in self._dirty.items() if line not in lines and arcs}
-        passes, check, good = 0, 4, True
+        passes, visited, good = 0, 0, True  # visited: events since a circuit was searched for
         while waiting:
             for line in order:
                 arcs = waiting.pop(line, None)
                 if arcs is None:
                     continue
-                budget -= line.track.events
+                budget -= line.size
+                visited += line.size
                 if self._sweep(line, arcs):
                     for arc in line.leaving:
                         if arc.target in lines:
                             waiting.setdefault(arc.target, {})[arc] = None
             order.reverse()
             passes += 1
-            if waiting and (budget < 0 or (passes >= check and self._too_slow(waiting.values()))):
+            if not waiting or passes < _PASSES:
+                continue
+            if visited > _VISITS * sum(line.size for line in lines if line.saved is not None):
+                visited, good = 0, not self._too_slow(waiting.values())
+            if not good or budget < 0:
                 good = False
                 break
-            if passes >= check:
-                check += 8
         for line in lines:
             if line.saved is not None and not (good and keep):
                 line.base = line.saved
@@ -224,56 +249,58 @@ class Steady:
 
     def _sweep(self, line: _Line, arcs: Iterable[_Arc]) -> bool:
         """Move the events of a line as its arcs say; whether any did."""
-        base: Steps | None = None
+        first = line.size
         for arc in arcs:
             least = arc.wanted()
-            there = (line.base if base is None else base)[arc.targets]
-            later = np.flatnonzero(least > there)
+            later = (least > line.base.take(arc.targets)).nonzero()[0]
             if len(later):
-                if base is None:
-                    base = line.base.copy()
-                    if line.saved is None:
-                        line.saved, line.cause = line.base, np.full(line.track.events, _NOT_MOVED, dtype=np.int32)
+                if line.saved is None:
+                    line.saved, line.base = line.base, line.base.copy()
+                    line.cause = np.full(line.size, _NOT_MOVED, dtype=np.int32)
                 events = arc.targets[later]
-                base[events] = least[later]
+                line.base[events] = least[later]
                 line.cause[events] = line.arcs.index(arc)
-        if base is None:
+                first = min(first, int(events[0]))
+        if first == line.size:
             return False
         line.visits += 1
-        self._follow(line, base)
+        self._follow(line, first)
         if line.visits > ROUND_TRIPS:
             for number, channel in enumerate(line.channels):
-                self._round_trips(line, channel, base, number)
-            self._follow(line, base)
-        line.base = base
+                self._round_trips(line, channel, number)
+            self._follow(line, 0)
         return True
 
-    def _follow(self, line: _Line, base: Steps) -> None:
-        """A step a cycle, the frame after the one before."""
-        before = base.copy()
-        np.maximum.accumulate(base, out=base)
-        np.maximum(base, base[-1] - line.spare, out=base)
-        line.cause[base != before] = _STEP_BEFORE
+    def _follow(self, line: _Line, first: int) -> None:
+        """A step a cycle, the frame after the one before; ``first``: what moved last is not before it."""
+        moved = line.base[first:]
+        before = moved.copy()
+        np.maximum.accumulate(moved, out=moved)
+        np.copyto(line.cause[first:], _STEP_BEFORE, where=moved != before)
+        least = line.base[-1] - line.spare
+        if least > line.base[0]:
+            early = int(line.base.searchsorted(least))
+            line.base[:early] = least
+            line.cause[:early] = _STEP_BEFORE
 
-    def _round_trips(self, line: _Line, channel: Channel, base: Steps, number: int) -> None:
+    def _round_trips(self, line: _Line, channel: Channel, number: int) -> None:
         """What the credits of a queue say about one of its ends alone: a beat comes a round trip after the beat that
         was ``depth`` beats before it."""
         depth = self.depths.get(channel)
         if depth is None or 2 * depth > channel.beats or channel.maker is channel.taker:
             return
         events = channel.makes if line.track is channel.maker else channel.takes
-        cycles = base[events] + line.track.steps[events]
+        cycles = self._cycles(line.track, events)
         trip = channel.latency + 1
         after = round_trips(cycles, depth, trip)
         later = np.flatnonzero(after > cycles)
-        base[events[later]] = after[later] - line.track.steps[events[later]]
+        line.base[events[later]] = after[later] - line.track.steps[events[later]]
         line.cause[events[later]] = _ROUND_TRIP - number
 
     # --- circuits --------------------------------------------------------------------------------------------------
 
     def _too_slow(self, waiting: Iterable[dict[_Arc, None]]) -> bool:
         """Whether an event that moved, to make room for what made it move, is among what made it move."""
-        lasts: dict[_Line, Steps] = {}
         clear: set[tuple[_Line, int]] = set()
         for arcs in waiting:
             for arc in arcs:
@@ -283,12 +310,9 @@ class Steady:
                     if (line, at) in seen:
                         return True
                     seen.add((line, at))
-                    if line not in lasts:
-                        own = np.where(line.cause != _STEP_BEFORE, np.arange(line.track.events), -1)
-                        lasts[line] = np.maximum.accumulate(own)
-                    found = int(lasts[line][at])
+                    found = line.own(at)
                     if found < 0:  # it followed the frame before
-                        found = int(lasts[line][-1])
+                        found = line.own(line.size - 1)
                     cause = int(line.cause[found])
                     if cause == _NOT_MOVED or found < 0:
                         break

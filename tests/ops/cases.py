@@ -677,6 +677,28 @@ REQUANTIZE += [
     ),
 ]
 
+
+def _rows(case: Case, *lanes: int) -> Case:
+    """The case with products of look-up tables."""
+    return replace(case, name=f"{case.name}_rows", foldings=tuple(Folding(n, n, multiplier="lut") for n in lanes))
+
+
+def _scattered(least: int, shift: int) -> Callable[[int], Fraction]:
+    """Scales that have little in common."""
+    return lambda channel: Fraction(48271 ** (channel + 1) % 65537 + least, 1 << shift)
+
+
+REQUANTIZE += [
+    _rows(_requantize("multiply", 3, 5, I18, I8, _scattered(9999, 26), (), zero_point=3), 1, 2),
+    _rows(_requantize("multiply_many", 2, 16, I20, I8, _scattered(9999, 28), ()), 1, 4),
+    _rows(
+        _requantize("multiply_wide", 2, 3, I20, I8, lambda c: Fraction(1234567 + 34567 * c, (1 << 33) - 1), ()), 1
+    ),
+    _rows(_requantize("multiply_ties", 3, 5, I18, I8, lambda c: Fraction(1 + 2 * c, 512), ()), 1, 3),
+    _rows(_requantize("multiply_unsigned", 3, 4, IntType(14, False), U4, _scattered(99, 24), ()), 2),
+    _rows(_function("multiply_both", 3, 4, I12, lambda x, c: line(x, (97, -201, 0, 45)[c], 11), ()), 1, 2),
+]
+
 # --- two streams --------------------------------------------------------------------------------------------------
 
 
@@ -742,15 +764,17 @@ def _concat(
     name: str,
     streams: tuple[TensorType, ...],
     lanes: tuple[int, ...],
+    whole: tuple[int, ...] = (),
     **attributes: int,
 ) -> Case:
-    foldings = tuple(Folding(n, n) for n in lanes)
+    """``whole``: lanes of whole pixels side by side."""
+    foldings = tuple(Folding(n, n) for n in lanes) + tuple(Folding(n, n, whole_vector=True) for n in whole)
     return Case(name, "stream_concat", attributes, streams[0], foldings, paired_corners, streams[1:])
 
 
 STREAM_CONCAT = [
-    _concat("channels", (stream(4, 4, I8), stream(4, 2, U8)), (1, 2, 4), axis=1),
-    _concat("three", (stream(2, 6, U4), stream(2, 3, U4), stream(2, 4, I4)), (1, 3), axis=1),
+    _concat("channels", (stream(4, 4, I8), stream(4, 2, U8)), (1, 2, 4), (6, 12, 24), axis=1),
+    _concat("three", (stream(2, 6, U4), stream(2, 3, U4), stream(2, 4, I4)), (1, 3), (13, 26), axis=1),
     _concat("scalars", (stream(1, 1, I8), stream(1, 1, I4)), (1,), axis=1),
     _concat("pixels", (stream(4, 3, I8), stream(2, 3, U4)), (1, 2, 3, 6), axis=0, rounds=1),
     _concat("rows", (stream(6, 2, I8), stream(3, 2, U8), stream(9, 2, I8)), (1, 2), axis=0, rounds=3),

@@ -182,15 +182,16 @@ class Bench:
 
     def offered(self, frames: Frames, seed: int) -> list[list[int]]:
         """The payloads of each input's frames; a frame synchroniser's carry the mark above the data."""
-        lanes, whole = self.folding.input_lanes, self.folding.whole_vector
+        whole = self.folding.whole_vector
         operator = hardware(self.case.op)
-        views = [operator.input_view(self.node, s.shape, lanes, whole_vector=whole) for s in self.case.sources]
-        beats = [
-            beats_of(array, source, view, lanes, seed + index)
-            for index, (array, source, view) in enumerate(zip(frames, self.case.sources, views, strict=True))
-        ]
+        beats = []
+        for index, (array, source) in enumerate(zip(frames, self.case.sources, strict=True)):
+            lanes = operator.lanes_of(self.node, index, self.folding.input_lanes, whole_vector=whole)
+            view = operator.input_view(self.node, source.shape, lanes, whole_vector=whole)
+            beats.append(beats_of(array, source, view, lanes, seed + index))
         if self.case.op == "frame_sync":
-            last, mark = len(beats[0]) // len(frames[0]), 1 << (lanes * self.case.source.element.bits)
+            bits = self.folding.input_lanes * self.case.source.element.bits
+            last, mark = len(beats[0]) // len(frames[0]), 1 << bits
             beats[0] = [b | (mark if n % last == last - 1 else 0) for n, b in enumerate(beats[0])]
         return beats
 

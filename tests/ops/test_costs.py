@@ -321,7 +321,9 @@ def test_products_of_luts_need_no_blocks() -> None:
         ([("i9", "i8", 4)], 4, 4),
         ([("i5", "i5", 4)], 4, 0),  # few bits become look-up tables on iCE40
         ([("i16", "i16", 2), ("u8", "u8", 2)], 4, 3),
-        ([("i17", "i8", 2)], 2, 4),  # two parts on iCE40
+        ([("i20", "i8", 2)], 4, 4),  # two parts, of 4 bits the second on iCE40
+        ([("i17", "i8", 2)], 2, 2),  # a part of one bit is a selection
+        ([("u16", "u16", 2), ("u16", "i16", 2)], 4, 4),  # beside a number with a sign, of 17 bits
         ([("i8", "i1", 5), ("i8", "i8", 0)], 0, 0),
     ],
 )

@@ -25,7 +25,7 @@ LOOSE: dict[str, dict[str, float]] = {
         "multiply_negated_alike": 0.5, "multiply_falling_ties": 0.45, "thresholds_both": 0.25,
         "thresholds_bases": 1.05, "thresholds_bases_alike": 0.3, "sign_both": 0.35, "search": 0.15,
         "search_values": 0.15, "search_values_both": 0.3, "multiply_powers_odd_constants6": 0.2,
-        "multiply_negated_constants4": 0.15,
+        "multiply_negated_constants4": 0.15, "multiply_both_rows": 0.4,
     },
     "scaled_add": {
         "a_channel": 0.35, "both_a_channel": 1.1, "bits": 0.35,
@@ -35,6 +35,9 @@ LOOSE: dict[str, dict[str, float]] = {
         "random_2": 0.15, "random_3": 0.35, "valid": 0.3, "pool": 0.4, "uneven_pads": 0.15, "right_pad": 0.15,
         "skips": 1, "random_whole_0": 0.15, "random_whole_2": 0.2, "random_whole_3": 0.15,
         "random_whole_4": 0.25,
+    },
+    "stream_concat": {
+        "three": 0.15,
     },
     "sum_pool": {
         "copies": 0.25,

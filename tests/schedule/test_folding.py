@@ -78,13 +78,21 @@ def every_combination(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bridge(value: Value, reader: Node, here: Folding, there: Folding) -> tuple[int, ...]:
-    steps = conversions(value, reader, here.output_lanes, there.input_lanes, whole_vector=there.whole_vector)
+    lanes = lanes_at(reader, value, there)
+    steps = conversions(value, reader, here.output_lanes, lanes, whole_vector=there.whole_vector)
     nodes = [Node("", "width_converter", [value], [value], {"folding": s.folding, "view": s.view}) for s in steps]
     return row(sum((hardware(n.op).resources(n, n.attributes["folding"], [2], PART) for n in nodes), Resources()))
 
 
+def lanes_at(reader: Node, value: Value, folding: Folding) -> int:
+    """Of a concatenation of whole pixels each input has as many pixels."""
+    if reader.op != "stream_concat" or not folding.whole_vector:
+        return folding.input_lanes
+    return folding.input_lanes // reader.outputs[0].typed.shape[1] * value.typed.shape[1]
+
+
 def sync(value: Value, reader: Node, folding: Folding) -> tuple[int, ...]:
-    lanes = folding.input_lanes
+    lanes = lanes_at(reader, value, folding)
     view = hardware(reader.op).input_view(reader, value.typed.shape, lanes, whole_vector=folding.whole_vector)
     node = Node("", "frame_sync", [value], [value], {"view": view})
     return row(hardware("frame_sync").resources(node, Folding(lanes, lanes), [2], PART))
@@ -281,8 +289,7 @@ def test_a_model_that_fits_at_no_rate_is_refused(monkeypatch: pytest.MonkeyPatch
     stub_costs(monkeypatch)
     search = FoldingSearch(dense(1, 6, 4), PART, Budget(19, 1000, 1, 20))
     remedy = (
-        "  remedy: a budget of lut=20, ff=0, dsp=2, bram=0 is enough at 24 cycles a frame: use a larger board or a "
-        "smaller model"
+        "  remedy: a budget of lut=20, ff=1000, dsp=2, bram=20 is enough at 24 cycles a frame: ask for it by --budget"
     )
     for ask in (search.best, lambda: search.for_interval(24)):
         with pytest.raises(ModelRefused) as raised:
@@ -293,6 +300,42 @@ def test_a_model_that_fits_at_no_rate_is_refused(monkeypatch: pytest.MonkeyPatch
             "error: model 'random': dsp must be at most 1, not 2, at 24 cycles a frame (1 too many; node "
             f"'dense0_mvu' (mvu) takes most of them: 2, at the least 2) [device-budget]\n{remedy}"
         )
+
+
+@pytest.mark.parametrize(
+    ("budget", "short", "enough"),
+    [
+        # one multiplier and two lanes are the least of all; a resource alone is raised where that helps
+        (Budget(19, 1000, 156, 20), ["lut"], Budget(20, 1000, 156, 20)),
+        (Budget(5000, 1000, 0, 20), ["dsp"], Budget(5000, 1000, 2, 20)),
+        (Budget(0, 0, 0, 0), ["lut", "dsp"], Budget(20, 0, 2, 0)),
+    ],
+)
+def test_what_is_enough(
+    monkeypatch: pytest.MonkeyPatch, budget: Budget, short: list[str], enough: Budget
+) -> None:
+    stub_costs(monkeypatch)
+    search = FoldingSearch(dense(1, 6, 4), PART, budget)
+    found, need, _ = search.enough(24)
+    assert (found, [name for name, _, _ in budget.shortages(need)]) == (enough, short)
+
+
+def test_where_either_would_do_the_cheaper_one_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A multiplier of 2 DSPs, or of 100 look-up tables: with none of either, 2 of 156 DSPs are more of the part than
+    100 of its 83,640 look-up tables; with 99 look-up tables one is enough."""
+    stub_costs(monkeypatch)
+
+    def resources(self: object, node: Node, folding: Folding, depths: object, device: object) -> Resources:
+        if folding.multiplier == "dsp":
+            return Resources(dsp=2 * folding.multipliers)
+        return Resources(lut=100 * folding.multipliers)
+
+    monkeypatch.setattr(type(hardware("mvu")), "resources", resources)
+    monkeypatch.setattr(type(hardware("requantize")), "resources", lambda *_: Resources())
+    graph = dense(1, 6, 4)
+    for lut, dsp in ((0, 0), (99, 1)):
+        enough, _, _ = FoldingSearch(graph, PART, Budget(lut, 0, dsp, 0)).enough(24)
+        assert enough == Budget(100, 0, dsp, 0)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -35,6 +35,7 @@ from hwflow.ops.costs.memory import queue as queue
 from hwflow.ops.costs.memory import read_only_block_rams as read_only_block_rams
 from hwflow.ops.costs.memory import rom as rom
 from hwflow.ops.costs.multiply_add_shift import Parameters as Parameters
+from hwflow.ops.costs.multiply_add_shift import Rows as Rows
 from hwflow.ops.costs.multiply_add_shift import multiply_add_shift as multiply_add_shift
 from hwflow.ops.costs.products import adder_tree as adder_tree
 from hwflow.ops.costs.products import match_counts as match_counts
@@ -53,6 +54,7 @@ from hwflow.ops.costs.streams import add_multipliers as add_multipliers
 from hwflow.ops.costs.streams import concat as concat
 from hwflow.ops.costs.streams import fork as fork
 from hwflow.ops.costs.streams import frame_sync as frame_sync
+from hwflow.ops.costs.streams import interleave as interleave
 from hwflow.ops.costs.streams import stream_add as stream_add
 from hwflow.ops.costs.streams import stream_product as stream_product
 from hwflow.ops.costs.streams import width_converter as width_converter

@@ -46,35 +46,42 @@ class FewWords:
     words: Sequence[int]
     weights: IntArray
 
-    def _needed(self, simd: int, signed: bool) -> set[tuple[int, ...]]:
+    def _needed(self, simd: int, signed: bool, least: int) -> set[tuple[int, ...]]:
         """Input and weights of each multiplier block that synthesis leaves where the weights never change."""
         needed = set()
         for lane, numbers in enumerate(self.weights[0].tolist()):
             ones = [-number if signed else number for number in numbers if number]
-            if len(ones) > 1 or any(number < 0 or number & (number - 1) for number in ones):
+            several = any(number < 0 or number & (number - 1) for number in ones)
+            if len(ones) > 1 or (several and _significant(-ones[0] if signed else ones[0], signed) >= least):
                 needed.add((lane % simd, *numbers))
         return needed
 
-    def idle(self, simd: int, signed: bool) -> int:
+    def idle(self, simd: int, signed: bool, least: int) -> int:
         """Multiplier blocks that synthesis saves where the weights never change: those of 0 and those that are a single
-        bit once the zeros below are cut off (minus a power of two with sign, a power of two without), and those of
-        another row's weight at the same input. Of two weights, one may be 0."""
+        bit once the zeros below are cut off (minus a power of two with sign, a power of two without) or fewer than
+        ``least``, and those of another row's weight at the same input. Of two weights, one may be 0."""
         if len(self.words) > 1:
             return 0
-        return int(self.weights.shape[1]) - len(self._needed(simd, signed))
+        return int(self.weights.shape[1]) - len(self._needed(simd, signed, least))
 
-    def narrower(self, x: IntType, w: IntType, simd: int, packing: Packing | None) -> int:
+    def narrower(self, x: IntType, w: IntType, simd: int, packing: Packing | None, least: int) -> int:
         """Bits by which the products with weights that never change are narrower than any weight's, in all."""
         if len(self.words) > 1:
             return 0
         widest = product_bits(x, w) if packing is None else x.bits + packing.operand_shape.width
         signed = w.signed if packing is None else packing.operand_shape.signed
         bits = 0
-        for _, *numbers in self._needed(simd, signed):
+        for _, *numbers in self._needed(simd, signed, least):
             weight = numbers[0] if packing is None else numbers[0] + (numbers[1] << packing.shift)
             ends = sorted((weight * x.min, weight * x.max))
             bits += max(0, widest - int(shape_of(*ends).width))
         return bits
+
+
+def _significant(number: int, signed: bool) -> int:
+    """Bits of a number that is not 0, without the zeros at its low end."""
+    odd = number // (number & -number)
+    return (~odd if odd < 0 else odd).bit_length() + int(signed)
 
 
 def mvu(
@@ -98,10 +105,12 @@ def mvu(
     if folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1 and synapse * neuron > 1 and not inside:
         total += Resources(ff=word if known is None else table.ff // 2)  # weights at multiplier blocks
     if known is not None and folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1:
-        idle = known.idle(simd, w.signed if packing is None else packing.operand_shape.signed)
+        signed = w.signed if packing is None else packing.operand_shape.signed
+        least = FAMILIES[family].dsp_product - x.bits
+        idle = known.idle(simd, signed, least)
         each = products(family, x, w if packing is None else IntType(packing.operand_shape.width, True), 1, "dsp")
         total += replace(each, dsp=0).times(-idle)
-        total += Resources(ff=-(BLOCK_LATENCY - inside) * known.narrower(x, w, simd, packing))
+        total += Resources(ff=-(BLOCK_LATENCY - inside) * known.narrower(x, w, simd, packing, least))
     few = None
     if known is not None and folding.multiplier == "lut" and len(known.words) <= FEW:
         few = known.weights[:, :, 0].reshape(-1, pe, simd)

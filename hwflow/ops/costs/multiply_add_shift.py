@@ -9,12 +9,14 @@ from math import ceil
 
 from amaranth.hdl import Shape
 
-from hdl_lib.adder_tree import shape_of
+from hdl_lib.adder_tree import shape_of, tree_levels
 from hdl_lib.block_product import BLOCK_LATENCY
+from hdl_lib.digit_product import Digits
 from hdl_lib.wide_product import WideProduct
 from hwflow.ops.costs.basics import chain, count_up, difference
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import queue, rom
+from hwflow.ops.costs.packed import digit_sum
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
 
@@ -34,16 +36,38 @@ class Parameters:
     zeros: tuple[int, ...] = field(default=())
 
 
+@dataclass(frozen=True)
+class Rows:
+    """Products of look-up tables, a row for each of the ``digits``; ``all_tables``: a bit of all rows together."""
+
+    digits: Digits
+    all_tables: int
+
+    @staticmethod
+    def tables(values: set[int]) -> int:
+        """Look-up tables a bit of a row whose digit has these values (as stored): none where it is a gate that the
+        adder's own table has room for, two where it has five values."""
+        return 0 if len(values - {0}) <= 1 else 1 + (len(values) > 4)
+
+
 def multiply_add_shift(
     family: str, x: IntType, multiplier: IntType, addend: IntType, shift: int, rounds: bool, out: IntType, lanes: int,
     words: int, dsp: int, part: int, depth: int, *, limits: tuple[int, int] | None = None,
-    known: Parameters | None = None,
+    known: Parameters | None = None, rows: Rows | None = None,
 ) -> Resources:
-    """Parameters, products (``dsp`` multiplier blocks for all lanes), the sum, a stage that rounds the shifted sum if
-    ``rounds``, clamp to ``limits`` (the output's range). Operands wider than ``part`` bits are cut into parts
-    (:mod:`hdl_lib.requantize_mas`)."""
+    """Parameters, products (``dsp`` multiplier blocks for all lanes, or of look-up tables with ``rows``), the sum, a
+    stage that rounds the shifted sum if ``rounds``, clamp to ``limits`` (the output's range). Operands wider than
+    ``part`` bits are cut into parts (:mod:`hdl_lib.requantize_mas`)."""
     limits = limits or (out.min, out.max)
-    width = lanes * (multiplier.bits + addend.bits)
+    width = lanes * ((multiplier.bits if rows is None else rows.digits.bits) + addend.bits)
+    if rows is not None:
+        table = rom(family, words, width) if known is None else known.table
+        alike = table.ff // 2 if table.bram == 0 else table.ff
+        addends = min(lanes * addend.bits, alike) if known is None else known.different[1]
+        each = _lane_of_rows(family, x, rows, multiplier, addend, shift, rounds, out, limits).times(lanes)
+        stages = max(1, tree_levels(rows.digits.count))
+        control = count_up(words) + Resources(lut=3, ff=2 + stages)
+        return table + each + control + Resources(ff=stages * addends) + queue(family, lanes * out.bits, depth)
     common = family, x, multiplier, addend, shift, rounds, out, part, limits
     inside = FAMILIES[family].dsp_registers  # then multipliers' registers at their blocks are theirs
     if known is None:
@@ -101,6 +125,28 @@ def _lane(
         zeros = (constants[1] & -constants[1]).bit_length() - 1 if constants[1] else whole.width
     terms.insert(0, _Number(addend.min, addend.max, zeros))
     total += _sums(family, terms, whole.width, 0 if rounds else shift)
+    return total + _result(family, whole, shift, rounds, out, limits)
+
+
+def _lane_of_rows(
+    family: str, x: IntType, rows: Rows, multiplier: IntType, addend: IntType, shift: int, rounds: bool, out: IntType,
+    limits: tuple[int, int],
+) -> Resources:
+    """A lane whose product is a sum of rows of look-up tables."""
+    products = [a * b for a in (x.min, x.max) for b in (multiplier.min, multiplier.max)]
+    whole = _Number(min(products) + addend.min, max(products) + addend.max, 0)
+    kept = whole.width - (0 if rounds else shift)
+    each = Resources(lut=chain(family, whole.width), ff=2 * x.bits + kept)
+    each += digit_sum(x, rows.digits, 1, 2 * whole.width, True)
+    each += Resources(lut=(x.bits + 1) * (rows.all_tables - rows.digits.count - rows.digits.wide))
+    return each + _result(family, whole, shift, rounds, out, limits)
+
+
+def _result(
+    family: str, whole: _Number, shift: int, rounds: bool, out: IntType, limits: tuple[int, int]
+) -> Resources:
+    """From the sum to the result: its quotient, rounded in a register of its own, comparisons, the choice."""
+    total = Resources(lut=out.bits, ff=out.bits)
     low, high = whole.low >> shift, whole.high >> shift
     if rounds:  # an adder of the quotient's bits; the others are kept until they have been compared with one half
         half = 1 << (shift - 1)
@@ -112,7 +158,7 @@ def _lane(
         if possible:  # the low bits of a difference are the value's own where the limit's are all zero, or one above
             places = quotient + 1 - ((beyond & -beyond).bit_length() - 1) if beyond else 0
             total += Resources(lut=difference(family, places), ff=1)
-    return total + Resources(lut=out.bits, ff=out.bits)
+    return total
 
 
 def _products(

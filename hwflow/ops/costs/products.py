@@ -70,7 +70,8 @@ def multiplier_blocks(family: str, made: Iterable[tuple[IntType, IntType, int]])
         if max(x.bits, w.bits) <= device.dsp_pair:
             halves.append(((x, w), count))
         else:
-            total += _splits(x, device.dsp_width) * _splits(w, device.dsp_width) * count
+            parts = [_parts(x, w, device.dsp_width), _parts(w, x, device.dsp_width)]
+            total += count * sum(min(a, b) > 1 and a + b >= device.dsp_product for a in parts[0] for b in parts[1])
     signed = [any(operands[side].signed for operands, _ in halves) for side in (0, 1)]
     kinds = Counter[tuple[bool, ...]]()
     for operands, count in halves:
@@ -152,6 +153,12 @@ def operands(x: IntType, w: IntType, count: int, kind: str) -> Resources:
     if w.signed:
         total += adders(x.bits + 1, 1)
     return total.times(count)
+
+
+def _parts(t: IntType, other: IntType, limit: int) -> list[int]:
+    """Bits of the parts that yosys' mul2dsp cuts an operand into; one without a sign has one beside one with a sign."""
+    bits = t.bits + int(other.signed and not t.signed)
+    return [min(limit, bits - first) for first in range(0, bits, limit)]
 
 
 def _splits(t: IntType, limit: int) -> int:

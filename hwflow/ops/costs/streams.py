@@ -93,6 +93,14 @@ def concat(family: str, width: int, inputs: int, longest: int, depth: int) -> Re
     return control + Resources(lut=width * (inputs - 1), ff=width) + queue(family, width, depth)
 
 
+def interleave(family: str, inputs: Sequence[int], width: int, depth: int) -> Resources:
+    """A skid buffer behind each input, of so many bits, and a step that waits for all of them."""
+    total = Resources(lut=ceil(len(inputs) / 3))
+    for bits_ in inputs:
+        total += skid_buffer(bits_)
+    return total + queue(family, width, depth)
+
+
 def fork(family: str, width: int, depths: Sequence[int], blocks: Sequence[bool]) -> Resources:
     """A queue a branch (``blocks``: in block RAM), and a step that waits for a credit of each."""
     total = Resources(lut=6 * len(depths))

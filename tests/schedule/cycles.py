@@ -1,0 +1,184 @@
+"""The meaning of timings, by itself: processes and queues, simulated cycle by cycle; random networks of them."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
+from hwflow.ops.timing import Process, Timing, Wait
+from hwflow.types import Interval, IntType, TensorType
+
+ANY = TensorType((1, 1), IntType(1, False), Interval(0, 1))
+
+
+class Operator:
+    """An operator whose nodes carry their timing as an attribute."""
+
+    @staticmethod
+    def timing(node: Node, folding: object) -> Timing:
+        timing: Timing = node.attributes["timing"]
+        return timing
+
+
+# --- the second implementation ------------------------------------------------------------------------------------
+
+
+@dataclass
+class Queue:
+    """Beats between two steps: when each was produced (with latency: when it can be seen) and when it was taken."""
+
+    depth: int
+    latency: int
+    seen: list[int] = field(default_factory=list)
+    taken: list[int] = field(default_factory=list)
+
+    def has_room(self, cycle: int) -> bool:
+        freed = len(self.seen) - self.depth  # this beat's credit is the one that beat gave back
+        return freed < 0 or (freed < len(self.taken) and self.taken[freed] + 1 <= cycle)
+
+    def has_beat(self, cycle: int) -> bool:
+        return len(self.taken) < len(self.seen) and self.seen[len(self.taken)] <= cycle
+
+
+def simulate(graph: Graph, frames: int) -> list[list[int]] | None:
+    """Cycles of every output's beats, or None when everything stands still."""
+    queues = {
+        v: Queue(n.attributes["depths"][o], n.attributes["timing"].latency[o])
+        for n in graph.nodes
+        for o, v in enumerate(n.outputs)
+    }
+    done: dict[tuple[Node, int], list[int]] = {
+        (n, k): [] for n in graph.nodes for k in range(len(n.attributes["timing"].processes))
+    }
+    sinks: dict[Value, list[int]] = {p.value: [] for p in graph.outputs}
+    beats = {
+        v: sum(len(p.produces.get(o, ())) for p in n.attributes["timing"].processes)
+        for n in graph.nodes
+        for o, v in enumerate(n.outputs)
+    }
+    uses = {key: _uses(*key) for key in done}
+    quiet, cycle = 0, 0
+    while any(len(taken) < beats[v] * frames for v, taken in sinks.items()):
+        moved = []
+        for (node, k), steps in done.items():
+            process: Process = node.attributes["timing"].processes[k]
+            frame, step = divmod(len(steps), process.steps)
+            if frame < frames and _may_step(node, process, uses[node, k][step], frame, step, cycle, queues, done):
+                moved.append((node, k, step))
+        drained = [v for v in sinks if queues[v].has_beat(cycle)]
+        for node, k, step in moved:  # everything of one cycle at once
+            done[node, k].append(cycle)
+            taken, made = uses[node, k][step]
+            for value in taken:
+                if value in queues:
+                    queues[value].taken.append(cycle)
+            for value in made:
+                queues[value].seen.append(cycle + queues[value].latency)
+        for value in drained:
+            queues[value].taken.append(cycle)
+            sinks[value].append(cycle)
+        quiet = 0 if moved or drained else quiet + 1
+        if quiet > 20:  # more than any latency or lag
+            return None
+        cycle += 1
+    return [sinks[p.value] for p in graph.outputs]
+
+
+def _uses(node: Node, index: int) -> list[tuple[list[Value], list[Value]]]:
+    """What each step of a process takes a beat of, and what it makes one of."""
+    process: Process = node.attributes["timing"].processes[index]
+    uses: list[tuple[list[Value], list[Value]]] = [([], []) for _ in range(process.steps)]
+    for place, (values, steps) in enumerate(((node.inputs, process.consumes), (node.outputs, process.produces))):
+        for number, of in steps.items():
+            for step in of.tolist():
+                uses[step][place].append(values[number])
+    return uses
+
+
+def _may_step(node, process, uses, frame, step, cycle, queues, done) -> bool:
+    if any(value in queues and not queues[value].has_beat(cycle) for value in uses[0]):
+        return False
+    if any(not queues[value].has_room(cycle) for value in uses[1]):
+        return False
+    for wait in process.waits:
+        other = node.attributes["timing"].processes[wait.process]
+        needed = int(wait.need[step]) + frame * other.steps
+        times = done[node, wait.process]
+        if needed >= 0 and not (needed < len(times) and times[needed] + wait.lag <= cycle):
+            return False
+    return True
+
+
+# --- random networks ----------------------------------------------------------------------------------------------
+
+
+def steps_of(rng: random.Random, count: int, steps: int) -> np.ndarray:
+    return np.array(sorted(rng.sample(range(steps), count)), dtype=np.int64)
+
+
+def random_timing(rng: random.Random, inputs: list[int], outputs: list[int]) -> Timing:
+    """Beats a frame of each input and output -> one process, or a writer and a reader that wait for each other."""
+    latency = tuple(rng.randrange(1, 8) for _ in outputs)
+    if rng.random() < 0.6:
+        steps = max([*inputs, *outputs]) + rng.randrange(0, 4)
+        consumes = {i: steps_of(rng, n, steps) for i, n in enumerate(inputs)}
+        produces = {o: steps_of(rng, n, steps) for o, n in enumerate(outputs)}
+        return Timing((Process(steps, consumes, produces),), latency)
+    writes, reads = max(inputs) + rng.randrange(0, 3), max(outputs) + rng.randrange(0, 3)
+    # The reader follows the writer; the writer is at most `ahead` frames' worth of its own steps in front of it.
+    reach = [min(writes - 1, (n + 1) * writes // reads) for n in range(reads)]
+    room = rng.randrange(1, writes + 1)
+    back = []
+    for n in range(writes):
+        frame, target = divmod(n - room, writes)
+        free = next(r for r in range(reads) if reach[r] > target or r == reads - 1)
+        back.append(frame * reads + max(0, free - 1) - rng.randrange(0, 2))
+    writer = Process(
+        writes,
+        {i: steps_of(rng, n, writes) for i, n in enumerate(inputs)},
+        {},
+        (Wait(1, np.maximum.accumulate(np.array(back, dtype=np.int64)), rng.randrange(1, 3)),),
+    )
+    reader = Process(
+        reads,
+        {},
+        {o: steps_of(rng, n, reads) for o, n in enumerate(outputs)},
+        (Wait(0, np.array(reach, dtype=np.int64), rng.randrange(1, 3)),),
+    )
+    return Timing((writer, reader), latency)
+
+
+def random_network(seed: int) -> Graph:
+    """Two to five nodes; values that are left over become outputs. Some have forks and joins, some stand still."""
+    rng = random.Random(seed)
+    source = Value("x", ANY)
+    free: list[tuple[Value, int]] = [(source, rng.randrange(1, 7))]
+    nodes = []
+    for index in range(rng.randrange(2, 6)):
+        rng.shuffle(free)
+        taken = [free.pop() for _ in range(2 if len(free) > 1 and rng.random() < 0.4 else 1)]
+        made = [(Value(f"v{index}_{o}", ANY), rng.randrange(1, 7)) for o in range(rng.choice([1, 1, 2]))]
+        timing = random_timing(rng, [n for _, n in taken], [n for _, n in made])
+        depths = [rng.choice([1, 2, 3, 8]) for _ in made]
+        attributes = {"timing": timing, "depths": depths, "folding": None}
+        nodes.append(Node(f"n{index}", "any", [v for v, _ in taken], [v for v, _ in made], attributes))
+        free += made
+    ports = [Port(v.name, v, (1,), identity_order((1,))) for v, _ in free]
+    return Graph("random", Stage.SCHEDULED, [Port("x", source, (1,), identity_order((1,)))], ports, nodes)
+
+
+def tightened(rng: random.Random, timing: Timing) -> Timing:
+    """The same with a writer that is a few steps less ahead of its reader; a single process stays what it is."""
+    if len(timing.processes) == 1:
+        return timing
+    writer, reader = timing.processes
+    (wait,) = writer.waits
+    # No step of the writer may wait for one of the reader that waits for it.
+    (reach,) = reader.waits
+    steps, reads = np.arange(writer.steps), np.arange(reader.steps)
+    most = [int(reads[reach.need < step].max(initial=-1)) for step in steps]
+    need = np.maximum(wait.need, np.minimum(wait.need + rng.randrange(1, 3), most))
+    return Timing((replace(writer, waits=(replace(wait, need=need),)), reader), timing.latency)
