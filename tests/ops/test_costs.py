@@ -177,7 +177,7 @@ MODELS: dict[str, Callable[[Row], Resources]] = {
     "sum_pool": sum_pool,
 }
 # How far LUTs and flip-flops may be off: by this share of a sample, or by so many cells where it is small.
-SHARE = {"lut": 0.16, "ff": 0.10}
+SHARE = {"lut": 0.18, "ff": 0.10}
 CELLS_OFF = {"lut": 60, "ff": 20}
 MEAN_SHARE = {"lut": 0.11, "ff": 0.05}  # of a core's samples taken together
 

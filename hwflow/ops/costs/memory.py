@@ -77,7 +77,18 @@ def filled_rom(family: str, words: Sequence[int], width: int, *, output_register
 
     size = 1 << (len(words) - 1).bit_length()
     different = {column + column[-1:] * (size - len(column)) for column in columns}
-    return Resources(lut=sum(map(made_of, sorted(different))), ff=len(different) * (1 + output_register))
+    return Resources(lut=sum(map(made_of, sorted(map(_without_idle_bits, different)))), ff=len(different) * (1 + output_register))
+
+
+def _without_idle_bits(column: bytes) -> bytes:
+    """The column as a function of those address bits alone that change it."""
+    half = len(column) // 2
+    while half:
+        pairs = range(0, len(column), 2 * half)
+        if all(column[k : k + half] == column[k + half : k + 2 * half] for k in pairs):
+            column = b"".join(column[k : k + half] for k in pairs)
+        half //= 2
+    return column
 
 
 def _columns(words: Sequence[int], width: int) -> list[bytes]:

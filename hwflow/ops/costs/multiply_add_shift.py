@@ -150,7 +150,7 @@ def _result(
     low, high = whole.low >> shift, whole.high >> shift
     if rounds:  # an adder of the quotient's bits; the others are kept until they have been compared with one half
         half = 1 << (shift - 1)
-        total += Resources(lut=chain(family, whole.width - shift) + ceil(shift / 3))
+        total += Resources(lut=chain(family, whole.width - shift) + shift)
         low, high = (whole.low + half - 1) >> shift, (whole.high + half) >> shift
         total += Resources(ff=int(shape_of(low, high).width))
     quotient = int(shape_of(low, high).width)
@@ -176,9 +176,7 @@ def _products(
         if factor is not None and abs(factor) & (abs(factor) - 1) == 0:  # a shift
             width -= max(0, abs(factor).bit_length() - 1)
             total += Resources(lut=chain(family, width) if factor < 0 else 0)
-        elif min(a.shape.width, b.shape.width) == 1:  # a choice
-            total += Resources(lut=width)
-        elif a.shape.width + b.shape.width >= device.dsp_product:
+        elif min(a.shape.width, b.shape.width) > 1 and a.shape.width + b.shape.width >= device.dsp_product:
             total += Resources(ff=-device.dsp_registers * width)
         total += Resources(ff=BLOCK_LATENCY * width)
         ends.append((low << summand.first, high << summand.first))
