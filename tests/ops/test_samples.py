@@ -31,7 +31,7 @@ LOOSE: dict[str, dict[str, float]] = {
         "a_channel": 0.35, "both_a_channel": 1.1, "bits": 0.35,
     },
     "sliding_window": {
-        "3x3": 0.15, "all_padding_above": 0.25, "single_pixel": 0.55, "pad_beyond_the_type": 0.25,
+        "3x3": 0.15, "stride_2": 0.15, "all_padding_above": 0.25, "single_pixel": 0.55, "pad_beyond_the_type": 0.25,
         "random_2": 0.15, "random_3": 0.35, "valid": 0.3, "pool": 0.4, "uneven_pads": 0.15, "right_pad": 0.15,
         "skips": 1, "random_whole_0": 0.15, "random_whole_2": 0.2, "random_whole_3": 0.15,
         "random_whole_4": 0.25,

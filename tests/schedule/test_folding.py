@@ -10,6 +10,7 @@ from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph, Node, Value
 from hwflow.ops.operator import Folding, Resources
 from hwflow.ops.registry import hardware
+from hwflow.schedule import selection
 from hwflow.schedule.folding import Budget, FoldingSearch
 from hwflow.schedule.plumbing import conversions
 from hwflow.schedule.schedule import schedule
@@ -239,6 +240,24 @@ def test_a_target_takes_the_cheapest_foldings_that_reach_it() -> None:
     slow = sum((search.resources(n, f) for n, f in search.for_interval(2000)[1].items()), Resources())
     fast = sum((search.resources(n, f) for n, f in search.for_interval(120)[1].items()), Resources())
     assert slow.lut < fast.lut
+
+
+def test_looking_for_something_cheaper_may_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interval is the least all the same, and what is found fits; it costs no less than the cheapest."""
+    monkeypatch.setattr(selection, "MOST_SUMS", 0)
+    for graph in GRAPHS:
+        interval, need = every_combination(graph)
+        for budget in BUDGETS:
+            fits = (need <= row(budget)).all(axis=1)
+            if not fits.any():
+                continue
+            search = FoldingSearch(graph, PART, budget)
+            found, foldings = search.best()
+            total = search.total(foldings)
+            assert found == interval[fits].min()
+            assert not budget.shortages(total)
+            cheapest = (need[fits & (interval <= found)] @ search.price).min()
+            assert np.array(row(total)) @ search.price >= cheapest
 
 
 def test_a_target_no_core_can_reach_is_refused() -> None:
