@@ -31,7 +31,8 @@ DEPTHS = (6, 3, 20)
 
 # How far a model may be off: LUTs and flip-flops by a share of what synthesis found, or by so many cells where a core
 # is small; blocks not at all.
-MODELLED = ("ecp5",)  # families with samples
+COMPLETE = ("ecp5",)  # those in which every case has a sample
+MODELLED = ("ecp5", "ice40")  # families with samples
 SHARE, CELLS_OFF = 0.10, 12
 
 
@@ -171,12 +172,13 @@ def error(row: Row, model: Resources) -> float:
                for kind in ("lut", "ff"))
 
 
-def deviations(row: Row, model: Resources) -> list[str]:
-    """What is off by more than it may be."""
+def deviations(row: Row, model: Resources, share: float = 0.0, blocks: int = 0) -> list[str]:
+    """What is off by more than it may be: look-up tables and flip-flops by ``share`` where that is more than for every
+    case, blocks by so many ``blocks``."""
     found = []
     for kind in KINDS:
         there, wanted = getattr(model, kind), getattr(row.cells, kind)
-        allowed = max(CELLS_OFF, SHARE * wanted) if kind in ("lut", "ff") else 0
+        allowed = max(CELLS_OFF, max(SHARE, share) * wanted) if kind in ("lut", "ff") else blocks
         if abs(there - wanted) > allowed:
             found.append(f"{kind} {there}, found {wanted}")
     return found

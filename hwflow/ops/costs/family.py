@@ -16,10 +16,10 @@ class Family:
     where there is no such; ``dsp_product``: products of fewer bits are made of look-up tables; ``carry_bits``: of a
     sum, in a carry cell.
     ``bram_cost``, ``lutram_cost``: what memory_libmap charges for a primitive, in bits of a memory made of flip-flops
-    (a sixteenth of that for a read-only one); the cheapest way wins. ``dsp_registers``: behind a
-    product that yosys itself takes into a block, with those of one operand. ``together``: look-up tables of "all of these bits"
-    (or of one that is an OR of them) for so many inputs, from two, as measured: on ECP5 the mapper takes a slice's
-    multiplexers for fewer levels where that pays in time, whatever it takes of tables.
+    (a sixteenth of that for a read-only one); the cheapest way wins. ``dsp_registers``: behind a product that yosys
+    itself takes into a block, with those of one operand. ``together``: look-up tables of the AND (or the OR) of so many
+    bits, from two, as measured: on ECP5 the mapper takes a slice's multiplexers for fewer levels where that pays in
+    time, whatever it takes of tables.
     """
 
     bram_shapes: tuple[tuple[int, int], ...]

@@ -18,9 +18,9 @@ Key = Hashable
 def shared_sums(
     family: str, rows: Sequence[Sequence[Key | None]], low: int, high: int, limit: int, *, carried: bool
 ) -> Resources:
-    """The adder trees of ``rows`` of terms within ``low .. high``, cut to ``limit`` bits; None: a term that is 0. With a
-    register behind every adder and every term that is left over; ``carried``: sums are one place longer, and hand a
-    carry on."""
+    """The adder trees of ``rows`` of terms within ``low .. high``, cut to ``limit`` bits; None: a term that is 0. A
+    register is behind every adder and every term that is left over; ``carried``: sums are one place longer, and hand
+    a carry on."""
 
     def width(count: int) -> int:
         return int(min(limit, shape_of(count * low - carried, count * high).width))
@@ -54,9 +54,7 @@ def digit_sums(
     corners = [a * b for a in (x.min, x.max) for b in digits.range]
     low, high = min(corners), max(corners)
     for row in weights.transpose(1, 2, 0).tolist():
-        keys: list[Key | None] = []
-        for lane, words in enumerate(row):
-            keys.append((lane, tuple(words)) if any(words) else None)
+        keys = [(lane, tuple(words)) if any(words) else None for lane, words in enumerate(row)]
         rows.append(keys)
         for key in keys:
             if key is not None and key not in made:

@@ -77,7 +77,8 @@ def filled_rom(family: str, words: Sequence[int], width: int, *, output_register
 
     size = 1 << (len(words) - 1).bit_length()
     different = {column + column[-1:] * (size - len(column)) for column in columns}
-    return Resources(lut=sum(map(made_of, sorted(map(_without_idle_bits, different)))), ff=len(different) * (1 + output_register))
+    luts = sum(map(made_of, sorted(map(_without_idle_bits, different))))
+    return Resources(lut=luts, ff=len(different) * (1 + output_register))
 
 
 def _without_idle_bits(column: bytes) -> bytes:

@@ -14,7 +14,6 @@ from hwflow.ops.costs.products import multiplier_blocks, operands, product_bits,
 from hwflow.ops.operator import Folding, Resources
 from hwflow.types import IntType
 
-
 FEW = 8  # words of a table by which products of look-up tables are counted one by one
 MOST_KNOWN_BITS = 4096  # of a table that is looked at
 
