@@ -45,6 +45,8 @@ BENCHMARKS = (
     Benchmark("digits", str(DIGITS)),
     Benchmark("jet", "bench/jet_qdq.onnx"),
     Benchmark("jet, small", "bench/jet_qdq.onnx", ("--budget", "lut=2000")),
+    # no more of anything than another tool's design of it takes (NNgen's; see the README in shared/bench)
+    Benchmark("jet, tight", "bench/jet_qdq.onnx", ("--budget", "lut=6000,ff=5800,dsp=3,bram=14")),
     Benchmark("jet_ort", "bench/jet_ort_qdq.onnx"),
     Benchmark("jet6", "bench/jet6_qdq.onnx"),
     Benchmark("jet6 unrolled", "bench/jet6_qdq.onnx", ("--clock", "100", "--fps", "100e6", *WHOLE)),

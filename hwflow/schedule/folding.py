@@ -1,4 +1,5 @@
-"""The least initiation interval that fits a budget, and the cheapest foldings for it: both exact under the cost model.
+"""The least initiation interval that fits a budget, exact under the cost model, and the cheapest foldings for it, exact
+but where :data:`hwflow.schedule.selection.MOST_SUMS` ends the proof.
 
 The cost model: each node's resources at a folding with queues of :data:`PROVISIONAL_DEPTH` beats, the width converters
 between nodes whose lanes differ and the frame synchroniser of each input, added up. A combination of foldings reaches
