@@ -49,8 +49,8 @@ def digit_sums(
     family: str, x: IntType, digits: Digits, weights: IntArray, limit: int, accumulated: bool
 ) -> Resources:
     """Of ``weights`` [words, rows, lanes] (:mod:`hdl_lib.digit_product`)."""
-    total, made = Resources(), set()
-    rows = []
+    total, rows = Resources(), []
+    made: set[Key] = set()
     corners = [a * b for a in (x.min, x.max) for b in digits.range]
     low, high = min(corners), max(corners)
     for row in weights.transpose(1, 2, 0).tolist():
