@@ -47,6 +47,19 @@ def test_a_lower_rate_costs_less():
     assert slow.resources.lut < fast.resources.lut
 
 
+def test_what_if_the_part_had_more(tmp_path):
+    """A budget beyond the part is refused, or, where it is said to be for that, makes Verilog and nothing more."""
+    budget = {"dsp": 200}
+    with pytest.raises(hwflow.HwflowError) as refused:
+        hwflow.compile(MODEL, "ulx3s_85f", budget=budget)
+    design = hwflow.compile(MODEL, "ulx3s_85f", fps=1_000, budget=budget, what_if=True)
+    assert design.beyond == refused.value.findings and len(design.beyond) == 1
+    with pytest.raises(hwflow.HwflowError) as unwritten:
+        design.write(tmp_path / "out", until="netlist")
+    assert unwritten.value.findings == design.beyond
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_model_without_work_is_refused(tmp_path):
     b = Builder()
     x = b.input("x", ["N", 2, 3], "int8")
