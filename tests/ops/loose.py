@@ -59,6 +59,8 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
             "search_alike": 0.25, "search_values": 0.3, "search_values_both": 0.3, "search_one": 1.55,
             "multiply_negated_constants4": 0.2, "multiply_negated_odd_constants2": 0.2,
             "multiply_products_constants5shift_add": 0.2, "multiply_alike_products_constants3shift_add": 0.2,
+            "multiply_rows": 0.25, "multiply_many_rows": 0.2, "multiply_unsigned_rows": 0.25,
+            "multiply_both_rows": 0.45,
         },
         "scaled_add": {
             "powers_of_two": 0.15, "both_negative": 0.25, "a_channel": 0.15, "both_a_channel": 0.15, "bits": 0.5,
@@ -69,6 +71,9 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
             "pad_beyond_the_type": 0.25, "random_3": 0.15, "same": 0.15, "same_channels": 0.15, "valid": 0.15,
             "pool": 0.15, "uneven_pads": 0.15, "right_pad": 0.2, "skips": 1.3, "random_whole_1": 0.25,
             "random_whole_2": 0.25, "random_whole_3": 0.2,
+        },
+        "stream_concat": {
+            "channels": 0.15, "three": 0.25,
         },
         "sum_pool": {
             "in_memory": 0.35, "3x3_groups": 0.25,

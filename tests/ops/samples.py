@@ -31,7 +31,7 @@ DEPTHS = (6, 3, 20)
 
 # How far a model may be off: LUTs and flip-flops by a share of what synthesis found, or by so many cells where a core
 # is small; blocks not at all.
-COMPLETE = ("ecp5",)  # those in which every case has a sample
+COMPLETE = ("ecp5", "ice40")  # those in which every case has a sample
 MODELLED = ("ecp5", "ice40")  # families with samples
 SHARE, CELLS_OFF = 0.10, 12
 
