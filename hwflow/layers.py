@@ -42,9 +42,9 @@ class Difference:
 @dataclass
 class Layer:
     """One core's output. ``core`` is the instance, ``op`` its operator, ``nodes`` the ONNX nodes it works for; it only
-    passes elements on (a queue, a fork) if ``moved``. ``value`` is the tensor that the stream carries, by its name in the
-    ONNX model where it has one, and ``shape`` that of a frame of it; a stream inside an operator (windows, sums before
-    they are quantized) has its own name, and shape (pixels, channels).
+    passes elements on (a queue, a fork) if ``moved``. ``value`` is the tensor that the stream carries, by its name in
+    the ONNX model where it has one, and ``shape`` that of a frame of it; a stream inside an operator (windows, say) has
+    its own name, and shape (pixels, channels).
 
     ``elements`` were expected, ``missing`` of them never came, ``differing`` ones came out wrong. ``first``: of the
     first frame with such elements the one that is first in the tensor.
@@ -140,7 +140,7 @@ class _Stream:
 def judge(
     model: Model, taps: tuple[Tap, ...], records: Path, inputs: Mapping[str, IntArray], frames: int
 ) -> Layers:
-    """Compare what was recorded in the folder ``records`` while the design worked on ``inputs`` (integers by port name).
+    """Compare what was recorded in folder ``records`` while the design worked on ``inputs`` (integers by port name).
 
     Raises :class:`ManifestError` if the design has streams that the model, compiled again, has not.
     """

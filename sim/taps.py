@@ -99,11 +99,11 @@ def load_taps(design: Design) -> tuple[Design, tuple[Tap, ...]]:
 
 def _tap(entry: dict[str, Any]) -> Tap:
     element = entry["element"]
-    numbers = {key: int(entry[key]) for key in ("pixels", "channels", "lanes", "beats")}
-    names = {key: str(entry[key]) for key in ("port", "instance", "op", "stream")}
     return Tap(
-        **names, nodes=tuple(entry["nodes"]), moved=bool(entry["moved"]), **numbers, width=int(element["width"]),
-        signed=bool(element["signed"]),
+        port=str(entry["port"]), instance=str(entry["instance"]), op=str(entry["op"]), nodes=tuple(entry["nodes"]),
+        stream=str(entry["stream"]), moved=bool(entry["moved"]), pixels=int(entry["pixels"]),
+        channels=int(entry["channels"]), lanes=int(entry["lanes"]), beats=int(entry["beats"]),
+        width=int(element["width"]), signed=bool(element["signed"]),
     )
 
 

@@ -134,8 +134,8 @@ def build(
 
     ``command``: how Verilator is called (prefix and environment additions); ``wave``: it can write a VCD;
     ``optimize``: the C++ compiler's level (default: -O1 for small designs, where compiling is what takes time, else
-    -O2; none for those that are so large that it would take minutes); ``taps``: streams of the design that the program can
-    record.
+    -O2; none for those that are so large that it would take minutes); ``taps``: streams of the design that the program
+    can record.
 
     Raises :class:`SimulatorFailed` with the log's tail.
     """

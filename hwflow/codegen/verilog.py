@@ -55,8 +55,8 @@ LAYERS_HEADER = """\
 
 
 def emit(top: Top, model: str, folder: Path, run_yosys: Callable[[str, Path], None]) -> None:
-    """Write ``folder``/design.v and testbench/layers.v (see :mod:`hwflow.codegen.taps`). ``run_yosys(script, cwd)`` runs
-    a yosys script of that name in that folder."""
+    """Write ``folder``/design.v and testbench/layers.v (see :mod:`hwflow.codegen.taps`). ``run_yosys(script, cwd)``
+    runs a yosys script of that name in that folder."""
     with _uncollected():
         text = rtlil.convert(top, name=TOP, ports=[*top.ports, *top.tap_ports], emit_src=False)
     (folder / "design.il").write_text(with_layers(readable(text), TOP, top.taps))
