@@ -91,9 +91,9 @@ def run_compare(arguments: argparse.Namespace) -> int:
             dimensions=dimensions(arguments.dim), trusted=arguments.trust,
         )
     if arguments.format == "json":
-        print_json(comparison.table())
+        print_json({**comparison.table(), **(comparison.layers.table() if arguments.layers else {})})
     else:
-        for line in comparison.lines():
+        for line in (*comparison.lines(), *(comparison.layers.lines() if arguments.layers else ())):
             print(line)
         print(f"inputs {comparison.inputs.origin}, seed {seed}")
     require(comparison)

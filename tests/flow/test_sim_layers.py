@@ -13,19 +13,7 @@ import pytest
 
 import hwflow as api
 from hwflow.errors import UsageError
-from tests.models import Builder
-
-
-def network() -> Builder:
-    """Two convolutions of single pixels, 4 to 6 to 3 channels, of 2 x 3 images."""
-    b, rng = Builder(), np.random.default_rng(8)
-    x = b.requantize(b.input("x", ["N", 4, 2, 3]), 1.0, 0)
-    for name, inputs, outputs, scale in (("first", 4, 6, 3.0), ("second", 6, 3, 9.0)):
-        weights = b.weights(rng.integers(-7, 8, (outputs, inputs, 1, 1)))
-        integers = b.quantize(b.node("Conv", x, weights, name=name), scale, 90, name=f"{name}_q")
-        x = b.dequantize(integers, scale, 90)
-    b.output(integers)
-    return b
+from tests.flow.layered import first_sums, network, write_frames
 
 
 @pytest.fixture(scope="module")
@@ -44,20 +32,8 @@ def design(intact: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def frames(tmp_path: Path) -> Path:
-    """Three frames; channel 0 is 0 but in frame 1, row 1, column 2 (9), and in frame 2 (everywhere 5)."""
-    x = np.random.default_rng(3).integers(0, 16, (3, 4, 2, 3)).astype(np.float32)
-    x[:, 0] = 0
-    x[1, 0, 1, 2] = 9
-    x[2, 0] = 5
-    path = tmp_path / "x.npz"
-    np.savez(path, x=x)
-    return path
-
-
-def convolution_of(x: np.ndarray) -> np.ndarray:
-    """What the first convolution's sums are, by the definition: its input's integers are the reals."""
-    weights = np.random.default_rng(8).integers(-7, 8, (6, 4, 1, 1))[:, :, 0, 0]
-    return np.einsum("oc,nchw->nohw", weights, x.astype(np.int64))
+    write_frames(tmp_path / "x.npz")
+    return tmp_path / "x.npz"
 
 
 def test_an_intact_design_is_equal_in_every_layer(intact: Path, frames: Path) -> None:
@@ -93,7 +69,7 @@ def test_a_broken_weight_is_blamed(design: Path, frames: Path) -> None:
     blamed = simulation.layers.first
     assert blamed is not None and blamed.first is not None
     assert (blamed.nodes, blamed.value, blamed.moved) == (("first",), "first", False)
-    right = int(convolution_of(np.load(frames)["x"])[1, 0, 1, 2])
+    right = int(first_sums(np.load(frames)["x"])[1, 0, 1, 2])
     change = 9 * (-4 - 3)
     assert (blamed.first.frame, blamed.first.index) == (1, (0, 1, 2))
     assert (blamed.first.expected, blamed.first.found) == (right, right + change)
@@ -134,7 +110,7 @@ def test_a_broken_core_is_blamed(design: Path, frames: Path) -> None:
     (design / "design.v").write_text(text.replace(f"module {module}(", f"module {module}_right(") + broken)
     x = np.load(frames)["x"]
     # (sum / 3, rounded half to even) + 90, of 8 bits
-    right = int(np.clip(np.rint(convolution_of(x)[1, 0, 1, 1] / 3) + 90, 0, 255))
+    right = int(np.clip(np.rint(first_sums(x)[1, 0, 1, 1] / 3) + 90, 0, 255))
     simulation = api.simulate(design, inputs=frames, layers=True)
     assert simulation.layers is not None
     blamed = simulation.layers.first
