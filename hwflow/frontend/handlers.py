@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hwflow.frontend import arithmetic, islands, linear, microsoft, moves, pools, qdq, qlinear, qonnx, shapes
+from hwflow.frontend import arithmetic, integers, islands, linear, microsoft, moves, pools, qdq, qlinear, qonnx, shapes
 from hwflow.frontend.context import Handler
 from hwflow.frontend.unquantized import STANDARD_QUANTIZERS
 from hwflow.onnxspec.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
@@ -13,7 +13,7 @@ from hwflow.onnxspec.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
 Operator = tuple[str, str]  # domain, type
 
 STANDARD: Mapping[str, Handler] = {
-    "Add": arithmetic.add,
+    "Add": integers.or_real("Add", arithmetic.add),
     "AveragePool": pools.average_pool,
     "BatchNormalization": islands.batch_normalization,
     "Cast": islands.cast,
@@ -23,7 +23,7 @@ STANDARD: Mapping[str, Handler] = {
     "ConvInteger": qlinear.conv_integer,
     "DepthToSpace": moves.depth_to_space,
     "DequantizeLinear": qdq.dequantize_linear,
-    "Div": arithmetic.div,
+    "Div": integers.or_real("Div", arithmetic.div),
     "Dropout": islands.dropout,
     "DynamicQuantizeLinear": qlinear.dynamic_quantize_linear,
     "Expand": moves.expand,
@@ -35,7 +35,7 @@ STANDARD: Mapping[str, Handler] = {
     "MatMul": linear.matmul,
     "MatMulInteger": qlinear.matmul_integer,
     "MaxPool": pools.max_pool,
-    "Mul": arithmetic.mul,
+    "Mul": integers.or_real("Mul", arithmetic.mul),
     "Neg": arithmetic.neg,
     "PRelu": islands.prelu,
     "Pad": moves.pad,
@@ -50,11 +50,13 @@ STANDARD: Mapping[str, Handler] = {
     "SpaceToDepth": moves.space_to_depth,
     "Split": moves.split,
     "Squeeze": shapes.reshape,
-    "Sub": arithmetic.sub,
+    "Sub": integers.or_real("Sub", arithmetic.sub),
     "Tile": moves.tile,
     "Transpose": shapes.transpose,
     "Unsqueeze": shapes.reshape,
     **islands.UNARY,
+    "Abs": integers.or_real("Abs", islands.UNARY["Abs"]),
+    **{name: integers.or_real(name) for name in integers.INTEGER_ONLY},
 }
 
 HANDLERS: Mapping[Operator, Handler] = {

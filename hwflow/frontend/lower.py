@@ -8,7 +8,7 @@ from math import prod
 from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend import boundary
 from hwflow.frontend.context import Handler, Lowering, Refusal, made, refuse
-from hwflow.frontend.element_types import INTEGER_TYPES, KNOWN_TYPES, REAL_TYPES
+from hwflow.frontend.element_types import KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
 from hwflow.frontend.handlers import HANDLERS, KEPT, REAL_ONLY
 from hwflow.frontend.quantizers import graph_input
 from hwflow.frontend.unquantized import input_type, is_dialect, unquantized
@@ -86,7 +86,7 @@ def _unsupported_operator(where: str, operator: str) -> Finding:
 
 
 def _integer_only(model: ResolvedModel) -> bool:
-    return all(model.values[name].dtype in INTEGER_TYPES for name in model.inputs)
+    return all(model.values[name].dtype in STREAM_TYPES for name in model.inputs)
 
 
 def _input_view(state: Lowering, name: str) -> View:
@@ -98,8 +98,8 @@ def _input_view(state: Lowering, name: str) -> View:
             )
         )
         return Refused()
-    if info.dtype in INTEGER_TYPES:
-        return graph_input(state, name, name, INTEGER_TYPES[info.dtype])
+    if info.dtype in STREAM_TYPES:
+        return graph_input(state, name, name, STREAM_TYPES[info.dtype])
     if info.dtype in REAL_TYPES:
         return HostInput(name, state.frame_shape(name))
     state.findings.append(input_type(name, info.dtype))
@@ -110,8 +110,8 @@ def _foreign(state: Lowering, names: Iterable[str]) -> Iterator[tuple[str, str]]
     """Values, with their element types, that neither hardware nor the host's real numbers can be made of."""
     for name in names:
         info = state.model.values.get(name)
-        # Shapes, axes and the like are int64, constant switches (training_mode) bool.
-        known = (*REAL_TYPES, *INTEGER_TYPES, "int64", *(["bool"] if name in state.model.constants else []))
+        # Shapes, axes and the like are int64.
+        known = (*REAL_TYPES, *STREAM_TYPES, "int64")
         if info is not None and info.dtype not in known:
             yield name, info.dtype
 
@@ -225,11 +225,11 @@ def _stand_in(state: Lowering, node: OnnxNode, views: list[View]) -> HostInput |
     if info is None or info.shape[:1] != (1,) or min(info.shape) < 1:
         return None
     shape = state.frame_shape(node.outputs[0])
-    if not (info.dtype in INTEGER_TYPES or info.dtype in REAL_TYPES):
+    if not (info.dtype in STREAM_TYPES or info.dtype in REAL_TYPES):
         return None
     in_hardware = any(isinstance(v, Integers | Reals) for v in known)
     if in_hardware or (boundary.quantizes(node) and any(isinstance(v, HostInput) for v in known)):
-        element = INTEGER_TYPES.get(info.dtype)
+        element = STREAM_TYPES.get(info.dtype)
         value = Value(state.value_names.fresh(node.outputs[0]))
         if element is not None:
             return Integers(value, shape, element.min, element.max)
@@ -256,7 +256,7 @@ def _result(
             )
     if node.domain == "" and node.op_type in REAL_ONLY:
         for name in node.inputs:
-            if isinstance(state.views.get(name), Reals) and state.model.values[name].dtype in INTEGER_TYPES:
+            if isinstance(state.views.get(name), Reals) and state.model.values[name].dtype in STREAM_TYPES:
                 raise refuse(
                     node, "integer-arithmetic",
                     f"input '{name}' must be of a real type, not {state.model.values[name].dtype}: products of "

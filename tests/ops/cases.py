@@ -24,6 +24,7 @@ from hwflow.ops.operator import Folding
 from hwflow.ops.registry import hardware
 from hwflow.ops.windows import WindowGeometry
 from hwflow.types import Interval, IntType, TensorType
+from tests.ops.elementwise_cases import ELEMENTWISE
 from tests.ops.harness import Case
 from tests.ops.rearrange_cases import REARRANGE
 from tests.ops.weighted_pool_cases import WEIGHTED_POOL
@@ -790,6 +791,7 @@ STREAM_CONCAT = [
 ]
 
 CASES: dict[str, list[Case]] = {
+    "elementwise": ELEMENTWISE,
     "fifo": FIFO,
     "fork": FORK,
     "frame_sync": FRAME_SYNC,

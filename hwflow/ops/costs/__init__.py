@@ -19,6 +19,13 @@ from hwflow.ops.costs.basics import loop as loop
 from hwflow.ops.costs.basics import skid_buffer as skid_buffer
 from hwflow.ops.costs.basics import stream_lanes as stream_lanes
 from hwflow.ops.costs.basics import useful_lanes as useful_lanes
+from hwflow.ops.costs.elementwise import Operands as Operands
+from hwflow.ops.costs.elementwise import comparison as comparison
+from hwflow.ops.costs.elementwise import divider as divider
+from hwflow.ops.costs.elementwise import equality as equality
+from hwflow.ops.costs.elementwise import joined as joined
+from hwflow.ops.costs.elementwise import negation as negation
+from hwflow.ops.costs.elementwise import shift as shift
 from hwflow.ops.costs.family import FAMILIES as FAMILIES
 from hwflow.ops.costs.family import Family as Family
 from hwflow.ops.costs.matrix import MOST_KNOWN_BITS as MOST_KNOWN_BITS
