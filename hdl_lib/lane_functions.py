@@ -13,7 +13,10 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
 
+from .adder_tree import tree_levels
 from .blocks import less
+from .multiplier import interval
+from .signed_sum import Register, Summand, planned, signed_digits, signed_sum
 
 
 def held(m: Module, name: str, value: Value, shape: Shape | None = None) -> Value:
@@ -143,6 +146,34 @@ def magnitude(value: Value) -> Value:
 
 
 @dataclass(frozen=True)
+class Multiple(LaneFunction):
+    """The operand times a constant: a tree of adders over the constant's signed digits (:mod:`hdl_lib.signed_sum`)."""
+
+    inputs: tuple[Shape, ...]
+    output: Shape
+    factor: int
+
+    @property
+    def stages(self) -> int:
+        return max(1, tree_levels(len(self.summands(None))))
+
+    def summands(self, value: Value | None) -> list[Summand]:
+        """What is added; of a None value to plan it."""
+        low, high = interval(self.inputs[0])
+        digits = signed_digits(self.factor) or [(0, False)]
+        return [Summand(value, low, high, bit, minus, "x") for bit, minus in digits]
+
+    def registers(self) -> list[Register]:
+        """The registers of the tree."""
+        return planned(self.summands(None), self.stages, self.output.width)
+
+    def build(self, m: Module, name: str, operands: Sequence[Value]) -> Value:
+        if self.factor == 0:
+            return Const(0, self.output)
+        return signed_sum(m, name, self.summands(operands[0]), self.stages, self.output.width)
+
+
+@dataclass(frozen=True)
 class Shift(LaneFunction):
     """The first operand shifted by the second one: a register for each bit of the distance.
 
@@ -172,12 +203,14 @@ class Shift(LaneFunction):
             fill = Const(0, 1) if self.left else negative(x)
             start = Mux(distance[self.levels :].any(), fill.replicate(shape.width), x)
         value = held(m, f"{name}_x", start, shape)
-        rest = held(m, f"{name}_distance", distance[: self.levels])
+        constant = distance.value if isinstance(distance, Const) else None
+        rest = distance if constant is not None else held(m, f"{name}_distance", distance[: self.levels])
         for level in range(self.levels):
             far = value.shift_left(1 << level) if self.left else value.shift_right(1 << level)
             last = level == self.levels - 1
             label = name if last else f"{name}_{level}"
-            value = held(m, label, Mux(rest[0], far, value), self.output if last else shape)
-            if not last:
+            moved = Mux(rest[0], far, value) if constant is None else far if constant >> level & 1 else value
+            value = held(m, label, moved, self.output if last else shape)
+            if not last and constant is None:
                 rest = held(m, f"{name}_distance_{level}", rest[1:])
         return value

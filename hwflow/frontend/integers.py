@@ -15,7 +15,7 @@ import numpy as np
 from hwflow.frontend.context import Handler, Lowering, given, integer, refuse
 from hwflow.frontend.element_types import STREAM_TYPES
 from hwflow.frontend.views import Constant, Integers, Reals, View, uniform
-from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Division, Function, Magnitude, Shifted, Simple
+from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Division, Function, Magnitude, Shifted, Simple, Times
 from hwflow.onnxspec.model import OnnxNode
 from hwflow.types import IntType
 
@@ -75,8 +75,11 @@ def step(
     values = [expanded(state, node, v, shape).value for v in streams]
     constants = tuple(None if isinstance(v, Integers) else v for v in operands)
     origin = None if last else ""
+    if isinstance(function, Product) and len(streams) == 1:
+        (factor,) = (v for v in operands if not isinstance(v, Integers))
+        function, constants = Times(factor), (None,)
     if isinstance(function, Product):
-        attributes: dict[str, Any] = {"offsets": (0, 0), "wrap": wrap, "constants": constants}
+        attributes: dict[str, Any] = {"offsets": (0, 0), "wrap": wrap}
         value = state.add("product", node, values, attributes, origin=origin)
     else:
         attributes = {"function": function, "constants": constants, "wrap": wrap}

@@ -137,6 +137,21 @@ class Magnitude(Function):
 
 
 @dataclass(frozen=True)
+class Times(Function):
+    """The operand times a constant."""
+
+    factor: int
+    operands = 1
+
+    def interval(self, ranges: Sequence[Interval]) -> Interval:
+        ends = [self.factor * v for v in (ranges[0].lo, ranges[0].hi)]
+        return Interval(min(ends), max(ends))
+
+    def evaluate(self, arrays: Sequence[IntArray]) -> IntArray:
+        return arrays[0] * self.factor
+
+
+@dataclass(frozen=True)
 class Shifted(Function):
     """The first operand, of a type of ``bits`` bits, shifted by the second one; a distance outside of
     0 .. ``bits`` - 1 leaves nothing but the sign, and that only to the right."""

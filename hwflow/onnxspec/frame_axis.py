@@ -179,7 +179,7 @@ def _transpose(build: _Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         return True
     perm = node.attributes.get("perm", ()) or tuple(reversed(range(len(build.shape(node.inputs[0])))))
     assert isinstance(perm, tuple)
-    _set(copy, "perm", [0, *(int(a) + 1 for a in perm)])  # type: ignore[arg-type]
+    _set(copy, "perm", [0, *(int(a) + 1 for a in perm)])
     return True
 
 
@@ -241,7 +241,7 @@ def _reduce(build: _Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     if "axes" in node.attributes:
         axes = node.attributes["axes"]
         assert isinstance(axes, tuple)
-        _set(copy, "axes", _up([int(a) for a in axes]))  # type: ignore[arg-type]
+        _set(copy, "axes", _up([int(a) for a in axes]))
         return True
     given = len(node.inputs) > 1 and node.inputs[1] != ""
     if given and not build.is_constant(node.inputs[1]):

@@ -19,7 +19,7 @@ from hwflow.ir.integer_functions import Function
 from hwflow.ir.wrapping import wrapped, wrapped_interval
 from hwflow.ops import costs
 from hwflow.ops.joined import Joined, joined_streams, joined_timing
-from hwflow.ops.lanes import lane_function, lane_resources
+from hwflow.ops.lanes import lane_function, lane_resources, used_bits
 from hwflow.ops.operator import Built, Device, Folding, LogicalOperator, LoweringContext, Resources
 from hwflow.ops.timing import Timing
 from hwflow.types import Interval, IntType, TensorType
@@ -66,12 +66,13 @@ class Elementwise(LogicalOperator, Joined):
         function: Function = node.attributes["function"]
         output = node.outputs[0].typed.element
         operands = [
-            None if c is not None else t for c, t in zip(node.attributes["constants"], _types(node), strict=True)
+            costs.Operand(element, c is not None)
+            for c, element in zip(node.attributes["constants"], _types(node), strict=True)
         ]
         lane = lane_resources(device.family, function, operands, output)
-        elements = [value.typed.element for value in node.inputs]
+        widths = [used_bits(function, value.typed.element, output) for value in node.inputs]
         return lane.times(folding.output_lanes) + costs.joined(
-            device.family, elements, output, folding.output_lanes, _lane(node).stages, depths[0]
+            device.family, widths, output.bits, folding.output_lanes, _lane(node).stages, depths[0]
         )
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:

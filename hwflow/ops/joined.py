@@ -32,7 +32,10 @@ def joined_streams(node: Node, context: LoweringContext) -> tuple[list[Value], I
 
     def cost(place: int) -> tuple[int, bool]:
         stream, order = found[place]
-        changed = sum(s.typed.shape != stream.typed.shape or not np.array_equal(o, order) for s, o in found)
+        changed = sum(
+            not context.is_rearranged(s) and (s.typed.shape != stream.typed.shape or not np.array_equal(o, order))
+            for s, o in found
+        )
         return changed, bool((order == np.arange(order.size)).all())
 
     stream, order = found[min(range(len(found)), key=cost)]

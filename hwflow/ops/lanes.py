@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 from hdl_lib.divider import Divider
-from hdl_lib.lane_functions import Absolute, Expression, Extremum, LaneFunction, Shift
-from hwflow.ir.integer_functions import Division, Extreme, Function, Magnitude, Shifted, Simple
+from hdl_lib.lane_functions import Absolute, Expression, Extremum, LaneFunction, Multiple, Shift
+from hwflow.ir.integer_functions import Division, Extreme, Function, Magnitude, Shifted, Simple, Times
 from hwflow.ops import costs
 from hwflow.ops.operator import Resources
 from hwflow.ops.shapes import shape_of
 from hwflow.types import IntType
 
+_MODULAR = frozenset({"add", "and", "not", "or", "sub", "wrap", "xor"})
 _COMPARISONS = frozenset({"greater", "greater_or_equal", "less", "less_or_equal"})
 
 
@@ -25,6 +27,8 @@ def lane_function(function: Function, inputs: Sequence[IntType], output: IntType
             return Extremum(shapes, result, greatest)
         case Magnitude():
             return Absolute(shapes, result)
+        case Times(factor):
+            return Multiple(shapes, result, factor)
         case Shifted(left, bits):
             return Shift(shapes, result, left, bits)
         case Division(form):
@@ -33,7 +37,7 @@ def lane_function(function: Function, inputs: Sequence[IntType], output: IntType
 
 
 def lane_resources(family: str, function: Function, inputs: costs.Operands, output: IntType) -> Resources:
-    """What one lane takes; an operand that is a constant is None."""
+    """What one lane takes."""
     match function:
         case Simple("add" | "sub"):
             return costs.adders(output.bits, 1)
@@ -42,14 +46,26 @@ def lane_resources(family: str, function: Function, inputs: costs.Operands, outp
         case Simple(name) if name in _COMPARISONS:
             return costs.comparison(inputs) + Resources(ff=1)
         case Simple(name):
-            return Resources(lut=0 if name == "wrap" else output.bits, ff=output.bits)
+            # A choice of a constant clears or sets a register, without look-up tables.
+            free = name == "wrap" or (name == "where" and any(operand.constant for operand in inputs[1:]))
+            return Resources(lut=0 if free else output.bits, ff=output.bits)
         case Extreme():
-            kept = sum(element.bits for element in inputs if element is not None)
-            return costs.comparison(inputs) + Resources(lut=output.bits, ff=1 + kept + output.bits)
+            streams = [operand.element.bits for operand in inputs if not operand.constant]
+            chosen = output.bits if len(streams) == 2 else 0
+            return costs.comparison(inputs) + Resources(lut=chosen, ff=1 + sum(streams) + output.bits)
         case Magnitude():
             return costs.negation(output.bits) + Resources(ff=output.bits)
+        case Times(factor):
+            registers = Multiple((shape_of(inputs[0].element),), shape_of(output), factor).registers()
+            return Resources(lut=sum(2 * ceil(r.added / 2) for r in registers), ff=sum(r.width for r in registers))
         case Shifted(left, bits):
             return costs.shift(inputs, output, left, bits)
         case Division(form):
             return costs.divider(inputs, output, form)
     raise AssertionError(f"{function} has no hardware")
+
+
+def used_bits(function: Function, element: IntType, output: IntType) -> int:
+    """Bits of an operand that the result's depend on."""
+    modular = isinstance(function, Times) or (isinstance(function, Simple) and function.name in _MODULAR)
+    return min(element.bits, output.bits) if modular else element.bits

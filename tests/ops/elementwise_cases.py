@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hwflow.ir.graph import Node
-from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Division, Function, Magnitude, Shifted, Simple
+from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Division, Function, Magnitude, Shifted, Simple, Times
 from hwflow.ops.operator import Folding
 from hwflow.types import Interval, IntType, TensorType
 from tests.ops.harness import Case, Frames
@@ -66,6 +66,9 @@ ELEMENTWISE = [
     _case("min_constant", MINIMUM, (I32,), (1,), constants=(None, 1000), monotone=True),
     _case("magnitude", Magnitude(), (I8,), (3,), wrap=I8),
     _case("magnitude_wide", Magnitude(), (I32,), (2,), wrap=None),
+    _case("times", Times(-91), (I8,), (1, 3), monotone=True),
+    _case("times_wrapped", Times(200), (U8,), (3,), wrap=U8),
+    _case("times_power", Times(8), (I8,), (3,), monotone=True),
     _case("left", Shifted(True, 8), (U8, U8), (2,), wrap=U8),
     _case("left_by_few", Shifted(True, 32), (I32, I4), (1,), wrap=I32),
     _case("left_by_constant", Shifted(True, 16), (U4,), (3,), wrap=U16, constants=(None, 3), monotone=True),

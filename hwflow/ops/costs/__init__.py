@@ -19,6 +19,7 @@ from hwflow.ops.costs.basics import loop as loop
 from hwflow.ops.costs.basics import skid_buffer as skid_buffer
 from hwflow.ops.costs.basics import stream_lanes as stream_lanes
 from hwflow.ops.costs.basics import useful_lanes as useful_lanes
+from hwflow.ops.costs.elementwise import Operand as Operand
 from hwflow.ops.costs.elementwise import Operands as Operands
 from hwflow.ops.costs.elementwise import comparison as comparison
 from hwflow.ops.costs.elementwise import divider as divider

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil
 
 from hwflow.ops.costs.basics import skid_buffer
@@ -10,18 +11,30 @@ from hwflow.ops.costs.memory import queue
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
 
-Operands = Sequence[IntType | None]
-"""Of which a constant is None."""
+
+@dataclass(frozen=True)
+class Operand:
+    """An operand of a lane; ``constant``: no stream, but a number of this type."""
+
+    element: IntType
+    constant: bool = False
+
+
+Operands = Sequence[Operand]
+
+# Look-up tables of the step of so many streams, beside their skid buffers: measured.
+_STEP = {1: -4, 2: 7, 3: 32}
 
 
 def joined(
-    family: str, inputs: Sequence[IntType], output: IntType, lanes: int, stages: int, depth: int
+    family: str, inputs: Sequence[int], output: int, lanes: int, stages: int, depth: int
 ) -> Resources:
-    """What :class:`hdl_lib.joined.Joined` has around the lanes: skid buffers, the step, its delays, a queue."""
-    total = Resources(lut=4, ff=stages)
-    for element in inputs:
-        total += skid_buffer(lanes * element.bits)
-    return total + queue(family, lanes * output.bits, depth)
+    """What :class:`hdl_lib.joined.Joined` has around the lanes: skid buffers, the step, its delays, a queue; ``inputs``
+    and ``output``: bits of an element."""
+    total = Resources(lut=_STEP[len(inputs)], ff=stages + len(inputs))
+    for bits in inputs:
+        total += skid_buffer(lanes * bits)
+    return total + queue(family, lanes * output, depth)
 
 
 def comparison(inputs: Operands) -> Resources:
@@ -37,18 +50,20 @@ def equality(inputs: Operands) -> int:
 
 def negation(width: int) -> Resources:
     """The complement, if need be, and one more."""
-    return Resources(lut=width + _chain(width))
+    return Resources(lut=width if width <= 4 else width + _chain(width))
 
 
 def shift(inputs: Operands, output: IntType, left: bool, bits: int) -> Resources:
     """A register for each bit of the distance, the rest of which is kept along."""
     x, distance = inputs
-    width = output.bits if left or x is None else x.bits
-    if distance is None:
-        return Resources(ff=width)
-    levels = min(bits.bit_length() - 1, distance.bits - distance.signed)
-    above = distance.bits - levels
-    total = Resources(lut=(width + ceil(above / 3) if above else 0), ff=width + levels)
+    width = output.bits if left else x.element.bits
+    levels = min(bits.bit_length() - 1, distance.element.bits - distance.element.signed)
+    if distance.constant:
+        return Resources(ff=(levels + 1) * x.element.bits)
+    above = distance.element.bits - levels
+    # A register is cleared without look-up tables; the sign takes a choice.
+    filled = width if above and x.element.signed and not left else 0
+    total = Resources(lut=filled + ceil(above / 3), ff=width + levels)
     for level in range(levels):
         total += Resources(lut=width, ff=width if level < levels - 1 else output.bits)
         total += Resources(ff=max(0, levels - level - 1))
@@ -57,38 +72,44 @@ def shift(inputs: Operands, output: IntType, left: bool, bits: int) -> Resources
 
 def divider(inputs: Operands, output: IntType, form: str) -> Resources:
     """Magnitudes, a subtraction and a choice for each bit of the dividend, the sign."""
-    a, b = (element or IntType(1, False) for element in inputs)
-    constant = inputs[1] is None
-    signed = a.signed or (b.signed and form != "remainder")
-    signs = (int(a.signed) + int(b.signed and form != "remainder")) if signed else 0
-    total = Resources(lut=ceil(b.bits / 3), ff=a.bits + b.bits + 1 + signs)
-    for element in (a, b):
-        if element.signed:
-            total += negation(element.bits)
+    a, b = (operand.element for operand in inputs)
+    free = inputs[1].constant
+    if free:  # its sign is known, and that no quotient has as many bits
+        b = IntType(b.bits - b.signed, False)
+    signed = a.signed or (inputs[1].element.signed and form != "remainder")
+    signs = int(a.signed) + int(b.signed and form != "remainder") if signed else 0
+    valid = 0 if free else 1
+    total = Resources(lut=0 if free else ceil(b.bits / 3), ff=a.bits + signs + (0 if free else b.bits + 1))
+    for operand in inputs:
+        if operand.element.signed and not operand.constant:
+            total += negation(operand.element.bits)
     for stage in range(a.bits):
         last, rest = stage == a.bits - 1, min(stage + 1, b.bits)
         kept = a.bits if form == "quotient" else a.bits - 1 - stage
-        total += Resources(lut=_chain(max(b.bits, rest) + 1))
+        total += Resources(lut=_chain(b.bits + 1), ff=kept + signs)
         if not last or form != "quotient":
             total += Resources(lut=rest, ff=rest)
-        total += Resources(ff=kept + signs)
+        if free and form == "quotient":
+            total += Resources(ff=-min(stage + 1, b.bits - 1))
         if not last:
-            total += Resources(ff=1 + (0 if constant else b.bits))
+            total += Resources(ff=valid + (0 if free else b.bits))
     if signed:
         total += negation(output.bits) + Resources(ff=output.bits)
         if form == "modulus":
             total += Resources(lut=_chain(b.bits) + b.bits + ceil(b.bits / 3), ff=4 * b.bits + 3)
+            if free:
+                total += Resources(ff=-b.bits)
     return total
 
 
 def _widest(inputs: Operands) -> int:
-    return max(element.bits for element in inputs if element is not None)
+    return max(operand.element.bits for operand in inputs if not operand.constant)
 
 
 def _difference(inputs: Operands) -> int:
     """Bits of the difference of two operands."""
-    signed = any(element.signed for element in inputs if element is not None)
-    return 1 + max(element.bits + (signed and not element.signed) for element in inputs if element is not None)
+    signed = any(operand.element.signed for operand in inputs)
+    return 1 + max(o.element.bits + (signed and not o.element.signed) for o in inputs)
 
 
 def _chain(width: int) -> int:
