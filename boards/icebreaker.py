@@ -23,7 +23,7 @@ BOARDS = (
             source="Lattice FPGA-DS-02008, iCE40 UltraPlus family data sheet; agrees with nextpnr-ice40",
         ),
         clock=ClockInput("clk12", 0, 12_000_000, "pad"),
-        clock_mhz=24,
+        clock_mhz=42,
         uart=Uart("uart", 0, 1_000_000),
         toolchain="icestorm",
         platform=_platform,

@@ -141,7 +141,7 @@ class AddressWalk:
             shape.width + 1, len(words), init=words, output_register=True
         )
         place = count_up(m, f"walk_place_{number}", axis.count, advance)
-        m.d.comb += [rom.en.eq(1), rom.addr.eq(place)]
+        m.d.comb += rom.addr.eq(place)
         offset = rom.data[: shape.width]
         return rom.data[-1], offset.as_signed() if shape.signed else offset
 

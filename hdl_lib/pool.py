@@ -147,13 +147,14 @@ def _registered(m: Module, name: str, value: Value) -> Signal:
 
 
 class MaxPool(GroupPool):
-    """The maximum over each ``window`` successive pixels, channel by channel.
+    """The maximum, or ``least`` the minimum, over each ``window`` successive pixels, channel by channel.
 
     Parameters
     ----------
     shape: of an element, an integer shape.
     channels, lanes: elements a pixel and elements a beat; ``blocks = ceil(channels / lanes)`` beats a pixel.
     window: input pixels for an output pixel, at least 1.
+    least: the minimum instead.
     depth: beats of the output queue. At the full rate up to ``blocks`` beats follow each other without a gap; with
         ``latency + 1`` there is room for any number of them.
 
@@ -175,11 +176,15 @@ class MaxPool(GroupPool):
 
     _name = "maximum"
 
-    def __init__(self, shape: Shape, channels: int, lanes: int, window: int, *, depth: int) -> None:
+    def __init__(
+        self, shape: Shape, channels: int, lanes: int, window: int, *, least: bool = False, depth: int
+    ) -> None:
+        self.least = least
         super().__init__(shape, shape, channels, lanes, window, depth=depth)
 
     def _combine(self, beat: Value, before: Value, first: Value) -> Value:
-        return Mux(first | less(before, beat), beat, before)
+        better = less(beat, before) if self.least else less(before, beat)
+        return Mux(first | better, beat, before)
 
 
 class SumPool(GroupPool):

@@ -92,10 +92,7 @@ class WeightedPool(GroupPool):
         m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
         ahead = ARRIVAL + product.operand_latency - product.weight_lead - rom.latency
         address = count_up(m, "weight", self.weights.depth, step)
-        m.d.comb += [
-            rom.en.eq(delayed(m, "weight_read", step, ahead)),
-            rom.addr.eq(delayed(m, "weight_address", address, ahead)),
-        ]
+        m.d.comb += rom.addr.eq(delayed(m, "weight_address", address, ahead))
         terms: list[Value] = []
         for lane in range(self.lanes):
             x: Value = self.i.payload[lane]

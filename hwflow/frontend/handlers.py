@@ -5,7 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hwflow.frontend import arithmetic, integers, islands, linear, microsoft, moves, pools, qdq, qlinear, qonnx, shapes
+from hwflow.frontend import (
+    arithmetic,
+    integers,
+    islands,
+    linear,
+    matmul,
+    microsoft,
+    moves,
+    pools,
+    qdq,
+    qlinear,
+    qonnx,
+    reductions,
+    shapes,
+    transposed,
+)
 from hwflow.frontend.context import Handler
 from hwflow.frontend.unquantized import STANDARD_QUANTIZERS
 from hwflow.onnxspec.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
@@ -22,6 +37,7 @@ STANDARD: Mapping[str, Handler] = {
     "Conv": linear.conv,
     "ConvInteger": qlinear.conv_integer,
     "DepthToSpace": moves.depth_to_space,
+    "ConvTranspose": transposed.conv_transpose,
     "DequantizeLinear": qdq.dequantize_linear,
     "Div": integers.or_real("Div", arithmetic.div),
     "Dropout": islands.dropout,
@@ -31,8 +47,9 @@ STANDARD: Mapping[str, Handler] = {
     "Gather": moves.gather,
     "Gemm": linear.gemm,
     "GlobalAveragePool": pools.global_average_pool,
+    "GlobalMaxPool": pools.global_max_pool,
     "Identity": islands.identity,
-    "MatMul": linear.matmul,
+    "MatMul": matmul.matmul,
     "MatMulInteger": qlinear.matmul_integer,
     "MaxPool": pools.max_pool,
     "Mul": integers.or_real("Mul", arithmetic.mul),
@@ -44,7 +61,10 @@ STANDARD: Mapping[str, Handler] = {
     "QLinearMatMul": qlinear.qlinear_matmul,
     "QuantizeLinear": qdq.quantize_linear,
     "Relu": islands.relu,
-    "ReduceMean": pools.reduce_mean,
+    "ReduceMax": reductions.reduce_max,
+    "ReduceMean": reductions.reduce_mean,
+    "ReduceMin": reductions.reduce_min,
+    "ReduceSum": reductions.reduce_sum,
     "Reshape": shapes.reshape,
     "Slice": moves.slice_,
     "SpaceToDepth": moves.space_to_depth,

@@ -180,11 +180,48 @@ def _moved(
     if holes is not None and holes.any():
         if isinstance(view, Reals):
             view = plain(state, node, view)
-        number = _integer_fill(node, view, move, holes, fill)
+        number = _integer_fill(node, view, fill)
         index = np.where(holes, -1, index)
-    shape = index.shape[1:] or (1,)
     name = node.outputs[output]
     origin = name if isinstance(view, Integers) or state.real_origin(node) else ""
+    return _placed(state, node, view, whole, move, index, number, origin)
+
+
+def broadcast(state: Lowering, node: OnnxNode, index: int, view: Reals, target: tuple[int, ...]) -> Reals:
+    """``view``, of input ``index``, repeated to the whole shape ``target`` (ONNX: multidirectional broadcasting)."""
+    whole = state.model.values[node.inputs[index]].shape
+    if whole == target:
+        return view
+
+    def move(array: Any) -> Any:
+        return np.broadcast_to(array, target)
+
+    result = _placed(state, node, view, whole, move, move(np.arange(prod(whole)).reshape(whole)), 0, "")
+    assert isinstance(result, Reals), "reals stay reals"
+    return result
+
+
+def broadcast_to(state: Lowering, node: OnnxNode, view: Reals, shape: tuple[int, ...]) -> Reals:
+    """``view`` repeated to the frame shape ``shape``."""
+    if view.shape == shape:
+        return view
+
+    def move(array: Any) -> Any:
+        return np.broadcast_to(array, (1, *shape))
+
+    whole = (1, *view.shape)
+    index = move(np.arange(prod(whole)).reshape(1, *(1,) * (len(shape) - len(view.shape)), *view.shape))
+    result = _placed(state, node, view, whole, move, index, 0, "")
+    assert isinstance(result, Reals), "reals stay reals"
+    return result
+
+
+def _placed(
+    state: Lowering, node: OnnxNode, view: Integers | Reals, whole: tuple[int, ...], move: Move, index: IntArray,
+    number: int, origin: str,
+) -> Integers | Reals:
+    """``view``, of ``whole`` shape, with its elements where ``index`` has them, ``number`` where that is -1."""
+    shape = index.shape[1:] or (1,)
     value = state.add("reindex", node, [view.value], {"index": index.reshape(shape), "fill": number}, origin=origin)
     if isinstance(view, Integers):
         return Integers(value, shape, min(view.low, number), max(view.high, number))
@@ -201,7 +238,7 @@ def _moved(
     return replace(result, low=min(view.low, number), high=max(view.high, number))
 
 
-def _integer_fill(node: OnnxNode, view: Integers | Reals, move: Move, holes: IntArray, fill: Fraction) -> int:
+def _integer_fill(node: OnnxNode, view: Integers | Reals, fill: Fraction) -> int:
     """The integer that means ``fill``."""
     if isinstance(view, Integers):
         wanted = fill

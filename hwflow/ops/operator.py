@@ -91,6 +91,10 @@ class LoweringContext(Protocol):
         """A new dataflow node (named after the node being lowered, plus ``suffix``) with one output."""
         ...
 
+    def wished_channels(self, value: Value) -> int | None:
+        """The axis of a quantized value that what reads it takes as channels; None if it has no wish."""
+        ...
+
     def arranged(self, stream: Value, order: IntArray, wanted: IntArray, channels: int) -> Value:
         """``stream``, which comes in ``order``, in the order ``wanted``, with so many channels a pixel: itself, or
         through a new node that rearranges it. Both orders are of the same flat indices."""

@@ -11,6 +11,7 @@ from hwflow.ops.max_pool import MaxPool
 from hwflow.ops.max_pool2d import MaxPool2d
 from hwflow.ops.mvu import Mvu
 from hwflow.ops.operator import HardwareOperator, LogicalOperator, Operator
+from hwflow.ops.pixel_product import PixelProduct
 from hwflow.ops.plumbing import Fifo, Fork, FrameSync, WidthConverter
 from hwflow.ops.product import Product
 from hwflow.ops.rearrange import Rearrange
@@ -36,6 +37,7 @@ OPERATORS: dict[str, Operator] = {
         MaxPool(),
         MaxPool2d(),
         Mvu(),
+        PixelProduct(),
         Product(),
         Rearrange(),
         Reindex(),

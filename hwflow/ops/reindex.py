@@ -56,7 +56,9 @@ class Reindex(LogicalOperator):
         position = np.full(order.size + 1, FILL, dtype=np.int64)  # the last one for FILL itself
         position[order] = np.arange(order.size)
         best = None
-        for axis in dict.fromkeys((index.ndim - 1, 0)):  # row by row, or pixel by pixel of an image
+        wished = context.wished_channels(node.outputs[0])
+        # Row by row, or pixel by pixel of an image.
+        for axis in dict.fromkeys((index.ndim - 1, 0)) if wished is None else (wished,):
             wanted = axis_order(index.shape, axis)
             moved = IndexMap(position[index.reshape(-1)[wanted]], order.size)
             cost = _buffered(moved, index.shape[axis])

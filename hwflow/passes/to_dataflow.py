@@ -22,7 +22,7 @@ class _Context:
     def __init__(self, graph: Graph) -> None:
         self.nodes: list[Node] = []
         self.findings: list[Finding] = []
-        self._graph = graph
+        self._consumers, self._producers = graph.consumers(), graph.producers()
         self._streams: dict[Value, tuple[Value, IntArray]] = {}
         self._node_names = Names()
         self._value_names = Names()
@@ -51,6 +51,12 @@ class _Context:
         self.nodes.append(Node(name, op, inputs, [value], attributes, node.sources))
         self._makers[value] = self.nodes[-1]
         return value
+
+    def wished_channels(self, value: Value) -> int | None:
+        rank = len(value.typed.shape)
+        pixels = _wish(self._consumers, self._producers, value, tuple(range(rank)))
+        others = [] if pixels is None else [axis for axis in range(rank) if axis not in pixels]
+        return others[0] if len(others) == 1 else None
 
     def arranged(self, stream: Value, order: IntArray, wanted: IntArray, channels: int) -> Value:
         if stream.typed.shape[1] == channels and np.array_equal(order, wanted):
@@ -104,7 +110,7 @@ def _stream_type(type_: TensorType, pixels: int) -> TensorType:
 
 
 _Axes = tuple[int | None, ...]
-_IMAGE = frozenset({"conv2d", "max_pool2d", "sum_pool2d"})
+_IMAGE = frozenset({"conv2d", "max_pool2d", "pixel_product", "sum_pool2d"})
 _JOIN = frozenset({"concat", "elementwise", "product", "scaled_add"})
 
 
@@ -140,7 +146,7 @@ def _wish(
             if len(node.attributes["index"].shape) != len(axes):
                 break
         elif node.op in _JOIN:
-            if any(_of_image(producers, other) for other in node.inputs):
+            if any(_of_image(consumers, producers, other) for other in node.inputs):
                 return _all_but(axes, 0)
             if any(len(m) > 1 for m in node.attributes.get("multipliers", ())):
                 return _all_but(axes, node.attributes["axis"])
@@ -177,11 +183,17 @@ def _all_but(axes: _Axes, channel: int) -> tuple[int, ...] | None:
     return None if axes[channel] in others else tuple(dict.fromkeys(others))
 
 
-def _of_image(producers: Mapping[Value, Node], value: Value) -> bool:
-    """Whether an image operator made ``value``, and nothing behind it changed the order."""
+def _of_image(
+    consumers: Mapping[Value, list[tuple[Node, int]]], producers: Mapping[Value, Node], value: Value
+) -> bool:
+    """Whether an image operator made ``value``, and nothing behind it changed the order, or reads it, if it is an
+    input."""
     pending = [value]
     while pending:
-        node = producers.get(pending.pop())
+        value = pending.pop()
+        node = producers.get(value)
+        if node is None and any(reader.op in _IMAGE for reader, _ in consumers[value]):
+            return True
         if node is not None and node.op in _IMAGE:
             return True
         if node is not None and (node.op in _JOIN or node.op == "requantize"):

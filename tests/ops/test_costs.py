@@ -98,7 +98,7 @@ def whole_windows(row: Row) -> Resources:
     if pixels == height * width:
         return costs.window_image("ecp5", geometry, channels, bits, depth)
     steps = WindowSteps(geometry, pixels, windows)
-    return costs.window_rows("ecp5", steps, channels * bits, channels * bits, rows, depth)
+    return costs.window_rows("ecp5", steps, channels * bits, channels * bits, 2 * channels, rows, depth)  # pads are 3
 
 
 def pool_tree(row: Row) -> Resources:

@@ -512,6 +512,22 @@ def test_reindex(frame, move) -> None:
         check_lowering(build.done(), frames, result)
 
 
+def test_pixel_product() -> None:
+    factors = np.arange(-4, 8).reshape(3, 4)
+    graph, frames, result = single("pixel_product", (2, 3, 4), I8, factors=factors)
+    assert np.array_equal(result, frames * factors)
+    check_lowering(graph, frames, result)
+
+
+def test_dense_of_sets() -> None:
+    """Rows take the matrices in turns: a product with a constant batch of matrices."""
+    weights = np.random.default_rng(3).integers(-128, 128, (3, 4, 5))
+    graph, frames, result = single("dense", (2, 3, 5), I8, weights=weights)
+    expected = np.stack([frames[:, :, turn] @ weights[turn].T for turn in range(3)], axis=2)
+    assert np.array_equal(result, expected)
+    check_lowering(graph, frames, result)
+
+
 def test_intervals_of_channels_follow_reindexed_elements() -> None:
     source = TensorType.of((2, 3), (Interval(0, 3), Interval(-5, 7)), 0)
     numbers = np.arange(6).reshape(2, 3)

@@ -25,13 +25,13 @@ LOOSE: dict[str, dict[str, float]] = {
         "multiply_negated_alike": 0.5, "multiply_falling_ties": 0.45, "thresholds_both": 0.25,
         "thresholds_bases": 1.05, "thresholds_bases_alike": 0.3, "sign_both": 0.35, "search": 0.15,
         "search_values": 0.15, "search_values_both": 0.3, "multiply_powers_odd_constants6": 0.2,
-        "multiply_negated_constants4": 0.15,
+        "multiply_negated_constants4": 0.15, "multiply_both_rows": 0.4,
     },
     "scaled_add": {
         "a_channel": 0.35, "both_a_channel": 1.1, "bits": 0.35,
     },
     "sliding_window": {
-        "3x3": 0.15, "all_padding_above": 0.25, "single_pixel": 0.55, "pad_beyond_the_type": 0.25,
+        "3x3": 0.15, "stride_2": 0.15, "all_padding_above": 0.25, "single_pixel": 0.55, "pad_beyond_the_type": 0.25,
         "random_2": 0.15, "random_3": 0.35, "valid": 0.3, "pool": 0.4, "uneven_pads": 0.15, "right_pad": 0.15,
         "skips": 1, "random_whole_0": 0.15, "random_whole_2": 0.2, "random_whole_3": 0.15,
         "random_whole_4": 0.25,

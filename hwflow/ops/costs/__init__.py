@@ -55,6 +55,7 @@ from hwflow.ops.costs.products import sum_tree as sum_tree
 from hwflow.ops.costs.products import wide_product as wide_product
 from hwflow.ops.costs.rearranged import rearrange as rearrange
 from hwflow.ops.costs.requantize import Parameters as Parameters
+from hwflow.ops.costs.requantize import Rows as Rows
 from hwflow.ops.costs.requantize import lookup as lookup
 from hwflow.ops.costs.requantize import multiply_add_shift as multiply_add_shift
 from hwflow.ops.costs.requantize import search as search

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
+from hdl_lib.adder_tree import tree_levels
 from hdl_lib.block_product import BLOCK_LATENCY
+from hdl_lib.digit_product import Digits
 from hdl_lib.requantize_search import read_latency
 from hwflow.ops.costs.basics import adders, bits, count_up
 from hwflow.ops.costs.memory import queue, rom
+from hwflow.ops.costs.packed import digit_sum
 from hwflow.ops.costs.products import _splits
 from hwflow.ops.operator import Resources
 from hwflow.types import Interval, IntType
@@ -26,16 +29,30 @@ class Parameters:
     constants: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True)
+class Rows:
+    """Products of look-up tables, a row for each of the ``digits``; ``all_tables``: a bit of all rows together."""
+
+    digits: Digits
+    all_tables: int
+
+    @staticmethod
+    def tables(values: set[int]) -> int:
+        """Look-up tables a bit of a row whose digit has these values (as stored): none where it is a gate that the
+        adder's own table has room for, two where it has five values."""
+        return 0 if len(values - {0}) <= 1 else 1 + (len(values) > 4)
+
+
 def multiply_add_shift(
     family: str, x: IntType, multiplier: IntType, addend: IntType, shift: int, rounds: bool, out: IntType, lanes: int,
     words: int, dsp: int, part: int, depth: int, *, limits: tuple[int, int] | None = None,
-    known: Parameters | None = None,
+    known: Parameters | None = None, rows: Rows | None = None,
 ) -> Resources:
-    """Parameters, products (``dsp`` multiplier blocks for all lanes), the sum, a stage that rounds the shifted sum if
-    ``rounds``, clamp to ``limits`` (the output's range). Operands wider than ``part`` bits are cut into parts
-    (:mod:`hdl_lib.requantize_mas`)."""
+    """Parameters, products (``dsp`` multiplier blocks for all lanes, or of look-up tables with ``rows``), the sum, a
+    stage that rounds the shifted sum if ``rounds``, clamp to ``limits`` (the output's range). Operands wider than
+    ``part`` bits are cut into parts (:mod:`hdl_lib.requantize_mas`)."""
     limits = limits or (out.min, out.max)
-    width = lanes * (multiplier.bits + addend.bits)
+    width = lanes * ((multiplier.bits if rows is None else rows.digits.bits) + addend.bits)
     if known is not None:
         table, different = known.table, known.different
     else:
@@ -44,6 +61,11 @@ def multiply_add_shift(
         alike = table.ff // 2 if table.bram == 0 else table.ff
         different = alike, min(lanes * addend.bits, alike)
     total = table
+    if rows is not None:
+        total += _lane_of_rows(x, rows, multiplier, addend, shift, rounds, out, limits).times(lanes)
+        stages = max(1, tree_levels(rows.digits.count))
+        control = count_up(words) + Resources(lut=3, ff=2 + stages)
+        return total + control + Resources(ff=stages * different[1]) + queue(family, lanes * out.bits, depth)
     if known is not None and known.constants:
         for constant in known.constants:
             if constant:
@@ -75,6 +97,24 @@ def _lane(
     each += Resources(ff=BLOCK_LATENCY * (x.bits if single else x.bits * parts[1] + multiplier.bits * parts[0]))
     between = round(SUMS_BETWEEN * width * _registers(terms))
     each += Resources(lut=width + 1 + (terms - 2) * max(0, width - part), ff=kept + between)
+    return each + _rounded_and_limited(kept, shift, rounds, out, limits)
+
+
+def _lane_of_rows(
+    x: IntType, rows: Rows, multiplier: IntType, addend: IntType, shift: int, rounds: bool, out: IntType,
+    limits: tuple[int, int],
+) -> Resources:
+    """A lane whose product is a sum of rows of look-up tables."""
+    width = max(x.bits + multiplier.bits, addend.bits) + 1
+    kept = max(out.bits + 2, width - shift)
+    each = Resources(lut=width + 1, ff=2 * x.bits + kept) + digit_sum(x, rows.digits, 1, 2 * width, True)
+    each += Resources(lut=(x.bits + 1) * (rows.all_tables - rows.digits.count - rows.digits.wide))
+    return each + _rounded_and_limited(kept, shift, rounds, out, limits)
+
+
+def _rounded_and_limited(kept: int, shift: int, rounds: bool, out: IntType, limits: tuple[int, int]) -> Resources:
+    """From the sum's quotient of ``kept`` bits to the result."""
+    each = Resources()
     if rounds:  # an adder of the quotient's bits; the others are kept until they have been compared with one half
         each += adders(kept, 1) + Resources(lut=shift, ff=shift)
     for limit in limits:
