@@ -324,13 +324,16 @@ class _Hardware:
         if self.channels * (multiplier.bits + addend.bits) > costs.MOST_KNOWN_BITS:
             return None
         if self.words == 1 and self.digits is None:
-            constants = tuple(form.multipliers[lane % self.own] for lane in range(self.lanes))
+            lanes = [lane % self.own for lane in range(self.lanes)]
+            constants = tuple((form.multipliers[lane], form.addends[lane]) for lane in lanes)
             return costs.Parameters(Resources(), constants=constants)
         fields = self._product_fields(form)
         table, addends = self._known(fields, family), self._known(fields[1:], family)
         if table.bram:
             return None
-        return costs.Parameters(table, (table.ff // 2, addends.ff // 2))
+        ones = [int(np.bitwise_or.reduce(column)) for column in fields[1][0].T]
+        zeros = tuple((number & -number).bit_length() - 1 if number else addend.bits for number in ones)
+        return costs.Parameters(table, (table.ff // 2, addends.ff // 2), zeros=zeros)
 
     @staticmethod
     def _directions(form: ThresholdForm) -> list[str | int]:

@@ -43,12 +43,12 @@ def test_usage(hwflow, arguments, program, message):
 
 
 def test_too_many_frames_a_second(hwflow):
-    """A frame in ten cycles takes more than the part has; the rate that is named instead is reached."""
+    """A frame in twelve cycles takes more than the part has; the rate that is named instead is reached."""
     ran = synth(hwflow, DIGITS, "--fps", "1e7")
     assert (ran.code, ran.out) == (1, "")
-    rate, cycles = too_fast(ran, 100, "1e+07")
-    assert rate == int(100e6 / cycles)
-    assert "at 10 cycles a frame" in ran.err
+    rate, cycles = too_fast(ran, 125, "1e+07")
+    assert rate == int(125e6 / cycles)
+    assert "at 12 cycles a frame" in ran.err
     assert synth(hwflow, DIGITS, "--fps", str(rate)).code == 0
     assert json.loads(Path("out/report.json").read_text())["timing"]["initiation_interval"] <= cycles
 
@@ -122,7 +122,7 @@ def test_a_clock_of_its_own(hwflow):
     ],
 )
 def test_a_clock_that_cannot_be(hwflow, mhz, message, remedy, rule):
-    remedy = f"the nearest one is --clock {remedy}" if remedy else "for example --clock 100"
+    remedy = f"the nearest one is --clock {remedy}" if remedy else "for example --clock 125"
     refused(synth(hwflow, DIGITS, f"--clock={mhz}"), 2, error("option --clock", message, rule, remedy), before="")
     if rule == "clock-reachable":
         assert clock_for(find_board("ulx3s_85f"), float(remedy.split()[-1])).frequency_hz > 0

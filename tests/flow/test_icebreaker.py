@@ -28,6 +28,10 @@ def test_a_bitstream_comes_out(built):
     assert report["timing"]["frames_per_second"] == 42e6 / report["timing"]["initiation_interval"]
     dsp = report["resources"]["dsp"]
     assert 0 < dsp["synthesized"] == dsp["predicted"] <= dsp["available"] == 8
+    assert report["resources"]["bram"]["synthesized"] == report["resources"]["bram"]["predicted"]
+    for name in ("lut", "ff"):
+        row = report["resources"][name]
+        assert row["predicted"] == pytest.approx(row["synthesized"], rel=0.1), name
     assert all(report["seconds"][step] > 0 for step in ("import", "schedule", "verilog", "synthesis", "place_route"))
     assert (built / "board" / "top.bin").stat().st_size > 50_000
     assert {p.name for p in (built / "board").iterdir()} >= {"synthesis.log", "place_route.log", "pack.log", "build.sh"}

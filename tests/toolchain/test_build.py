@@ -132,7 +132,7 @@ def test_the_boards_top_answers_on_its_pins_ulx3s(tmp_path):
     out = emit(tmp_path / "out")
     write_board(out, find_board("ulx3s_85f"))
     assert write_top_verilog(out) == out / "board" / "top.v"
-    assert simulate(out, "ecp5", 100, b"\x00\x7f\xff\x41") == b"\x01\x80\x00\x42"
+    assert simulate(out, "ecp5", 125, b"\x00\x7f\xff\x41") == b"\x01\x80\x00\x42"
 
 
 def test_a_netlist_only(tmp_path):
