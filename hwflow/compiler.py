@@ -17,7 +17,7 @@ from hwflow.budget import beyond_part, budget_for, frame_bytes
 from hwflow.codegen.board_top import ClockPlan
 from hwflow.codegen.report import Seconds
 from hwflow.errors import Finding, ModelRefused, UsageError
-from hwflow.frontend.lower import KEPT, lower
+from hwflow.frontend.lower import KEPT, lower, refuse_unsupported
 from hwflow.ir.graph import Graph
 from hwflow.onnxspec import (
     ModelProto,
@@ -113,13 +113,11 @@ def dataflow_of(proto: ModelProto, dimensions: Mapping[str, int]) -> Graph:
 def _resolved(proto: ModelProto, dimensions: Mapping[str, int]) -> tuple[ResolvedModel, ModelProto]:
     """As :func:`hwflow.onnxspec.resolve_with_graph`; a model without a frame axis with one, where that can be."""
     if lacks_frame_axis(proto):
-        try:
-            resolved, flat = resolve_with_graph(proto, dimensions, KEPT, validated=True, whole=True)
-            framed = with_frame_axis(flat, resolved)
-        except ModelRefused:  # all that is wrong is found below
-            framed = None
+        resolved, flat = resolve_with_graph(proto, dimensions, KEPT, validated=True, whole=True)
+        framed = with_frame_axis(flat, resolved)
         if framed is not None:
             return resolve_with_graph(framed, {}, KEPT, validated=True)
+        refuse_unsupported(resolved)
     return resolve_with_graph(proto, dimensions, KEPT, validated=True)
 
 

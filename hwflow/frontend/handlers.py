@@ -92,8 +92,11 @@ and powers are cut off."""
 NEVER = frozenset({("", "DynamicQuantizeLinear")})
 """Those whose handler says why hardware cannot be made of them."""
 
-KEPT = frozenset(HANDLERS)
+_WHOLE = frozenset({("", "LogSoftmax"), ("", "Softmax")})  # a host has them, and hardware not all of their parts
+
+KEPT = frozenset(HANDLERS) | _WHOLE
 """The operators to keep when a model is resolved: others may be replaced by their definition."""
+
 
 def makes_integers(operator: Operator) -> bool:
     """Whether an operator turns reals into integers, or works on integers: what stands behind the last one is the

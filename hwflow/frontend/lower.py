@@ -18,7 +18,7 @@ from hwflow.ir.graph import Graph, Node, Stage, Value
 from hwflow.onnxspec.dialect_operators import can_run
 from hwflow.onnxspec.model import OnnxNode, ResolvedModel
 
-__all__ = ["HANDLERS", "KEPT", "lower"]
+__all__ = ["HANDLERS", "KEPT", "lower", "refuse_unsupported"]
 
 MAX_ELEMENTS = 1 << 23
 """Of one value in one frame: a colour image of 1,600 x 1,600 pixels. Streams beyond are far beyond the devices."""
@@ -56,6 +56,17 @@ def lower(model: ResolvedModel) -> Graph:
         raise ModelRefused([unquantized(model.name)])
     graph.prefix = boundary.prefix(model, graph)
     return graph
+
+
+def refuse_unsupported(model: ResolvedModel) -> None:
+    """Raise :class:`ModelRefused` where a model of integers has operators that no hardware is made of."""
+    findings = [
+        _unsupported_operator(node.where, _operator(node))
+        for node in model.nodes
+        if (node.domain, node.op_type) not in KEPT
+    ]
+    if findings and _integer_only(model):
+        raise ModelRefused(findings)
 
 
 def _refuse_oversized(model: ResolvedModel) -> None:

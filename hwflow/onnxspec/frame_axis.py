@@ -273,6 +273,17 @@ def _matmul(build: _Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     return True
 
 
+def _qlinear_matmul(build: _Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    """Likewise; the rows of the first matrix have one scale and one zero point."""
+    a, b, result = (build.shape(name) for name in (node.inputs[0], node.inputs[3], node.outputs[0]))
+    single = all(build.constant(name).size == 1 for name in node.inputs[1:3] if build.is_constant(name))
+    if len(b) < 2 or build.is_constant(node.inputs[0]) or not single:
+        return False
+    if len(b) == len(result) > 2:
+        copy.input[3] = build.raised(node.inputs[3])
+    return len(a) >= 1
+
+
 _ELEMENTWISE = (
     "Abs", "Add", "And", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Ceil", "Celu", "Div",
     "Elu", "Equal", "Erf", "Exp", "Floor", "Gelu", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish",
@@ -289,6 +300,7 @@ _TABLE: Mapping[str, Translate] = {
     **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), _reduce),
     **dict.fromkeys(("ArgMax", "ArgMin", "Gather", "Split"), _axis(0)),
     **dict.fromkeys(("MatMul", "MatMulInteger"), _matmul),
+    "QLinearMatMul": _qlinear_matmul,
     "Concat": _concat,
     "Expand": _vector(1, 8, lambda build, node, shape: [1, *build.shape(node.outputs[0])]),
     "Pad": _pad,

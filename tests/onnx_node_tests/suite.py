@@ -31,15 +31,16 @@ _TYPES = {
 
 # Which inputs are weights and parameters, which a compiler binds as constants.
 _PARAMETERS: Mapping[str, tuple[int, ...]] = {
-    "Clip": (1, 2), "ConvInteger": (1, 2, 3), "CumProd": (1,), "CumSum": (1,), "DequantizeLinear": (1, 2),
-    "Expand": (1,), "Gather": (1,), "MatMulInteger": (1, 2, 3), "Pad": (1, 2, 3), "Pow": (1,),
-    "QLinearConv": (1, 2, 3, 4, 5, 6, 7, 8), "QLinearMatMul": (1, 2, 3, 4, 5, 6, 7), "QuantizeLinear": (1, 2),
+    "CastLike": (1,), "Clip": (1, 2), "ConvInteger": (1, 2, 3), "CumProd": (1,), "CumSum": (1,),
+    "DequantizeLinear": (1, 2), "Expand": (1,), "Gather": (1,), "MatMulInteger": (1, 2, 3), "Pad": (1, 2, 3),
+    "Pow": (1,), "QLinearConv": (1, 2, 3, 4, 5, 6, 7, 8), "QLinearMatMul": (1, 2, 3, 4, 5, 6, 7),
+    "QuantizeLinear": (1, 2),
     "ReduceMax": (1,), "ReduceMin": (1,), "ReduceSum": (1,), "Reshape": (1,), "Resize": (1, 2, 3),
     "Slice": (1, 2, 3, 4), "Split": (1,), "Squeeze": (1,), "Tile": (1,), "TopK": (1,), "Unsqueeze": (1,),
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NodeTest:
     """A model with its parameters bound, what goes in and what must come out."""
 
@@ -75,24 +76,31 @@ def _bound(case: Any) -> NodeTest | None:
     model = onnx.ModelProto()
     model.CopyFrom(case.model)
     graph = model.graph
+    read = {name for node in graph.node for name in node.input}
     parameters = {
         node.input[place]
         for node in graph.node for place in _PARAMETERS.get(node.op_type, ()) if place < len(node.input)
     }
-    left = [info for info in graph.input if info.name not in parameters]
+    left = [info for info in graph.input if info.name in read - parameters]
     values = [info.type for info in (*left, *graph.output)]
     if not left or not all(v.HasField("tensor_type") and v.tensor_type.elem_type in _TYPES for v in values):
         return None
-    given, expected = case.data_sets[0]
+    given, expected = ([_array(value) for value in values] for values in case.data_sets[0])
     inputs: dict[str, Array] = {}
     for info, value in zip(list(graph.input), given, strict=True):
         if info.name in parameters:
-            graph.initializer.append(numpy_helper.from_array(np.asarray(value), info.name))
+            graph.initializer.append(numpy_helper.from_array(value, info.name))
+        elif info.name in read:
+            inputs[info.name] = value
+        if info.name not in inputs:
             graph.input.remove(info)
-        else:
-            inputs[info.name] = np.asarray(value)
-    outputs = {info.name: np.asarray(value) for info, value in zip(graph.output, expected, strict=True)}
+    outputs = {info.name: value for info, value in zip(graph.output, expected, strict=True)}
     return NodeTest(case.name, model, inputs, outputs)
+
+
+def _array(value: Any) -> Array:
+    """The suite has tensors of types that numpy lacks as protobuf messages."""
+    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
 
 
 def run(test: NodeTest) -> Outcome:
