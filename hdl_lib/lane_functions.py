@@ -160,7 +160,7 @@ class Multiple(LaneFunction):
     def summands(self, value: Value | None) -> list[Summand]:
         """What is added; of a None value to plan it."""
         low, high = interval(self.inputs[0])
-        digits = signed_digits(self.factor) or [(0, False)]
+        digits = [digit for digit in signed_digits(self.factor) if digit[0] < self.output.width] or [(0, False)]
         return [Summand(value, low, high, bit, minus, "x") for bit, minus in digits]
 
     def registers(self) -> list[Register]:
@@ -168,7 +168,7 @@ class Multiple(LaneFunction):
         return planned(self.summands(None), self.stages, self.output.width)
 
     def build(self, m: Module, name: str, operands: Sequence[Value]) -> Value:
-        if self.factor == 0:
+        if self.factor % (1 << self.output.width) == 0:
             return Const(0, self.output)
         return signed_sum(m, name, self.summands(operands[0]), self.stages, self.output.width)
 

@@ -19,7 +19,7 @@ from hwflow.ir.integer_functions import Function
 from hwflow.ir.wrapping import wrapped, wrapped_interval
 from hwflow.ops import costs
 from hwflow.ops.joined import Joined, joined_streams, joined_timing
-from hwflow.ops.lanes import lane_function, lane_resources, used_bits
+from hwflow.ops.lanes import lane_function, lane_resources, used_bits, zero_bits
 from hwflow.ops.operator import Built, Device, Folding, LogicalOperator, LoweringContext, Resources
 from hwflow.ops.timing import Timing
 from hwflow.types import Interval, IntType, TensorType
@@ -70,9 +70,10 @@ class Elementwise(LogicalOperator, Joined):
             for c, element in zip(node.attributes["constants"], _types(node), strict=True)
         ]
         lane = lane_resources(device.family, function, operands, output)
+        made = max(1, output.bits - zero_bits(function, node.attributes["constants"]))
         widths = [used_bits(function, value.typed.element, output) for value in node.inputs]
         return lane.times(folding.output_lanes) + costs.joined(
-            device.family, widths, output.bits, folding.output_lanes, _lane(node).stages, depths[0]
+            device.family, widths, made, folding.output_lanes, _lane(node).stages, depths[0]
         )
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:

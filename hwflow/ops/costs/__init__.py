@@ -14,6 +14,7 @@ from hwflow.ops.costs.adder_network import estimated_constant_product as estimat
 from hwflow.ops.costs.basics import MOST_LANES as MOST_LANES
 from hwflow.ops.costs.basics import adders as adders
 from hwflow.ops.costs.basics import bits as bits
+from hwflow.ops.costs.basics import chain as chain
 from hwflow.ops.costs.basics import count_up as count_up
 from hwflow.ops.costs.basics import loop as loop
 from hwflow.ops.costs.basics import skid_buffer as skid_buffer

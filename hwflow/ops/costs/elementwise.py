@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from hwflow.ops.costs.basics import skid_buffer
+from hwflow.ops.costs.basics import chain, skid_buffer
 from hwflow.ops.costs.memory import queue
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
@@ -22,8 +22,8 @@ class Operand:
 
 Operands = Sequence[Operand]
 
-# Look-up tables of the step of so many streams, beside their skid buffers: measured.
-_STEP = {1: -4, 2: 7, 3: 32}
+# Look-up tables of the step of one, two and three streams, beside what a skid buffer has by itself: measured.
+_STEP = {"ecp5": (-4, 7, 32), "ice40": (-4, -9, -9)}
 
 
 def joined(
@@ -31,15 +31,15 @@ def joined(
 ) -> Resources:
     """What :class:`hdl_lib.joined.Joined` has around the lanes: skid buffers, the step, its delays, a queue; ``inputs``
     and ``output``: bits of an element."""
-    total = Resources(lut=_STEP[len(inputs)], ff=stages + len(inputs))
+    total = Resources(lut=_STEP[family][len(inputs) - 1], ff=stages + len(inputs))
     for bits in inputs:
         total += skid_buffer(lanes * bits)
     return total + queue(family, lanes * output, depth)
 
 
-def comparison(inputs: Operands) -> Resources:
+def comparison(family: str, inputs: Operands) -> Resources:
     """The sign of a difference: a carry chain."""
-    return Resources(lut=_chain(_difference(inputs)))
+    return Resources(lut=chain(family, _difference(inputs)))
 
 
 def equality(inputs: Operands) -> int:
@@ -48,9 +48,9 @@ def equality(inputs: Operands) -> int:
     return tables + ceil((tables - 1) / 3)
 
 
-def negation(width: int) -> Resources:
+def negation(family: str, width: int) -> Resources:
     """The complement, if need be, and one more."""
-    return Resources(lut=width if width <= 4 else width + _chain(width))
+    return Resources(lut=width if width <= 4 else width + chain(family, width))
 
 
 def shift(inputs: Operands, output: IntType, left: bool, bits: int) -> Resources:
@@ -70,7 +70,7 @@ def shift(inputs: Operands, output: IntType, left: bool, bits: int) -> Resources
     return total
 
 
-def divider(inputs: Operands, output: IntType, form: str) -> Resources:
+def divider(family: str, inputs: Operands, output: IntType, form: str) -> Resources:
     """Magnitudes, a subtraction and a choice for each bit of the dividend, the sign."""
     a, b = (operand.element for operand in inputs)
     free = inputs[1].constant
@@ -82,11 +82,11 @@ def divider(inputs: Operands, output: IntType, form: str) -> Resources:
     total = Resources(lut=0 if free else ceil(b.bits / 3), ff=a.bits + signs + (0 if free else b.bits + 1))
     for operand in inputs:
         if operand.element.signed and not operand.constant:
-            total += negation(operand.element.bits)
+            total += negation(family, operand.element.bits)
     for stage in range(a.bits):
         last, rest = stage == a.bits - 1, min(stage + 1, b.bits)
         kept = a.bits if form == "quotient" else a.bits - 1 - stage
-        total += Resources(lut=_chain(b.bits + 1), ff=kept + signs)
+        total += Resources(lut=chain(family, b.bits + 1), ff=kept + signs)
         if not last or form != "quotient":
             total += Resources(lut=rest, ff=rest)
         if free and form == "quotient":
@@ -94,9 +94,9 @@ def divider(inputs: Operands, output: IntType, form: str) -> Resources:
         if not last:
             total += Resources(ff=valid + (0 if free else b.bits))
     if signed:
-        total += negation(output.bits) + Resources(ff=output.bits)
+        total += negation(family, output.bits) + Resources(ff=output.bits)
         if form == "modulus":
-            total += Resources(lut=_chain(b.bits) + b.bits + ceil(b.bits / 3), ff=4 * b.bits + 3)
+            total += Resources(lut=chain(family, b.bits) + b.bits + ceil(b.bits / 3), ff=4 * b.bits + 3)
             if free:
                 total += Resources(ff=-b.bits)
     return total
@@ -110,8 +110,3 @@ def _difference(inputs: Operands) -> int:
     """Bits of the difference of two operands."""
     signed = any(operand.element.signed for operand in inputs)
     return 1 + max(o.element.bits + (signed and not o.element.signed) for o in inputs)
-
-
-def _chain(width: int) -> int:
-    """A carry chain; a cell takes two bits."""
-    return 2 * ceil(width / 2)
