@@ -100,6 +100,10 @@ class LoweringContext(Protocol):
         through a new node that rearranges it. Both orders are of the same flat indices."""
         ...
 
+    def is_rearranged(self, stream: Value) -> bool:
+        """Whether ``stream`` comes from a node that rearranges, so that another order costs nothing more."""
+        ...
+
     def bind(self, value: Value, stream: Value, order: IntArray) -> None:
         """Say which stream carries the quantized ``value``."""
         ...
