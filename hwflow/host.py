@@ -47,15 +47,29 @@ def model_outputs(model: Model, port_values: Mapping[str, IntArray], arrays: Arr
     """The model's own outputs by ONNX name, frames first, of the hardware outputs ``port_values`` (integers by port
     name, [frames, *shape]): the nodes left to the host behind them, run by the reference evaluator.
 
-    ``arrays``: the graph inputs, needed where a host's node reads one past the hardware. Raises :class:`ModelRefused`
+    A constant is the same in each frame. ``arrays``: the graph inputs, needed where an output is one, or a host's node
+    reads one past the hardware. Raises :class:`ModelRefused`
     where the evaluator fails or lacks an input.
     """
     there = _feeds(model, arrays or {})
     for port in model.quantized.outputs:
         there[port.name] = boundary_value(model, port, port_values[port.name])
+    frames = len(next(iter(port_values.values())))
+    for name in model.resolved.outputs:
+        if name in model.resolved.fixed:
+            there[name] = constant_output(model, name, frames)
     computed = [name for name in model.resolved.outputs if name not in there]
     made = RegionEvaluator(model.flat).run(computed, there) if computed else {}
     return {name: np.asarray(made[name] if name in made else there[name]) for name in model.resolved.outputs}
+
+
+def constant_output(model: Model, name: str, frames: int) -> npt.NDArray[Any]:
+    """An output that is a constant, once for each of so many frames, [frames, *its frame shape]."""
+    if name in model.resolved.constants:
+        array = native(model.resolved.constants[name], model.resolved.values[name].dtype)
+    else:
+        array = np.asarray(RegionEvaluator(model.flat).run([name], {})[name])
+    return np.broadcast_to(array, (frames, *model.resolved.frame_shape(name))).copy()
 
 
 def prefix_model(model: Model) -> SubModel | None:

@@ -34,7 +34,7 @@ def classes(model: Model, results: Results) -> tuple[str, Array] | None:
     """
     for name in model.resolved.outputs:
         array = results[name]
-        if array.ndim == 0 or array.dtype.kind in "OSU":
+        if name in model.resolved.fixed or array.ndim == 0 or array.dtype.kind in "OSU":
             continue
         frame = array.shape[1:]
         if sum(size > 1 for size in frame) == 1:

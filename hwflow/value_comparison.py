@@ -38,7 +38,7 @@ from hwflow.compared_layers import Element
 from hwflow.compiler import Model
 from hwflow.errors import ModelRefused
 from hwflow.explanation import RegionBounds, differing, no_bound, unexplained
-from hwflow.host import boundary_value, model_outputs, port_inputs
+from hwflow.host import boundary_value, constant_output, model_outputs, port_inputs
 from hwflow.ir.graph import Graph, IntArray, Node, Port, Value
 from hwflow.known_values import Floats, Known, known_values
 from hwflow.numerics.nearest_float import nearest_float, nearest_floats
@@ -127,7 +127,9 @@ class Comparer:
             self._guard(port.name, trace[port.value].size, lambda c=compare, p=port: c(batch, p))
         ports = {port.name for port in self.graph.outputs}
         for name in self.model.resolved.outputs:
-            if name not in ports and name not in self.values:
+            if name in self.model.resolved.fixed:
+                self._guard(name, 0, lambda n=name: self._constant_output(batch, n))
+            elif name not in ports and name not in self.values:
                 size = int(np.prod(self.model.resolved.values[name].shape[1:], dtype=np.int64)) * batch.frames
                 self._guard(name, size, lambda n=name: self._host_output(batch, n))
         self._drift(arrays, labels, batch)
@@ -227,6 +229,19 @@ class Comparer:
                 where = batch.where(place)
                 row.first = row.first or f"{where}: golden {nearest_float(exact):.9g}, reference {value:.9g}, {reason}"
 
+    def _constant_output(self, batch: _Batch, name: str) -> None:
+        """An output that is a constant: exactly what the evaluator has."""
+        row = self.rows[name]
+        expected = constant_output(self.model, name, 1)[0]
+        found = np.asarray(self.evaluator.region([name], frozenset()).run({})[name]).reshape(expected.shape)
+        row.elements += expected.size * batch.frames
+        same = (expected == found) | ((expected != expected) & (found != found))
+        row.mismatches += int((~same).sum()) * batch.frames
+        row.unexplained += int((~same).sum()) * batch.frames
+        if not same.all():
+            place = tuple(int(i) for i in np.argwhere(~same)[0])
+            row.first = row.first or f"{batch.where((0, *place))}: golden {expected[place]}, reference {found[place]}"
+
     def _host_output(self, batch: _Batch, name: str) -> None:
         """An output that the host computes: from what hardware outputs, against from the golden integers alone."""
         row = self.rows[name]
@@ -283,7 +298,8 @@ class Comparer:
     def _drift(self, arrays: Mapping[str, AnyArray], labels: npt.NDArray[Any] | None, batch: _Batch) -> None:
         drift = self.drift
         ports = self.graph.outputs
-        names = list(dict.fromkeys((*(port.name for port in ports), *self.model.resolved.outputs)))
+        outputs = [name for name in self.model.resolved.outputs if name not in self.model.resolved.fixed]
+        names = list(dict.fromkeys((*(port.name for port in ports), *outputs)))
         feeds = {name: batch.feeds[name] for name in arrays}
         count = batch.frames
         drift.frames += count
@@ -312,13 +328,13 @@ class Comparer:
             different |= lsb.any(axis=1)
             drift.max_lsb = max(drift.max_lsb, int(min(lsb.max(initial=0), _MOST_LSB)))
         drift.differing += int(different.sum())
-        for name in self.model.resolved.outputs:
+        for name in outputs:
             with np.errstate(all="ignore"):
                 apart = np.abs(own[name].astype(np.float64) - np.asarray(whole[name]).astype(np.float64))
             greatest = float(np.nan_to_num(apart, nan=np.inf).max(initial=0.0))
             drift.outputs[name] = max(drift.outputs.get(name, 0.0), greatest)
-        if labels is not None and len(own) == 1:
-            (name,) = own
+        if labels is not None and len(outputs) == 1:
+            (name,) = outputs
             drift.right = (drift.right or 0) + _right(own[name], labels)
             drift.reference_right = (drift.reference_right or 0) + _right(np.asarray(whole[name]), labels)
 

@@ -69,7 +69,7 @@ def _part(
 
 def _tensor(model: ResolvedModel, name: str, boundary: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     info = model.values[name]
-    return {"name": name, "type": info.dtype, "shape": list(info.shape[1:]), **boundary.get(name, {})}
+    return {"name": name, "type": info.dtype, "shape": list(model.frame_shape(name)), **boundary.get(name, {})}
 
 
 def _source(port: Port, prefixes: Mapping[str, str]) -> dict[str, Any]:

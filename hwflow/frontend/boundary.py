@@ -9,7 +9,7 @@ from hwflow.errors import Finding
 from hwflow.frontend.context import Lowering
 from hwflow.frontend.handlers import makes_integers
 from hwflow.frontend.quantizers import say_scale
-from hwflow.frontend.views import Constant, HostInput, HostOutput, Integers, QuantizedConstant, Reals, Refused
+from hwflow.frontend.views import HostInput, HostOutput, Integers, Reals, Refused
 from hwflow.ir.graph import Graph, Port, Value, identity_order
 from hwflow.onnxspec.model import OnnxNode, ResolvedModel
 
@@ -61,51 +61,111 @@ class Ends:
 
 
 def ends(state: Lowering) -> Ends:
-    """The hardware's outputs and the host's nodes that the model's outputs need; findings go to ``state``."""
-    model = state.model
-    producers = {name: node for node in model.nodes for name in node.outputs if name}
-    ports: dict[str, Port] = {}
-    suffix: set[str] = set()
-    by_name = {node.name: node for node in model.nodes}
-    pending = list(model.outputs)
-    seen: set[str] = set()
-    outputs = frozenset(model.outputs)
-    while pending:
-        name = pending.pop(0)
-        if name in seen:
-            continue
-        seen.add(name)
-        view = state.view(name)
+    """The hardware's outputs and the host's nodes that the model's outputs need; findings go to ``state``.
+
+    The host has what is an input of the hardware, and one of several names of the same integers is enough: such outputs
+    are the host's. Only if there would be no hardware output without them, they are the hardware's.
+    """
+    found = _Ends(state, host_gives=True)
+    if not found.ports and not found.findings:
+        found = _Ends(state, host_gives=False)
+    state.findings.extend(found.findings)
+    return Ends(list(found.ports.values()), tuple(n.name for n in state.model.nodes if n.name in found.suffix))
+
+
+class _Ends:
+    """A walk from the model's outputs back to the hardware's. ``host_gives``: the host gives what it has."""
+
+    def __init__(self, state: Lowering, *, host_gives: bool) -> None:
+        self.state = state
+        self.ports: dict[str, Port] = {}
+        self.suffix: set[str] = set()
+        self.findings: list[Finding] = []
+        self._producers = {name: node for node in state.model.nodes for name in node.outputs if name}
+        self._by_name = {node.name: node for node in state.model.nodes}
+        self._outputs = frozenset(state.model.outputs)
+        self._given = {port.value for port in state.inputs} if host_gives else set()
+        self._share = host_gives
+        self._pending = list(state.model.outputs)
+        seen: set[str] = set()
+        while self._pending:
+            name = self._pending.pop(0)
+            if name not in seen:
+                seen.add(name)
+                self._visit(name)
+
+    def _visit(self, name: str) -> None:
+        view = self.state.view(name)
         if isinstance(view, HostOutput):
-            node = producers[name]
-            suffix.add(node.name)
-            shape = model.values[name].shape
-            if name in outputs and shape[:1] != (1,):
-                message = f"the result must keep the frame axis in front, not have shape {list(shape)}"
-                remedy = "leave the frame axis out of what is reduced, or reshape to (frames, ...)"
-                state.findings.append(Finding("frame-axis", node.where, message, remedy))
-            pending.extend(n for n in node.inputs if n)
+            self._host_output(name)
         elif isinstance(view, Integers):
-            ports[name] = _port(state, name, view.value)
+            self._integers(name, view)
         elif isinstance(view, Reals):
-            if view.anchor.name not in ports:
-                ports[view.anchor.name] = port = _port(state, view.anchor.name, view.anchor.value)
-                if not say_scale(port, view.anchor.scale, view.anchor.zero_point):
-                    state.findings.append(_finding(name, "have scales that vary along two axes"))
-            suffix.update(view.after)
-            for after in view.after:  # constants among their inputs go with them; streams are needed too
-                streams = HostInput | Integers | Reals  # which may have other anchors
-                pending.extend(n for n in by_name[after].inputs if n and isinstance(state.view(n), streams))
+            self._reals(name, view)
         elif isinstance(view, HostInput):
-            suffix.update(view.nodes)
-        elif name in outputs:
-            found = {
-                Constant: "be a constant",
-                QuantizedConstant: "be a constant",
-                Refused: "come from an output that hardware does not make",
-            }[type(view)]
-            state.findings.append(_finding(name, found))
-    return Ends(list(ports.values()), tuple(node.name for node in model.nodes if node.name in suffix))
+            self.suffix.update(view.nodes)
+        elif isinstance(view, Refused) and name in self._outputs:
+            self.findings.append(_finding(name, "come from an output that hardware does not make"))
+        elif name in self._outputs:  # a constant
+            self._made_by_host(name)
+
+    def _made_by_host(self, name: str) -> None:
+        """A constant, an input of the hardware or another name of one."""
+        node = self._producers.get(name)
+        if node is not None:
+            self.suffix.add(node.name)
+            self._pending.extend(n for n in node.inputs if n)
+
+    def _host_output(self, name: str) -> None:
+        node = self._producers[name]
+        self.suffix.add(node.name)
+        shape = self.state.model.values[name].shape
+        if name in self._outputs and shape[:1] != (1,):
+            message = f"the result must keep the frame axis in front, not have shape {list(shape)}"
+            remedy = "leave the frame axis out of what is reduced, or reshape to (frames, ...)"
+            self.findings.append(Finding("frame-axis", node.where, message, remedy))
+        self._pending.extend(n for n in node.inputs if n)
+
+    def _integers(self, name: str, view: Integers) -> None:
+        if view.value in self._given:
+            self._made_by_host(name)
+            return
+        path = self._same_integers(name, view.value) if self._share else []
+        if path:
+            self.suffix.update(node.name for node in path)
+        else:
+            self.ports[name] = _port(self.state, name, view.value)
+
+    def _same_integers(self, name: str, value: Value) -> list[OnnxNode]:
+        """The nodes from another output, which is the same integers, to this one; none if there is no such output."""
+        path: list[OnnxNode] = []
+        while name in self._producers:
+            node = self._producers[name]
+            path.append(node)
+            views = [(n, self.state.view(n)) for n in node.inputs if n]
+            before = [n for n, view in views if isinstance(view, Integers) and view.value is value]
+            if not before:
+                return []
+            name = before[0]
+            if name in self._outputs:
+                return path
+        return []
+
+    def _reals(self, name: str, view: Reals) -> None:
+        streams = HostInput | Integers | Reals  # which may have other anchors
+        anchor = view.anchor
+        if anchor.value in self._given:
+            if anchor.name == name:
+                self._made_by_host(name)
+            self._pending.append(anchor.name)
+        elif anchor.name not in self.ports:
+            self.ports[anchor.name] = port = _port(self.state, anchor.name, anchor.value)
+            if not say_scale(port, anchor.scale, anchor.zero_point):
+                self.findings.append(_finding(name, "have scales that vary along two axes"))
+        self.suffix.update(view.after)
+        for after in view.after:  # constants among their inputs go with them; streams are needed too
+            inputs = (name for name in self._by_name[after].inputs if name)
+            self._pending.extend(name for name in inputs if isinstance(self.state.view(name), streams))
 
 
 def prefix(model: ResolvedModel, graph: Graph) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -73,3 +74,18 @@ class ResolvedModel:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     parameters: int
+
+    @cached_property
+    def fixed(self) -> frozenset[str]:
+        """Names of the constants and of all that nodes make of constants alone (a dequantized constant, say)."""
+        fixed = set(self.constants)
+        for node in self.nodes:
+            inputs = [name for name in node.inputs if name]
+            if inputs and all(name in fixed for name in inputs):
+                fixed.update(name for name in node.outputs if name)
+        return frozenset(fixed)
+
+    def frame_shape(self, name: str) -> tuple[int, ...]:
+        """Shape of one frame of a value. A constant need not have a frame axis: without one, it is a frame as it is."""
+        shape = self.values[name].shape
+        return shape if name in self.fixed and shape[:1] != (1,) else shape[1:]

@@ -135,6 +135,7 @@ class _Infos:
     def __init__(self, model: onnx.ModelProto, resolved: ResolvedModel) -> None:
         graph = model.graph
         self._held = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
+        self._held.update(resolved.fixed)
         self._declared = {info.name: info for info in (*graph.value_info, *graph.output, *graph.input)}
         self._values = resolved.values
         self._frames = next(
