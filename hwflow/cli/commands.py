@@ -44,6 +44,7 @@ def run_sim(arguments: argparse.Namespace) -> int:
             arguments.target, inputs=arguments.input, frames=arguments.frames, simulator=arguments.simulator,
             stall=arguments.stall, seed=seed, wave=arguments.wave, output=arguments.output,
             dimensions=dimensions(arguments.dim), trusted=arguments.trust, progress=progress, on_frames=progress.count,
+            layers=arguments.layers,
         )
     if arguments.format == "json":
         print_json(simulation.table())
@@ -70,6 +71,9 @@ def _print_simulation(simulation: Any, seed: int, stall: float) -> None:
         f"simulator {result.simulator}, inputs {simulation.inputs.origin}, stall {stall:g}, seed {seed}, "
         f"{result.cycles} cycles"
     )
+    if simulation.layers is not None:
+        for line in simulation.layers.lines():
+            print(line)
     for line in simulation.output_lines():
         print(line)
     if simulation.accuracy is not None:
@@ -87,9 +91,9 @@ def run_compare(arguments: argparse.Namespace) -> int:
             dimensions=dimensions(arguments.dim), trusted=arguments.trust,
         )
     if arguments.format == "json":
-        print_json(comparison.table())
+        print_json({**comparison.table(), **(comparison.layers.table() if arguments.layers else {})})
     else:
-        for line in comparison.lines():
+        for line in (*comparison.lines(), *(comparison.layers.lines() if arguments.layers else ())):
             print(line)
         print(f"inputs {comparison.inputs.origin}, seed {seed}")
     require(comparison)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hwflow.errors import Finding, ModelRefused
-from hwflow.ir.graph import Graph, IntArray, Names, Node, Port, Stage, Value, identity_order
+from hwflow.ir.graph import Carried, Graph, IntArray, Names, Node, Port, Stage, Value, identity_order
 from hwflow.ops.index_map import IndexMap
 from hwflow.ops.registry import OPERATORS, logical
 from hwflow.types import TensorType
@@ -84,6 +84,8 @@ class _Context:
 
     def bind(self, value: Value, stream: Value, order: IntArray) -> None:
         self._streams[value] = (stream, order)
+        if stream.carried is None:  # later ones are the same elements under another name
+            stream.carried = Carried(value.name, value.typed.shape, order)
 
     def refuse(self, rule: str, message: str, remedy: str) -> None:
         node = self._current
