@@ -6,6 +6,7 @@ import argparse
 import gc
 import secrets
 from collections import Counter
+from dataclasses import asdict
 from typing import Any
 
 from hwflow.cli.options import dimensions
@@ -132,15 +133,17 @@ def run_boards(arguments: argparse.Namespace) -> int:
 
 def run_ops(arguments: argparse.Namespace) -> int:
     """List the operators."""
-    from hwflow.frontend.handlers import HANDLERS, NEVER
-    from hwflow.ops.registry import OPERATORS
+    from hwflow.operator_list import TITLES, markdown, operators
 
-    by_onnx = {spelling: operator for operator in OPERATORS.values() for spelling in operator.onnx}
-    grid = new_table("domain", "ONNX operator", "becomes", "limits")
-    for domain, name in sorted(HANDLERS.keys() - NEVER):
-        operator = by_onnx.get(name)
-        grid.add_row(domain, name, operator.name if operator else "no hardware", operator.limits if operator else "")
-    print_table(grid)
+    if arguments.format == "markdown":
+        print("\n".join(markdown()))
+    elif arguments.format == "json":
+        print_json({"operators": [asdict(operator) for operator in operators()]})
+    else:
+        grid = new_table(*TITLES)
+        for operator in operators():
+            grid.add_row(*operator.cells())
+        print_table(grid)
     return 0
 
 

@@ -134,6 +134,7 @@ def command_line() -> argparse.ArgumentParser:
     trust(command)
 
     add("boards", run_boards, "list the boards")
-    add("ops", run_ops, "list the operators")
+    command = add("ops", run_ops, "list the ONNX operators: dialects, what each becomes, devices, limits")
+    command.add_argument("--format", choices=("text", "json", "markdown"), default="text")
     add("doctor", run_doctor, "list the external tools: found where, which version, good enough")
     return parser

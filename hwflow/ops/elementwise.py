@@ -33,7 +33,6 @@ class Elementwise(LogicalOperator, Joined):
         "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Mod", "Neg", "Not", "Or", "Sub",
         "Where", "Xor",
     )  # fmt: skip
-    limits = "of integer and bool tensors of at most 32 bits"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         first = next((t for t in inputs if t.channels), inputs[0])

@@ -114,12 +114,11 @@ class LoweringContext(Protocol):
 
 
 class Operator(ABC):
-    """Rule and meaning of an operator. ``onnx`` lists the ONNX spellings it takes, ``limits`` what it does not take."""
+    """Rule and meaning of an operator. ``onnx`` lists the ONNX operators whose work it does."""
 
     name: ClassVar[str]
     stages: ClassVar[frozenset[Stage]]
     onnx: ClassVar[tuple[str, ...]] = ()
-    limits: ClassVar[str] = ""
 
     def derive(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> Mapping[str, Any]:
         """Attributes that follow from the others and the input types (staircases, say); computed before ``infer``."""

@@ -25,7 +25,6 @@ class Product(LogicalOperator, Joined):
     name = "product"
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
     onnx = ("Mul", "QLinearMul")
-    limits = "two streams of one shape, or a constant (no product)"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         a, b = inputs
