@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import isfinite, prod
 from typing import TYPE_CHECKING
 
-from hwflow.codegen.board_top import shell_allowance
+from hwflow.codegen.board_top import surroundings
 from hwflow.errors import Finding, UsageError
 from hwflow.ir.graph import Graph
 from hwflow.schedule.folding import RESOURCES, Budget
@@ -81,8 +81,8 @@ def budget_for(
 
 
 def _there(board: Board, frame: int) -> dict[str, int]:
-    """What the shell leaves of the part."""
-    shell = shell_allowance(board.part, frame)
+    """What is left of the part beside the shell."""
+    shell = surroundings(board, frame)
     return {name: max(0, int(getattr(board.part, name)) - shell[name]) for name in RESOURCES}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from hwflow.boards import Board
 from hwflow.budget import beyond_part, budget_for, frame_bytes
-from hwflow.codegen.board_top import ClockPlan
+from hwflow.codegen.clock_plan import ClockPlan
 from hwflow.codegen.report import Seconds
 from hwflow.errors import Finding, ModelRefused, UsageError
 from hwflow.frontend.lower import KEPT, lower

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from hwflow.codegen import verilog
-from hwflow.codegen.board_top import write_board
+from hwflow.codegen.board_files import write_board
 from hwflow.codegen.host_models import HostModel, host_table
 from hwflow.codegen.manifest import manifest
 from hwflow.codegen.report import add_synthesis, report

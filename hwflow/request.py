@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from hwflow.boards import Board, UnknownBoard, find_board
 from hwflow.budget import beyond_part, check_values
-from hwflow.codegen.board_top import ClockPlan
 from hwflow.codegen.clock import check_positive, clock_for
+from hwflow.codegen.clock_plan import ClockPlan
 from hwflow.errors import Finding, UsageError
 
 UNTIL = ("verilog", "netlist", "bitstream")

@@ -45,6 +45,9 @@ class Flow:
 FLOWS: Mapping[str, Flow] = {
     "ecp5": Flow(nextpnr.NEXTPNR_ECP5, pack.ECPPACK, "board/top.config", "board/top.bit", pack.ecppack_arguments),
     "ice40": Flow(nextpnr.NEXTPNR_ICE40, pack.ICEPACK, "board/top.asc", "board/top.bin", pack.icepack_arguments),
+    "gowin": Flow(
+        nextpnr.NEXTPNR_GOWIN, pack.GOWIN_PACK, "board/placed.json", "board/top.fs", pack.gowin_pack_arguments
+    ),
 }
 
 
@@ -93,9 +96,10 @@ def build(
     tools = [yosys.YOSYS] if until == "netlist" else [yosys.YOSYS, flow.place_route, flow.packer]
     found = {tool.name: tool.find() for tool in tools}  # all are there before the first one runs
     place_route_arguments = nextpnr.arguments(
-        part, netlist=PACKED, constraints=board["constraints"], placed=flow.placed, report=REPORT
+        part, netlist=PACKED, constraints=board["constraints"], placed=flow.placed, report=REPORT,
+        mhz=float(board["clock"]["design_mhz"]),
     )
-    pack_arguments = flow.pack_arguments(placed=flow.placed, bitstream=flow.bitstream)
+    pack_arguments = flow.pack_arguments(part, placed=flow.placed, bitstream=flow.bitstream)
     _write_scripts(out, board, flow, place_route_arguments, pack_arguments)
     seconds: dict[str, float] = {}
     say = progress or (lambda line: None)
@@ -203,7 +207,8 @@ def _write_scripts(
 ) -> None:
     for script, renamed in ((SYNTHESIS, False), (RENAMED_SYNTHESIS, True)):
         synthesis = yosys.synthesis_script(
-            board["part"]["family"], board["sources"], board["rtlil"], board["top"], board["design_top"],
+            yosys.synthesis_command(board["part"]["family"], board["part"]["device"]),
+            board["sources"], board["rtlil"], board["top"], board["design_top"],
             statistics=STATISTICS, netlist=NETLIST, renamed=renamed,
         )
         (out / script).write_text(yosys.top_verilog_script(board["rtlil"], TOP_VERILOG) + "design -reset\n" + synthesis)

@@ -9,7 +9,8 @@ import pytest
 
 from boards import find_board
 from hwflow.budget import FILL
-from hwflow.codegen.board_top import shell_allowance, write_board
+from hwflow.codegen.board_files import write_board
+from hwflow.codegen.board_top import shell_allowance
 from hwflow.compiler import compile as compile_model
 from hwflow.errors import ModelRefused
 from hwflow.schedule.folding import Budget

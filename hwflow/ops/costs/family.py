@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -32,3 +32,15 @@ FAMILIES = {
     "ecp5": Family(((16384, 1), (8192, 2), (4096, 4), (2048, 9), (1024, 18), (512, 36)), 128, 4, 4, 18, 0, 0, 2),
     "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 8, 11, 1),
 }
+
+# Families whose cores were not measured take the ECP5's model: 4-input look-up tables and carry cells of two bits. That
+# is above what 6-input look-up tables (7 series) and adaptive logic modules (Cyclone V) need, a LUT6 holding any LUT4;
+# for Gowin, whose tables and memories are of the same sizes, it is near. Shapes and widths are the family's own.
+FAMILIES |= {
+    "gowin": replace(FAMILIES["ecp5"], dsp_pair=9, carry_bits=1),
+    "xilinx7": replace(FAMILIES["ecp5"]),
+    "cyclonev": replace(
+        FAMILIES["ecp5"], bram_shapes=((8192, 1), (4096, 2), (2048, 5), (1024, 10), (512, 20), (256, 40))
+    ),
+}
+MEASURED = ("ecp5", "ice40")  # the others' look-up tables and flip-flops are estimates
