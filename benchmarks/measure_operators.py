@@ -38,7 +38,7 @@ def measure(family: str, only: Sequence[str], new: bool) -> None:
     """Rows of the operators ``only`` (all: none named) are measured anew and written; with ``new`` those alone that
     have no sample yet."""
     old = {row.key: row for row in samples.read(family)} if samples.path(family).exists() else {}
-    wanted = samples.all_keys()
+    wanted = samples.all_keys(family)
     found = {key: old[key] for key in wanted if key in old and (new or (only and key.op not in only))}
     todo = [key for key in wanted if key not in found and (not only or key.op in only)]
     for start in range(0, len(todo), BATCH):

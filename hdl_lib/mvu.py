@@ -233,10 +233,7 @@ class Mvu(wiring.Component):
         arrival = _input_latency(self.synapse_fold, self.neuron_fold)
         m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
         ahead = arrival + row.operand_latency - row.weight_lead - rom.latency
-        m.d.comb += [
-            rom.en.eq(self._delayed(m, "weight_read", step, ahead, reset=True)),
-            rom.addr.eq(self._delayed(m, "weight_address", self._address(m, step), ahead)),
-        ]
+        m.d.comb += rom.addr.eq(self._delayed(m, "weight_address", self._address(m, step), ahead))
         inputs = self._inputs(m, step, consumes, produces, synapse)
         operands = [row.operand(m, f"input{s}", x) for s, x in enumerate(inputs)]
 
@@ -299,8 +296,9 @@ class Mvu(wiring.Component):
             with m.If(last):
                 m.d.comb += [payload[s].eq(0) for s in range(self.simd - self.surplus, self.simd)]
         if self.neuron_fold > 1 and self.synapse_fold == 1:
-            # The register that receives the only beat of a pixel is the buffer.
-            with m.If(step & consumes):
+            # The register that receives the only beat of a pixel is the buffer. While the next one is awaited it may
+            # take anything, so that its enable, which goes to every bit, is a register.
+            with m.If(consumes):
                 m.d.sync += arrived.eq(payload)
         else:
             m.d.sync += arrived.eq(payload)

@@ -66,5 +66,5 @@ class PerChannel(wiring.Component):
         arrived, operand = (Signal(self.i.payload.shape(), name=name, reset_less=True) for name in ("arrived", "x"))
         m.d.sync += [arrived.eq(self.i.payload), operand.eq(arrived)]
         m.submodules.parameters = rom = Rom.of_table(table, output_register=True)
-        m.d.comb += [rom.en.eq(step), rom.addr.eq(count_up(m, "block", table.depth, step))]
+        m.d.comb += rom.addr.eq(count_up(m, "block", table.depth, step))
         return [operand[lane] for lane in range(self.lanes)], rom.data

@@ -196,10 +196,9 @@ class ConstantRequantizer(wiring.Component):
         first = 0
         for lane, shape in enumerate(shapes):
             total = self._sum(m, lane, products[lane])
-            result = Signal(shape, name=f"result_{lane}", reset_less=True)
             bits = slice(first, first + shape.width)
             first += shape.width
-            m.d.sync += result.eq(self._result(m, lane, total))
+            result = self._result(m, lane, total)
             held = queue.o.payload[bits]
             m.d.comb += [
                 queue.payload[bits].eq(result),
@@ -226,7 +225,8 @@ class ConstantRequantizer(wiring.Component):
         return Value.cast(registered(m, f"sum_{lane}", Term(value, *self.lanes[lane].sum_interval())).value)
 
     def _result(self, m: Module, lane: int, total: Value) -> Value:
-        """The sum shifted, ties to even or odd, limited."""
+        """The sum shifted, ties to even or odd, limited: comparisons and low bits in registers, the choice behind
+        them. In front of them each bit would be a function of all bits of the sum."""
         # Wide enough that the bits of the remainder and the last one of the quotient are there.
         wide = Signal(Shape(max(len(total), self.shift + 1), total.shape().signed), name=f"total_{lane}")
         m.d.comb += wide.eq(total)
@@ -237,11 +237,14 @@ class ConstantRequantizer(wiring.Component):
             value = Cat(last, quotient[1:])
             value = value.as_signed() if quotient.shape().signed else value
         low, high = self.lanes[lane].limits()
-        if high is not None:
-            value = Mux(_above(quotient, high), self.high, value)
-        if low is not None:
-            value = Mux(_below(quotient, low), self.low, value)
-        return value
+        result: Value = Signal(self.lanes[lane].result_shape(), name=f"result_{lane}", reset_less=True)
+        m.d.sync += result.eq(value)
+        for name, limit, beyond in (("above", high, _above), ("below", low, _below)):
+            if limit is not None:
+                flag = Signal(name=f"{name}_{lane}", reset_less=True)
+                m.d.sync += flag.eq(beyond(quotient, limit))
+                result = Mux(flag, self.high if name == "above" else self.low, result)
+        return result
 
 
 def _zeros(number: int) -> int:

@@ -85,10 +85,9 @@ class LookupRequantizer(PerChannel):
         m.d.sync += arrived.eq(self.i.payload)
         offset_bits = ceil_log2(self.span)
         block = delayed(m, "block", count_up(m, "block", self.table_blocks, step), 2)[: ceil_log2(self.table_blocks)]
-        enable = delayed(m, "read", step, 2)
         for lane, table in enumerate(self.tables):
             offset = Signal(offset_bits, name=f"offset_{lane}", reset_less=True)
             m.d.sync += offset.eq(arrived[lane] - self.low)
             m.submodules[f"table_{lane}"] = rom = Rom.of_table(table, output_register=True)
-            m.d.comb += [rom.en.eq(enable), rom.addr.eq(Cat(offset, block)), queue.payload[lane].eq(rom.data)]
+            m.d.comb += [rom.addr.eq(Cat(offset, block)), queue.payload[lane].eq(rom.data)]
         return m

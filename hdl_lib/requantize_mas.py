@@ -7,6 +7,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
 from .adder_tree import Term, adder_tree, registered, shape_of, tree_levels
 from .block_product import BLOCK_LATENCY, block_product
 from .blocks import less
+from .carried_sum import carried_sum
+from .digit_product import Digits, DigitSum
 from .multiplier import PART, interval
 from .per_channel import PerChannel
 from .rom import Table
@@ -48,6 +50,8 @@ class MultiplyAddShift(PerChannel):
     depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
     part: bits without sign (one more with) that a multiplier block of the device takes: 17 for 18 by 18 bits with sign,
         15 for 16 by 16.
+    digits: products are made of look-up tables, and ``parameters`` has the multipliers as these digits have them
+        (:meth:`hdl_lib.digit_product.Digits.stored`), which hold them all; None: of multiplier blocks.
 
     Members
     -------
@@ -59,7 +63,8 @@ class MultiplyAddShift(PerChannel):
     One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
     input, input again with the parameters, operands, three for products, one for each level of the sum, the rounded
     quotient unless ``rounding`` is "floor", limits, output queue. An operand wider than a multiplier block takes is cut
-    in parts, each product of two parts in a block of its own: see :meth:`latency_of` and :meth:`multipliers_of`.
+    in parts, each product of two parts in a block of its own: see :meth:`latency_of` and :meth:`multipliers_of`. With
+    ``digits`` there are no stages for operands, but one for each level of the sum of a product's rows.
     Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun go on.
 
     Ordering
@@ -83,7 +88,9 @@ class MultiplyAddShift(PerChannel):
         depth: int,
         rounding: str = "floor",
         part: int = PART,
+        digits: Digits | None = None,
     ) -> None:
+        self.digits = digits
         self.multiplier_shape = Shape.cast(multiplier_shape)
         self.addend_shape = Shape.cast(addend_shape)
         self.shift = shift
@@ -116,15 +123,21 @@ class MultiplyAddShift(PerChannel):
                 raise ValueError(f"{name} must have at least 1 bit, not 0")
         self._check_table(
             parameters,
-            lanes * (self.multiplier_shape.width + self.addend_shape.width),
-            f"{lanes} lanes with a multiplier of {self.multiplier_shape.width} "
+            lanes * (self._factor_bits + self.addend_shape.width),
+            f"{lanes} lanes with a multiplier of {self._factor_bits} "
             f"and an addend of {self.addend_shape.width}",
         )
 
     @staticmethod
-    def latency_of(input_shape: Shape, multiplier_shape: Shape, rounding: str = "floor", part: int = PART) -> int:
+    def latency_of(
+        input_shape: Shape, multiplier_shape: Shape, rounding: str = "floor", part: int = PART,
+        digits: Digits | None = None,
+    ) -> int:
         """Cycles from a step to ``o.valid``: 9 if both operands fit a multiplier block (``part`` bits, or one more with
-        sign), 10 if one of them takes two, or both do; one more if ``rounding`` is not "floor"."""
+        sign), 10 if one of them takes two, or both do; with ``digits`` 5 and the levels of a tree over so many, at
+        least one; one more if ``rounding`` is not "floor"."""
+        if digits is not None:
+            return 5 + max(1, tree_levels(digits.count)) + (rounding != "floor")
         xs, multipliers = (parts_of(Shape.cast(shape), part) for shape in (input_shape, multiplier_shape))
         terms = 1 + len(MultiplyAddShift._sums(xs, multipliers))
         return 5 + BLOCK_LATENCY + tree_levels(terms) + (rounding != "floor")
@@ -132,7 +145,12 @@ class MultiplyAddShift(PerChannel):
     @property
     def latency(self) -> int:
         """As :meth:`latency_of`."""
-        return self.latency_of(self.input_shape, self.multiplier_shape, self.rounding, self.part)
+        return self.latency_of(self.input_shape, self.multiplier_shape, self.rounding, self.part, self.digits)
+
+    @property
+    def _factor_bits(self) -> int:
+        """Bits of a multiplier in the table."""
+        return self.multiplier_shape.width if self.digits is None else self.digits.bits
 
     @staticmethod
     def part_widths(shape: Shape, part: int = PART) -> list[int]:
@@ -153,7 +171,7 @@ class MultiplyAddShift(PerChannel):
     @property
     def constants(self) -> tuple[int, ...]:
         """Each lane's multiplier where it is a constant (a table of a single word given as a number); else nothing."""
-        if self.parameters.words is None or self.parameters.depth > 1:
+        if self.parameters.words is None or self.parameters.depth > 1 or self.digits is not None:
             return ()
         width = self.multiplier_shape.width + self.addend_shape.width
         whole = Part(0, self.multiplier_shape)
@@ -161,7 +179,10 @@ class MultiplyAddShift(PerChannel):
 
     @property
     def multipliers(self) -> int:
-        """Multiplier blocks in all. Products with a constant of 0, or plus or minus a power of two, need none."""
+        """Multiplier blocks in all, none with ``digits``. Products with a constant of 0, or plus or minus a power of
+        two, need none."""
+        if self.digits is not None:
+            return 0
         if not self.constants:
             return self.lanes * self.multipliers_of(self.input_shape, self.multiplier_shape, self.part)
         inputs = sum(width > 1 for width in self.part_widths(self.input_shape, self.part))
@@ -192,22 +213,42 @@ class MultiplyAddShift(PerChannel):
         m = Module()
         queue, step = self._issue(m)
         xs, word = self._operands(m, step, self.parameters)
-        width = self.multiplier_shape.width + self.addend_shape.width
+        width = self._factor_bits + self.addend_shape.width
         for lane, x in enumerate(xs):
             fields = word.word_select(lane, width)
-            multiplier = Signal(self.multiplier_shape, name=f"multiplier_{lane}")
+            shape = self.multiplier_shape if self.digits is None else Shape(self.digits.bits)
+            multiplier = Signal(shape, name=f"multiplier_{lane}")
             addend = Signal(self.addend_shape, name=f"addend_{lane}")
             m.d.comb += Cat(multiplier, addend).eq(fields)
-            total = self._multiply_add(m, lane, x, multiplier, addend)
+            build = self._multiply_add if self.digits is None else self._add_rows
+            total = build(m, lane, x, multiplier, addend)
             m.d.comb += queue.payload[lane].eq(self._clamp(m, lane, self._quotient(m, lane, total)))
         return m
 
-    def _multiply_add(self, m: Module, lane: int, x: Value, multiplier: Value, addend: Value) -> Term:
-        """``multiplier * x + addend`` in a register; all three are in registers first."""
+    @property
+    def _total(self) -> tuple[int, int]:
+        """The least and the greatest ``multiplier * x + addend``."""
         corners = [a * b for a in interval(self.input_shape) for b in interval(self.multiplier_shape)]
         addend_low, addend_high = interval(self.addend_shape)
-        low, high = min(corners) + addend_low, max(corners) + addend_high
+        return min(corners) + addend_low, max(corners) + addend_high
+
+    def _add_rows(self, m: Module, lane: int, x: Value, multiplier: Value, addend: Value) -> Term:
+        """``multiplier * x + addend`` in a register, the multiplier as digits; all three come from registers."""
+        assert self.digits is not None
+        low, high = self._total
+        rows = DigitSum(self.input_shape, self.digits, 1, accumulated=True)
+        later = Term(addend, *interval(self.addend_shape))
+        for stage in range(rows.product_latency):
+            later = registered(m, f"addend_{lane}_{stage + 1}", later)
+        product = rows.product(m, f"_{lane}", x, multiplier)
+        whole = carried_sum(Value.cast(product.term.value), Value.cast(later.value), product.carry)
+        return registered(m, f"sum_{lane}", Term(whole, low, high))
+
+    def _multiply_add(self, m: Module, lane: int, x: Value, multiplier: Value, addend: Value) -> Term:
+        """``multiplier * x + addend`` in a register; all three are in registers first."""
+        low, high = self._total
         shape = shape_of(low, high)
+        addend_low, addend_high = interval(self.addend_shape)
         later = Term(addend, addend_low, addend_high)
         for stage in range(1 + BLOCK_LATENCY):
             later = registered(m, f"addend_{lane}_{stage + 1}", later)

@@ -128,11 +128,10 @@ class SearchRequantizer(PerChannel):
         m.d.sync += arrived.eq(self.i.payload)
         xs: list[Value] = [arrived[lane] for lane in range(self.lanes)]
         block = delayed(m, "block", count_up(m, "block", self.table_blocks, step), 1)[: ceil_log2(self.table_blocks)]
-        enable = delayed(m, "read", step, 1)
         found: list[Value] = [Const(0, 0)] * self.lanes  # the comparisons so far, as a number
         for stage in range(self.stages):
             tables = self.bounds[stage :: self.stages]
-            bounds = self._read(m, f"bounds_{stage}", tables, enable, block, found)
+            bounds = self._read(m, f"bounds_{stage}", tables, block, found)
             cycles = read_latency(self.table_blocks << stage)
             for lane, word in enumerate(bounds):
                 x = _later(m, f"x_{lane}_{stage}", xs[lane], cycles)
@@ -142,9 +141,8 @@ class SearchRequantizer(PerChannel):
                 if stage + 1 < self.stages:
                     xs[lane] = _later(m, f"x_{lane}_{stage}_kept", x, 1)
             block = _later(m, f"block_{stage}", block, cycles + 1)
-            enable = delayed(m, f"read_{stage}", enable, cycles + 1)
         if self.values:
-            results = self._read(m, "values", self.values, enable, block, found)
+            results = self._read(m, "values", self.values, block, found)
         else:
             results = [self.base - number if self.falling else self.base + number for number in found]
         for lane, result in enumerate(results):
@@ -152,7 +150,7 @@ class SearchRequantizer(PerChannel):
         return m
 
     def _read(
-        self, m: Module, name: str, tables: Sequence[Table], enable: Value, block: Value, found: Sequence[Value]
+        self, m: Module, name: str, tables: Sequence[Table], block: Value, found: Sequence[Value]
     ) -> list[Value]:
         """Each lane's word, ``read_latency`` cycles later."""
         words: list[Value] = []
@@ -163,7 +161,7 @@ class SearchRequantizer(PerChannel):
                 continue
             rom = Rom.of_table(table, output_register=table.depth > SMALL)
             m.submodules[f"{name}_{lane}"] = rom
-            m.d.comb += [rom.en.eq(enable), rom.addr.eq(Cat(found[lane], block))]
+            m.d.comb += rom.addr.eq(Cat(found[lane], block))
             words.append(rom.data)
         return words
 

@@ -74,15 +74,13 @@ class Rom(wiring.Component):
 
     Members
     -------
-    en: In(1). Read in this cycle.
     addr: In. The word to read; values from ``depth`` on give an unspecified word.
     data: Out(width).
 
     Timing
     ------
-    ``latency`` cycles from ``en`` and ``addr`` to ``data``: 1, or 2 with ``output_register``. One read a cycle.
-    ``data`` holds the word until the one of the next read arrives. Unspecified before the first
-    read. Reset has no effect.
+    ``latency`` cycles from ``addr`` to ``data``: 1, or 2 with ``output_register``. A word is read in every cycle: an
+    enable would have to reach every bit of a table in look-up tables. Unspecified before that. Reset has no effect.
 
     Ordering
     --------
@@ -102,7 +100,7 @@ class Rom(wiring.Component):
         self._output_register = output_register
         # A port of no bits is not Verilog: a table of one word keeps an address bit that is not looked at.
         self.address_width = max(1, ceil_log2(depth))
-        super().__init__({"en": In(1), "addr": In(self.address_width), "data": Out(width)})
+        super().__init__({"addr": In(self.address_width), "data": Out(width)})
 
     @classmethod
     def of_table(cls, table: Table, *, output_register: bool = False) -> Rom:
@@ -111,7 +109,7 @@ class Rom(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """Cycles from ``en`` to ``data``."""
+        """Cycles from ``addr`` to ``data``."""
         return 2 if self._output_register else 1
 
     def elaborate(self, platform: object) -> Module:
@@ -128,7 +126,6 @@ class Rom(wiring.Component):
                 p_ADDRESS_WIDTH=self.address_width,
                 p_FILE=table.file,
                 i_clk=ClockSignal("sync"),
-                i_en=self.en,
                 i_addr=self.addr,
                 o_data=word,
             )
@@ -138,7 +135,7 @@ class Rom(wiring.Component):
             words = list(table.words or ())
             m.submodules.table = cells = memory.Memory(shape=table.width, depth=table.depth, init=words)
             port = cells.read_port(domain="sync")
-            m.d.comb += [port.en.eq(self.en), port.addr.eq(self.addr), word.eq(port.data)]
+            m.d.comb += [port.addr.eq(self.addr), word.eq(port.data)]
         if self._output_register:
             registered = Signal(table.width, name="word_registered", reset_less=True)
             m.d.sync += registered.eq(word)

@@ -120,11 +120,13 @@ class RegisterStorage(_Storage):
         with m.If(pop & ~self.push):
             m.d.sync += occupied.eq(occupied >> 1)
         for k, entry in enumerate(entries):
-            # A free entry may take anything: it follows the input, so that its enable needs neither push nor level.
-            with m.If(pop | ~occupied[k]):
-                if k + 1 < depth:
+            # A free entry may take anything: it follows the input, so that its enable needs neither push nor level. The
+            # last one takes nothing else (there is no push while it is occupied), and its enable is a register.
+            if k + 1 < depth:
+                with m.If(pop | ~occupied[k]):
                     m.d.sync += entry.eq(Mux(occupied[k + 1], entries[k + 1], payload))
-                else:
+            else:
+                with m.If(~occupied[k]):
                     m.d.sync += entry.eq(payload)
         return m
 

@@ -106,7 +106,7 @@ class StreamAdd(Joined):
                 words.append(None)
                 continue
             m.submodules[f"multipliers_{name}"] = rom = Rom.of_table(table, output_register=True)
-            m.d.comb += [rom.en.eq(step), rom.addr.eq(count_up(m, f"block_{name}", self.blocks, step))]
+            m.d.comb += rom.addr.eq(count_up(m, f"block_{name}", self.blocks, step))
             words.append(rom.data)
         for lane in range(self.lanes):
             summands: list[Summand] = []

@@ -48,7 +48,8 @@ class WindowRows(wiring.Component):
       row ``g - rows``. An output row releases the frame's rows up to ``geometry.released_rows``: a word of the first of
       them in the step with the same word (its last one in the output row's last step), the others in its last step.
 
-    Latency 4 and lag 2, or, with whole rows a word (which are held in registers), latency 2 and lag 1.
+    Latency 4 and lag 2, or, with whole rows a word (which are held in registers), latency 2 and lag 1; one cycle of
+    latency more where columns are inside the image in some beats only (``steps.masked``).
 
     Initiation interval: ``steps.steps`` cycles a frame, or ``height * width / pixels`` if that is more, both provided
     that ``rows`` lets the two overlap. Under backpressure the reader stops, then the writer when the banks are full.
@@ -89,9 +90,9 @@ class WindowRows(wiring.Component):
         )
 
     @staticmethod
-    def latency_of(words: int) -> int:
-        """Cycles from a step that produces to ``o.valid``; ``words`` of an image row."""
-        return 4 if words > 1 else 2
+    def latency_of(steps: WindowSteps) -> int:
+        """Cycles from a step that produces to ``o.valid``."""
+        return (4 if steps.words > 1 else 2) + int(steps.masked)
 
     @staticmethod
     def lag_of(words: int) -> int:
@@ -101,7 +102,7 @@ class WindowRows(wiring.Component):
     @property
     def latency(self) -> int:
         """As :meth:`latency_of`."""
-        return self.latency_of(self.steps.words)
+        return self.latency_of(self.steps)
 
     @property
     def lag(self) -> int:
@@ -118,7 +119,8 @@ class WindowRows(wiring.Component):
         control = _Reader(m, self, written, free, queue.available)
         m.d.comb += [word.eq(control.word), queue.reserve.eq(control.issue & control.produces)]
 
-        stages = self.latency - 1  # from a step to the cycle in which its word is in the registers
+        # From a step to the cycle in which its word is in the registers.
+        stages = self.latency - 1 - int(steps.masked)
         pad = Const(self.pad_value, self.result_shape)
         masks = {
             span: _later(m, f"inside_{span[0]}_{span[1]}", inside, stages) for span, inside in control.columns.items()
@@ -135,9 +137,14 @@ class WindowRows(wiring.Component):
                 pixels[row, offset] = [
                     value if isinstance(mask, Const) else Mux(mask, value, pad) for value in registers[place][age]
                 ]
-        m.d.comb += queue.push.eq(delayed(m, "push", queue.reserve, stages))
+        m.d.comb += queue.push.eq(delayed(m, "push", queue.reserve, self.latency - 1))
         for index, key in enumerate(taken):
             for channel, value in enumerate(pixels[key]):
+                if steps.masked:
+                    # A register behind the masks: they would be resets of the queue's registers, behind its handshakes.
+                    kept = Signal.like(value, name=f"masked_{index}_{channel}", init=0, reset_less=True)
+                    m.d.sync += kept.eq(value)
+                    value = kept
                 start = index * pixel_width + channel * self.result_shape.width
                 m.d.comb += queue.payload[start : start + self.result_shape.width].eq(value)
         places = {key: index for index, key in enumerate(taken)}

@@ -77,6 +77,11 @@ class WindowSteps:
                 found[offset] = inside[0], inside[-1]
         return found
 
+    @property
+    def masked(self) -> bool:
+        """Whether a column is inside the image in some beats of an output row and outside in others."""
+        return any(span != (0, self.beats - 1) for span in self.columns.values())
+
     @cached_property
     def kernel_rows(self) -> dict[int, tuple[int, int]]:
         """The kernel rows that are inside the image in some output row: in which, first and last."""

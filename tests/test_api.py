@@ -41,10 +41,23 @@ def test_a_lower_rate_costs_less():
     model = hwflow.load(MODEL)
     fast = hwflow.compile(model, "ulx3s_85f").schedule
     slow = hwflow.compile(model, "ulx3s_85f", fps=10_000).schedule
-    # 100 MHz / 10,000 frames a second
-    assert fast.initiation_interval < slow.initiation_interval <= 10_000
+    # 125 MHz / 10,000 frames a second
+    assert fast.initiation_interval < slow.initiation_interval <= 12_500
     assert slow.resources.dsp < fast.resources.dsp
     assert slow.resources.lut < fast.resources.lut
+
+
+def test_what_if_the_part_had_more(tmp_path):
+    """A budget beyond the part is refused, or, where it is said to be for that, makes Verilog and nothing more."""
+    budget = {"dsp": 200}
+    with pytest.raises(hwflow.HwflowError) as refused:
+        hwflow.compile(MODEL, "ulx3s_85f", budget=budget)
+    design = hwflow.compile(MODEL, "ulx3s_85f", fps=1_000, budget=budget, what_if=True)
+    assert design.beyond == refused.value.findings and len(design.beyond) == 1
+    with pytest.raises(hwflow.HwflowError) as unwritten:
+        design.write(tmp_path / "out", until="netlist")
+    assert unwritten.value.findings == design.beyond
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_model_without_work_is_refused(tmp_path):

@@ -5,7 +5,7 @@
 // ADDRESS_WIDTH  bits of addr; DEPTH is at most 2**ADDRESS_WIDTH
 // FILE           path of a $readmemh file with DEPTH words, relative to where the simulator or synthesizer runs
 //
-// data shows memory[addr] in the cycle after one with en, and holds it until the cycle after the next one with en.
+// data shows the word that addr selected a cycle before.
 module hwflow_rom #(
     parameter WIDTH = 8,
     parameter DEPTH = 2,
@@ -13,7 +13,6 @@ module hwflow_rom #(
     parameter FILE = ""
 ) (
     input  wire                     clk,
-    input  wire                     en,
     input  wire [ADDRESS_WIDTH-1:0] addr,
     output reg  [WIDTH-1:0]         data
 );
@@ -30,5 +29,5 @@ module hwflow_rom #(
     endgenerate
 
     always @(posedge clk)
-        if (en) data <= memory[addr];
+        data <= memory[addr];
 endmodule

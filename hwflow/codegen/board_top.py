@@ -55,10 +55,10 @@ def shell_allowance(part: Part, frame_bytes: int) -> dict[str, int]:
     """What to leave of ``part`` for all that is around the design, in ``lut``, ``ff``, ``dsp`` and ``bram``.
 
     ``frame_bytes``: of an input frame. Measured for streams of one to eight bytes a beat: 170 to 480 look-up tables or
-    logic cells and 140 to 330 flip-flops (serial port, adapters between bytes and beats, reset), no multipliers, and
+    logic cells and 140 to 350 flip-flops (serial port, adapters between bytes and beats, reset), no multipliers, and
     the block RAMs of the receive buffer; the figures are the upper ends and some more.
     """
-    return {"lut": 500, "ff": 340, "dsp": 0, "bram": block_rams(part.family, receive_bytes(part, frame_bytes), 8)}
+    return {"lut": 500, "ff": 360, "dsp": 0, "bram": block_rams(part.family, receive_bytes(part, frame_bytes), 8)}
 
 
 # A DMA engine with 64-bit data and its interconnect, by the orders of magnitude in AMD PG021 (AXI DMA); not measured.
@@ -74,7 +74,8 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
     """Clock input, PLL, reset, :class:`UartShell` and ``hwflow_top``.
 
     ``shell`` (with ``divisor``, ``frames_in_flight``, ``idle_timeout``) and ``clock`` tell what a host must know.
-    Reset is released :data:`RESET_SECONDS` after the PLL locks.
+    Reset is released :data:`RESET_SECONDS` after the PLL locks. The design's own follows the shell's ``core_reset`` a
+    cycle later, long before another byte can have come.
     """
 
     def __init__(self, board: Board, source: FramePort, sink: FramePort, clock: ClockPlan):
@@ -130,9 +131,18 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
             m.d.startup += waited.eq(waited + 1)
         with m.Else():
             m.d.startup += ready.eq(1)
-        m.d.comb += ResetSignal("sync").eq(~ready)
-
         m.submodules.shell = shell = self.shell
+        # Resets leave registers: they go everywhere, which takes most of a cycle. What the design says in the cycle in
+        # which its reset comes is not from after it.
+        reset, core_reset = Signal(init=1), Signal(init=1)
+        valid, error = Signal(), Signal()
+        m.d.startup += [reset.eq(~ready), core_reset.eq(~ready | shell.core_reset)]
+        m.d.comb += [
+            ResetSignal("sync").eq(reset),
+            shell.m_axis_tvalid.eq(valid & ~core_reset),
+            shell.core_error.eq(error & ~core_reset),
+        ]
+
         uart = self.uart
         lines = {line.name: "-" for line in platform.lookup(uart.resource, uart.number).ios}
         pins = platform.request(uart.resource, uart.number, dir=lines)
@@ -142,15 +152,15 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
         m.submodules.hwflow_top = Instance(
             "hwflow_top",
             i_clk=ClockSignal("sync"),
-            i_rst=ResetSignal("sync") | shell.core_reset,
+            i_rst=core_reset,
             i_s_axis_tdata=shell.s_axis_tdata,
             i_s_axis_tvalid=shell.s_axis_tvalid,
             o_s_axis_tready=shell.s_axis_tready,
             i_s_axis_tlast=shell.s_axis_tlast,
             o_m_axis_tdata=shell.m_axis_tdata,
-            o_m_axis_tvalid=shell.m_axis_tvalid,
+            o_m_axis_tvalid=valid,
             i_m_axis_tready=shell.m_axis_tready,
             o_m_axis_tlast=shell.m_axis_tlast,
-            o_error=shell.core_error,
+            o_error=error,
         )
         return m

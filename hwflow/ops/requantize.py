@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hdl_lib.digit_product import Digits
 from hdl_lib.multiplier import PART
 from hdl_lib.requantize_lookup import LookupRequantizer
 from hdl_lib.requantize_mas import MultiplyAddShift as MultiplyAddShiftCore
@@ -109,10 +110,13 @@ class Requantize(LogicalOperator, HardwareOperator):
         part = costs.FAMILIES[device.family].dsp_width - 1
         options = [Folding(lanes, lanes, part=part) for lanes in costs.stream_lanes(node.inputs[0].typed.shape)]
         form = form_of(node)
-        if isinstance(form, MultiplyAddShift) and constant_requantize.worth_offering(form):
-            kinds = [Folding(f.input_lanes, f.output_lanes, multiplier=constant_requantize.KIND) for f in options]
-            options += [folding for folding in kinds if _Hardware(node, folding).words == 1]
-        return options
+        if not isinstance(form, MultiplyAddShift) or constant_requantize.shifts_only(form):
+            return options
+        others = []
+        for lanes in (folding.input_lanes for folding in options):
+            constant = _Hardware(node, Folding(lanes, lanes)).words == 1 and constant_requantize.worth_offering(form)
+            others.append(Folding(lanes, lanes, multiplier=constant_requantize.KIND if constant else "lut"))
+        return options + others
 
     def cycles(self, node: Node, folding: Folding) -> int:
         return beats(node.inputs[0].typed.shape, folding.input_lanes)
@@ -162,6 +166,10 @@ class _Hardware:
         shifts = isinstance(self.form, MultiplyAddShift) and constant_requantize.shifts_only(self.form)
         # Every lane's parameters are constants, and its product is made of shifts.
         self.constant = self.words == 1 and (shifts or folding.multiplier == constant_requantize.KIND)
+        self.digits: Digits | None = None
+        """Of the multipliers, where products are made of look-up tables."""
+        if isinstance(self.form, MultiplyAddShift) and folding.multiplier == "lut":
+            self.digits = Digits.of((min(0, *self.form.multipliers), max(0, *self.form.multipliers)))
 
     def latency(self) -> int:
         form = self.form
@@ -169,7 +177,9 @@ class _Hardware:
             if self.constant:
                 return constant_requantize.latency(self.node, form)
             multiplier = shape_of(self._multiplier(form))
-            return MultiplyAddShiftCore.latency_of(shape_of(self.input), multiplier, form.rounding, self.part)
+            return MultiplyAddShiftCore.latency_of(
+                shape_of(self.input), multiplier, form.rounding, self.part, self.digits
+            )
         if isinstance(form, ThresholdForm):
             return ThresholdsCore.latency_of(form.levels, own_bases=not form.one_base)
         if isinstance(form, SearchForm):
@@ -182,11 +192,11 @@ class _Hardware:
             if self.constant:
                 pixels = self.lanes // self.own
                 return constant_requantize.resources(self.node, self.folding, form, self.own, pixels, family, depth)
-            dsp = self._multiplier_blocks(form, family)
+            dsp = 0 if self.digits is not None else self._multiplier_blocks(form, family)
             return costs.multiply_add_shift(
                 family, self.input, self._multiplier(form), self._addend(form), form.shift,
                 form.rounding != "floor", self.output, self.lanes, self.words, dsp, self.part, depth,
-                limits=(form.low, form.high), known=self._known_parameters(form, family),
+                limits=(form.low, form.high), known=self._known_parameters(form, family), rows=self._rows(form),
             )
         if isinstance(form, ThresholdForm):
             known, constants = None, []
@@ -259,7 +269,7 @@ class _Hardware:
                 *shapes, **common, multiplier_shape=shape_of(multiplier), addend_shape=shape_of(addend),
                 shift=form.shift,
                 low=form.low, high=form.high, rounding=form.rounding, part=self.part,
-                parameters=self._table(f"{name}_parameters", self._product_fields(form), files),
+                parameters=self._table(f"{name}_parameters", self._product_fields(form), files), digits=self.digits,
             )
         elif isinstance(form, ThresholdForm):
             core = ThresholdsCore(
@@ -281,7 +291,10 @@ class _Hardware:
     def _product_fields(self, form: MultiplyAddShift) -> list[Field]:
         """Of a multiply-add-shift's table."""
         multiplier, addend = self._multiplier(form), self._addend(form)
-        return [(self._padded(form.multipliers), multiplier.bits), (self._padded(form.addends), addend.bits)]
+        factors, bits = self._padded(form.multipliers), multiplier.bits
+        if self.digits is not None:
+            factors, bits = self.digits.stored(factors), self.digits.bits
+        return [(factors, bits), (self._padded(form.addends), addend.bits)]
 
     def _threshold_fields(self, form: ThresholdForm) -> list[Field]:
         """Of a table of thresholds."""
@@ -291,6 +304,15 @@ class _Hardware:
         if not form.one_base:
             fields.append((self._padded(form.bases), self.output.bits))
         return fields
+
+    def _rows(self, form: MultiplyAddShift) -> costs.Rows | None:
+        """Of products of look-up tables: the values of each digit."""
+        if self.digits is None:
+            return None
+        stored = self.digits.stored(np.array(sorted(set(form.multipliers)), dtype=np.int64))
+        tops = [3] * (self.digits.count - 1) + [7 if self.digits.wide else 3]
+        values = [set((stored >> 2 * place & mask).tolist()) for place, mask in enumerate(tops)]
+        return costs.Rows(self.digits, sum(costs.Rows.tables(digit) for digit in values))
 
     def _known(self, fields: list[Field], family: str) -> Resources:
         """What the table of these fields costs, by its words."""
@@ -303,14 +325,17 @@ class _Hardware:
         multiplier, addend = self._multiplier(form), self._addend(form)
         if self.channels * (multiplier.bits + addend.bits) > costs.MOST_KNOWN_BITS:
             return None
-        if self.words == 1:
-            constants = tuple(form.multipliers[lane % self.own] for lane in range(self.lanes))
+        if self.words == 1 and self.digits is None:
+            lanes = [lane % self.own for lane in range(self.lanes)]
+            constants = tuple((form.multipliers[lane], form.addends[lane]) for lane in lanes)
             return costs.Parameters(Resources(), constants=constants)
         fields = self._product_fields(form)
         table, addends = self._known(fields, family), self._known(fields[1:], family)
         if table.bram:
             return None
-        return costs.Parameters(table, (table.ff // 2, addends.ff // 2))
+        ones = [int(np.bitwise_or.reduce(column)) for column in fields[1][0].T]
+        zeros = tuple((number & -number).bit_length() - 1 if number else addend.bits for number in ones)
+        return costs.Parameters(table, (table.ff // 2, addends.ff // 2), zeros=zeros)
 
     @staticmethod
     def _directions(form: ThresholdForm) -> list[str | int]:

@@ -109,7 +109,8 @@ class SlidingWindow(HardwareOperator):
         if not is_serial(node, folding):
             steps, rows = steps_of(node, folding), line_buffer_rows(node, folding)
             widths = source.shape[1] * source.element.bits, source.shape[1] * result.bits
-            return costs.window_rows(device.family, steps, *widths, rows, depths[0])
+            ones = source.shape[1] * (node.attributes["pad_value"] & (1 << result.bits) - 1).bit_count()
+            return costs.window_rows(device.family, steps, *widths, ones, rows, depths[0])
         blocks = -(-source.shape[1] // folding.input_lanes)
         words = line_buffer_rows(node) * window.width * blocks
         width = folding.input_lanes * result.bits
@@ -163,7 +164,7 @@ def _rows_timing(steps: WindowSteps, rows: int) -> Timing:
     writer = Process(g.height * words, {0: every(g.height * words)}, {}, (Wait(1, need_read),))
     lag = WindowRows.lag_of(words)
     reader = Process(steps.steps, {}, {0: sends}, (Wait(0, np.maximum.accumulate(need_write), lag),))
-    return Timing((writer, reader), (WindowRows.latency_of(words),))
+    return Timing((writer, reader), (WindowRows.latency_of(steps),))
 
 
 def is_serial(node: Node, folding: Folding) -> bool:

@@ -1,4 +1,5 @@
-"""The least initiation interval that fits a budget, and the cheapest foldings for it: both exact under the cost model.
+"""The least initiation interval that fits a budget, exact under the cost model, and the cheapest foldings for it, exact
+but where :data:`hwflow.schedule.selection.MOST_SUMS` ends the proof.
 
 The cost model: each node's resources at a folding with queues of :data:`PROVISIONAL_DEPTH` beats, the width converters
 between nodes whose lanes differ and the frame synchroniser of each input, added up. A combination of foldings reaches
@@ -20,6 +21,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,6 +40,7 @@ PROVISIONAL_DEPTH = 2  # beats a queue is taken to hold before depths are comput
 # Look-up tables are what routing is slow for. (Flip-flops at a quarter make a search at the limits ten times as long.)
 WEIGHTS = {"lut": 1.0, "ff": 1.0, "dsp": 0.1, "bram": 0.25}
 EVEN = {"lut": 1.0, "ff": 1.0, "dsp": 0.2, "bram": 0.5}  # for whether anything fits: any price tells, this one soon
+UNLIMITED = 1 << 40
 PRICE_UNITS = 1_000_000_000  # of the price: the whole device's look-up tables cost so many
 
 
@@ -255,27 +258,44 @@ class FoldingSearch:
             message = f"the target must be at least {self.intervals[0]} cycles a frame, not {interval}"
             where = f"node '{slow.name}' ({slow.op})"
             return [Finding("reachable-interval", where, message, "ask for fewer frames a second")]
-        alone = []
-        for index, name in enumerate(RESOURCES):
-            price = np.zeros(len(RESOURCES), dtype=np.int64)
-            price[index] = 1
-            need, foldings = self._without_limits(interval, price)
-            if getattr(need, name) > getattr(self._budget, name):
-                alone.append((name, need, foldings))
-        need, foldings = self._without_limits(interval, self.price)
-        short = alone or [(name, need, foldings) for name, _, _ in self._budget.shortages(need)]
+        enough, need, foldings = self.enough(interval)
         if best is None:
-            enough = ", ".join(f"{name}={getattr(need, name)}" for name in RESOURCES)
-            remedy = f"a budget of {enough} is enough at {interval} cycles a frame"
-            remedy += ": use a larger board or a smaller model"
+            remedy = enough_text(enough, interval, self._device)
         else:
             remedy = f"ask for fewer frames a second: {best} cycles a frame fit"
-        return [self._short(interval, name, need, foldings, remedy) for name, need, foldings in short]
+        short = [name for name, _, _ in self._budget.shortages(need)]
+        return [self._short(interval, name, need, foldings, remedy) for name in short]
 
-    def _without_limits(self, interval: int, price: IntArray) -> tuple[Resources, dict[Node, Folding]]:
-        found = self._select(interval, np.full(len(RESOURCES), 1 << 40), price=price)
-        assert found is not None, "an interval that each node reaches"
-        return Resources(*(int(n) for n in found[1].needs)), found[0]
+    def enough(self, interval: int) -> tuple[Budget, Resources, dict[Node, Folding]]:
+        """The budget, raised by as little as lets foldings of at most ``interval`` cycles fit (at least that of the
+        slowest node at its fastest), what they need and themselves.
+
+        Raised is what is short whatever is spent of the rest, and if that alone does not help, one resource more, of
+        all that help the one of which it takes the least share of the device, else two, and so on.
+        """
+        limits, share = self._limits, [PRICE_UNITS // max(1, int(getattr(self._device, name))) for name in RESOURCES]
+        everything = np.full(len(RESOURCES), UNLIMITED)
+        weights = np.array(share, dtype=np.int64)
+        short = np.zeros(len(RESOURCES), dtype=bool)
+        for index in range(len(RESOURCES)):
+            found = self._select(interval, everything, price=weights * (np.arange(len(RESOURCES)) == index))
+            assert found is not None, "an interval that each node reaches"
+            short[index] = found[1].needs[index] > limits[index]
+        rest = np.flatnonzero(~short)
+        for count in range(len(rest) + 1):
+            best: tuple[int, dict[Node, Folding], IntArray] | None = None
+            for more in combinations(rest, count):
+                raised = short.copy()
+                raised[list(more)] = True
+                found = self._select(interval, np.where(raised, everything, limits), price=weights * raised)
+                if found is not None:
+                    excess = int(weights @ np.maximum(found[1].needs - limits, 0))
+                    if best is None or excess < best[0]:
+                        best = excess, found[0], found[1].needs
+            if best is not None:
+                most = np.maximum(limits, best[2])
+                return Budget(*(int(n) for n in most)), Resources(*(int(n) for n in best[2])), best[1]
+        raise AssertionError("without limits everything fits")
 
     def _short(
         self, interval: int, name: str, need: Resources, foldings: dict[Node, Folding], remedy: str
@@ -292,6 +312,14 @@ class FoldingSearch:
             f"node '{most.name}' ({most.op}) takes most of them: {parts[most]}, at the least {least})",
             remedy,
         )
+
+
+def enough_text(enough: Budget, interval: int, device: Chip) -> str:
+    """The remedy that names a budget that is enough."""
+    text = ", ".join(f"{name}={getattr(enough, name)}" for name in RESOURCES)
+    larger = any(getattr(enough, name) > getattr(device, name) for name in RESOURCES)
+    act = "use a larger board or a smaller model" if larger else "ask for it by --budget"
+    return f"a budget of {text} is enough at {interval} cycles a frame: {act}"
 
 
 def _lanes_at(reader: Node, value: Value, lanes: int, whole: bool) -> int:

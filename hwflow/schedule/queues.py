@@ -110,12 +110,12 @@ def _shrink_all(steady: Steady, before: _Before | None = None) -> _Before:
     rest = [channel for channel in steady.events.channels if channel.node.op != "frame_sync"]
     for channel in sorted(rest, key=lambda c: -queue_width(c) * c.beats):
         known = before.asked.get(channel.value)
-        asked[channel.value] = _asked(steady, channel) if known is None else known
-        _shrink_queue(steady, channel, asked[channel.value], before.depths.get(channel.value))
+        asked[channel.value] = asked_depth(steady, channel) if known is None else known
+        shrink_queue(steady, channel, asked[channel.value], before.depths.get(channel.value))
     return _Before(asked, {channel.value: depth for channel, depth in steady.depths.items()})
 
 
-def _asked(steady: Steady, channel: Channel) -> int:
+def asked_depth(steady: Steady, channel: Channel) -> int:
     """The depth that a queue's two cores ask for by themselves: more often than not that is all."""
     high = steady.backlog(channel)
     low = min(steady.least(channel), high)
@@ -128,7 +128,7 @@ def _asked(steady: Steady, channel: Channel) -> int:
     return low
 
 
-def _shrink_queue(steady: Steady, channel: Channel, low: int, near: int | None) -> None:
+def shrink_queue(steady: Steady, channel: Channel, low: int, near: int | None) -> None:
     """Give a queue the least depth, ``low`` at the least, that the others allow. It is looked for in growing strides
     from ``near`` on, then by halves; without, at ``low`` first, then from the greatest down."""
     high = steady.backlog(channel)

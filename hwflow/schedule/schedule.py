@@ -14,7 +14,7 @@ from hwflow.ir.graph import Graph, Node, Stage
 from hwflow.ops.operator import Folding, Resources
 from hwflow.ops.registry import hardware
 from hwflow.schedule.evaluate import Run, evaluate
-from hwflow.schedule.folding import RESOURCES, Budget, Chip, FoldingSearch
+from hwflow.schedule.folding import RESOURCES, Budget, Chip, FoldingSearch, enough_text
 from hwflow.schedule.plumbing import insert_plumbing
 from hwflow.schedule.queues import MOST_FRAMES, size_queues
 
@@ -78,16 +78,19 @@ def schedule(graph: Graph, device: Chip, budget: Budget, interval: int | None = 
 def _fastest(graph: Graph, device: Chip, budget: Budget, search: FoldingSearch) -> Schedule:
     """The least interval: the first that the search calls feasible, else the first found beyond it at growing distance,
     and by halves back."""
-    least, _ = search.best()
+    try:
+        least, _ = search.best()
+    except ModelRefused:
+        raise ModelRefused(_what_would_fit(graph, device, budget, search)) from None
     there = [i for i in search.intervals if i >= least]
     low, step = -1, 1  # what is known not to fit
     found: Schedule | None = None
     high = 0
     while found is None:
-        found, findings = _attempt(graph, device, budget, search, there[high], exact=False)
+        found, _ = _attempt(graph, device, budget, search, there[high], exact=False)
         if found is None:
             if high == len(there) - 1:
-                raise ModelRefused(findings)
+                raise ModelRefused(_what_would_fit(graph, device, budget, search))
             low, high, step = high, min(high + step, len(there) - 1), 2 * step
     while high - low > 1 and there[high] > there[low + 1] * (1 + _NEAR):
         middle = (low + high) // 2
@@ -118,7 +121,8 @@ def _attempt(
         if not short:  # bursts cost some cycles that no core has
             aim -= late
             continue
-        findings = [_too_large(made, name, wanted, there) for name, wanted, there in short]
+        remedy = "ask for fewer frames a second, use a larger board or a smaller model"
+        findings = [_too_large(made, *shortage, remedy) for shortage in short]
         counted = search.total(foldings)
         most = {name: getattr(left, name) for name in RESOURCES}
         for name, wanted, there in short:
@@ -127,7 +131,24 @@ def _attempt(
     return None, findings
 
 
-def _too_large(made: Schedule, name: str, wanted: int, there: int) -> Finding:
+def _what_would_fit(graph: Graph, device: Chip, budget: Budget, search: FoldingSearch) -> list[Finding]:
+    """Why there is no design at any interval: what is short in one of the slowest, and a budget with which there is
+    one: raised by what cores lack, and then by what their queues do, until a first try of :func:`_attempt` fits."""
+    interval = search.intervals[-1]
+    enough, _, _ = search.enough(interval)
+    while True:
+        foldings = search.within(enough).choose(interval)
+        assert foldings is not None, "there are foldings within what is enough"
+        made = _with_foldings(graph, device, foldings)
+        if not enough.shortages(made.resources):
+            break
+        enough = Budget(*(max(getattr(enough, name), getattr(made.resources, name)) for name in RESOURCES))
+    remedy = enough_text(enough, made.initiation_interval, device)
+    rows = [(name, int(getattr(enough, name)), int(getattr(budget, name))) for name in RESOURCES]
+    return [_too_large(made, name, wanted, there, remedy) for name, wanted, there in rows if wanted > there]
+
+
+def _too_large(made: Schedule, name: str, wanted: int, there: int, remedy: str) -> Finding:
     """What a whole design has too much of, and where."""
     parts = {node: int(getattr(need, name)) for node, need in made.parts.items()}
     most = max(parts, key=lambda node: parts[node])
@@ -136,7 +157,7 @@ def _too_large(made: Schedule, name: str, wanted: int, there: int) -> Finding:
         f"model '{made.graph.name}'",
         f"{name} must be at most {there}, not {wanted}, at {made.initiation_interval} cycles a frame with all queues "
         f"({wanted - there} too many; node '{most.name}' ({most.op}) takes most of them: {parts[most]})",
-        "ask for fewer frames a second, use a larger board or a smaller model",
+        remedy,
     )
 
 

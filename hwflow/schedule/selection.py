@@ -13,7 +13,9 @@ an elimination of variables. With them:
   bound at first and is raised until something is found; what is cheapest then is the cheapest of all.
 
 Nothing is dropped but what cannot be part of a better selection: the result is exact whatever the bounds are worth.
-They only decide how long it takes.
+They only decide how long it takes. Where several resources are nearly used up, many selections are nearly as cheap as
+the cheapest, and to tell which one is takes minutes for some tenths of a percent: once something is found, looking for
+something cheaper ends after :data:`MOST_SUMS` partial sums. Whether there is anything at all is always exact.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from hwflow.schedule.elimination import Elimination, IntArray, Selection, Table,
 _ROUNDING = 1e-9  # relative; prices and resources are whole numbers below 2**40
 _ROUNDS = 60  # of the linear program: few resources take few
 _FIRST_STEP, _GROWTH = 1 / 4096, 4  # of the target above the bound
+MOST_SUMS = 100_000  # partial sums that are looked at to make what is found cheaper: about a second
 _PIVOTS = 256  # rows that others are compared with: what they all leave may be undercut, and is only carried along
 
 
@@ -183,7 +186,10 @@ def _search(order: Elimination, price: IntArray, limits: IntArray, bound: _Bound
     step = max(1.0, bound.least * _FIRST_STEP)
     while bound.least < ceiling + 1:
         target = min(ceiling, int(bound.least + step))
-        found = _Labels(order, price, limits, bound.charged, target).best()
+        try:
+            found = _Labels(order, price, limits, bound.charged, target, None if best is None else MOST_SUMS).best()
+        except _TooMany:
+            break
         if found is not None:  # it may be above the target, where not everything has been looked at
             best, ceiling = found, _cost(found, price) - 1
         if target >= ceiling:
@@ -215,14 +221,19 @@ class _Relation:
             relation.trace(int(rows[row]), chosen)
 
 
+class _TooMany(Exception):
+    """Partial sums."""
+
+
 class _Labels:
-    """The search below one target."""
+    """The search below one target. ``most`` (None: any number): partial sums, of which more raise :class:`_TooMany`."""
 
     def __init__(
         self, order: Elimination, price: IntArray, limits: IntArray, charged: Sequence[tuple[Weighed, float, bool]],
-        target: int,
+        target: int, most: int | None = None,
     ) -> None:
         self._order, self._price, self._limits = order, price, limits
+        self._most = most
         self._tests = [
             (weighed, (allowed + (target + 0.5 if priced else 0.0)) * (1 + _ROUNDING) + _ROUNDING)
             for weighed, allowed, priced in charged
@@ -249,7 +260,7 @@ class _Labels:
                 if kind == "message":
                     part = self._possible(index, messages.pop(number), {(kind, number)})
                 left_out.add((kind, number))
-                joined = part if joined is None else self._possible(index, _join(joined, part), left_out)
+                joined = part if joined is None else self._possible(index, self._joined(joined, part), left_out)
                 if not len(joined.needs):
                     return None
             assert joined is not None
@@ -260,7 +271,7 @@ class _Labels:
                 messages[index] = message
         whole = roots[0]
         for root in roots[1:]:
-            whole = self._undercut_by_none(_join(whole, root), ())
+            whole = self._undercut_by_none(self._joined(whole, root), ())
         within = np.flatnonzero((whole.needs <= self._limits).all(axis=1))
         if not len(within):
             return None
@@ -268,6 +279,14 @@ class _Labels:
         chosen: dict[int, int] = {}
         whole.trace(int(row), chosen)
         return Selection(tuple(chosen[t] for t in range(len(order.tables))), whole.needs[row])
+
+    def _joined(self, left: _Relation, right: _Relation) -> _Relation:
+        result = _join(left, right)
+        if self._most is not None:
+            self._most -= len(result.needs)
+            if self._most < 0:
+                raise _TooMany
+        return result
 
     def _rows(self, number: int) -> _Relation:
         table = self._order.tables[number]

@@ -160,8 +160,12 @@ class Steady:
         for arc in old:
             self._remove(arc)
         new = [self._add(order, wait=True) for order in waits_of(timing, tracks)]
-        if self._settle(self._all, self._budget(self._size), True):
-            return True
+        near = frozenset(lines)  # what the core cannot do by itself it cannot do at all
+        if self._settle(near, self._budget(sum(line.size for line in near)), False):
+            for arc in new:
+                self._dirty.setdefault(arc.target, {})[arc] = None
+            if self._settle(self._all, self._budget(self._size), True):
+                return True
         for arc in new:
             self._remove(arc)
         for arc in old:

@@ -117,7 +117,7 @@ def test_another_clock():
     assert str(error.value) == (
         "error: board 'ulx3s_85f': target frequency of an ECP5 PLL must be 3.125 to 400 MHz, not 401 MHz "
         "[clock-reachable]\n"
-        "  remedy: choose another clock, such as 100 MHz"
+        "  remedy: choose another clock, such as 125 MHz"
     )
     with pytest.raises(UsageError) as error:
         plan_clock(find_board("pynq_z1"), 300)

@@ -30,7 +30,7 @@ def test_boards(hwflow):
         "board", "what", "family", "LUT", "FF", "DSP", "BRAM", "clock MHz", "toolchain", "host",
     ]
     assert [
-        "icebreaker", "1BitSquared iCEBreaker, iCE40 UP5K", "ice40", "5,280", "5,280", "8", "30", "24",
+        "icebreaker", "1BitSquared iCEBreaker, iCE40 UP5K", "ice40", "5,280", "5,280", "8", "30", "42",
         "open: icestorm", "serial, USB",
     ] in table
     assert [

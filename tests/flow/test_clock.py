@@ -44,9 +44,9 @@ def synth(tmp_path, monkeypatch, capsys):
 
 
 def test_a_clock_that_is_reached_is_built_once(synth):
-    asked, report, err = synth([101.0])
-    assert asked == [100.0]
-    assert report["clock"] == {"target_mhz": 100.0, "fmax_mhz": 101.0}
+    asked, report, err = synth([126.0])
+    assert asked == [125.0]
+    assert report["clock"] == {"target_mhz": 125.0, "fmax_mhz": 126.0}
     assert report["seconds"]["place_route"] == 10.0 and "warning" not in err
 
 
@@ -58,7 +58,7 @@ def test_a_clock_that_is_missed_is_lowered(synth):
     timing = report["timing"]
     assert timing["frames_per_second"] == pytest.approx(asked[1] * 1e6 / timing["initiation_interval"])
     assert report["seconds"]["place_route"] == 20.0
-    assert "80.0 MHz is below 100 MHz: once more for 73.6 MHz" in err and "warning" not in err
+    assert "80.0 MHz is below 125 MHz: once more for 73.6 MHz" in err and "warning" not in err
 
 
 def test_a_clock_that_is_missed_twice_is_said(synth):

@@ -22,12 +22,16 @@ def built(tmp_path_factory):
 
 def test_a_bitstream_comes_out(built):
     report = json.loads((built / "report.json").read_text())
-    assert report["clock"]["target_mhz"] == 24.0
-    assert report["clock"]["fmax_mhz"] > 24.0
+    assert report["clock"]["target_mhz"] == 42.0
+    assert report["clock"]["fmax_mhz"] > 42.0
     assert report["model"]["macs"] == 12 * 8 + 8 * 4
-    assert report["timing"]["frames_per_second"] == 24e6 / report["timing"]["initiation_interval"]
+    assert report["timing"]["frames_per_second"] == 42e6 / report["timing"]["initiation_interval"]
     dsp = report["resources"]["dsp"]
     assert 0 < dsp["synthesized"] == dsp["predicted"] <= dsp["available"] == 8
+    assert report["resources"]["bram"]["synthesized"] == report["resources"]["bram"]["predicted"]
+    for name in ("lut", "ff"):
+        row = report["resources"][name]
+        assert row["predicted"] == pytest.approx(row["synthesized"], rel=0.1), name
     assert all(report["seconds"][step] > 0 for step in ("import", "schedule", "verilog", "synthesis", "place_route"))
     assert (built / "board" / "top.bin").stat().st_size > 50_000
     assert {p.name for p in (built / "board").iterdir()} >= {"synthesis.log", "place_route.log", "pack.log", "build.sh"}

@@ -15,7 +15,7 @@ from hwflow.inputs import choose_inputs
 from hwflow.toolchain.icarus import ICARUS
 from sim.manifest import load_design
 from sim.uart_run import run_uart
-from tests.flow.conftest import ROOT
+from tests.flow.conftest import DIGITS, ROOT
 from tests.flow.networks import dense_network
 
 
@@ -45,6 +45,19 @@ def test_bulk_simulation(unrolled, stall):
     result = simulate(unrolled, frames=200, stall=stall)
     assert result.findings == ()
     assert stall or result.result.initiation_interval == 1
+
+
+def test_digits_unroll_wholly():
+    """All windows of 8 x 8 pixels at once, a frame a cycle, where look-up tables are no limit; its constant
+    matrices take no multiplier block."""
+    board = find_board("ulx3s_85f")
+    rate = float(plan_clock(board).frequency_hz)
+    design = compile(DIGITS, board, fps=rate, budget={"lut": 800_000, "ff": 900_000}, what_if=True)
+    assert design.schedule.initiation_interval == 1
+    assert design.frames_per_second == rate
+    (sync,) = (node for node in design.schedule.graph.nodes if node.op == "frame_sync")
+    assert sync.attributes["folding"].output_lanes == 64
+    assert design.schedule.resources.dsp == 0
 
 
 def test_frames_pass_through_the_boards_pins(model, unrolled, tmp_path):

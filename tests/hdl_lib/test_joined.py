@@ -11,6 +11,7 @@ import pytest
 from amaranth.hdl import Shape
 
 from hdl_lib.concat import Concat
+from hdl_lib.interleave import Interleave
 from hdl_lib.rom import Table
 from hdl_lib.signed_sum import Summand, planned, signed_digits
 from hdl_lib.stream_add import StreamAdd
@@ -97,4 +98,20 @@ def test_products_refused() -> None:
 def test_concatenations_refused(shapes: list[Shape], change: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError) as error:
         Concat(shapes, S8, **(dict(lanes=1, beats=[1, 2], depth=1) | change))
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("shapes", "change", "message"),
+    [
+        ([S8], dict(channels=[1]), "shapes and channels must be of two inputs or more, not of 1 and 1"),
+        ([S8, U4], dict(channels=[1]), "shapes and channels must be of two inputs or more, not of 2 and 1"),
+        ([S8, U4], dict(channels=[1, 0]), "channels must be at least 1 of each input, not 0"),
+        ([S8, U4], dict(pixels=0), "pixels must be at least 1, not 0"),
+        ([S8, U4], dict(depth=0), "depth must be an integer of at least 1, not 0"),
+    ],
+)
+def test_pixels_side_by_side_refused(shapes: list[Shape], change: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError) as error:
+        Interleave(shapes, S8, **(dict(channels=[1, 2], pixels=1, depth=1) | change))
     assert str(error.value) == message

@@ -13,13 +13,12 @@ from hwflow.toolchain.yosys import YOSYS
 WORDS = [0x1A5, 0x000, 0x3FF, 0x200, 0x001, 0x155, 0x2AA]  # 7 words of 10 bits: depth is not a power of two
 
 
-def reads(rom: Rom, accesses: list[tuple[int, int]]) -> list[int]:
-    """``data`` seen at each clock edge, while (en, addr) is applied cycle by cycle."""
+def reads(rom: Rom, addresses: list[int]) -> list[int]:
+    """``data`` seen at each clock edge, while the addresses are applied cycle by cycle."""
     seen = []
 
     async def bench(ctx):
-        for en, addr in accesses:
-            ctx.set(rom.en, en)
+        for addr in addresses:
             ctx.set(rom.addr, addr)
             _, _, data = await ctx.tick().sample(rom.data)
             seen.append(data)
@@ -31,29 +30,29 @@ def reads(rom: Rom, accesses: list[tuple[int, int]]) -> list[int]:
     return seen
 
 
-ACCESSES = [(1, 0), (1, 2), (0, 3), (1, 6), (0, 0), (0, 1), (1, 5), (1, 4), (0, 0), (0, 0)]
-ONE_LATER = [0x1A5, 0x3FF, 0x3FF, 0x2AA, 0x2AA, 0x2AA, 0x155, 0x001, 0x001]  # seen from the second edge on
+ADDRESSES = [0, 2, 2, 6, 1, 5, 4, 0, 3, 3]
+ONE_LATER = [0x1A5, 0x3FF, 0x3FF, 0x2AA, 0x000, 0x155, 0x001, 0x1A5, 0x200]  # seen from the second edge on
 
 
-def test_data_one_cycle_after_en_and_held():
-    assert reads(Rom(10, 7, init=WORDS), ACCESSES)[1:] == ONE_LATER
+def test_data_one_cycle_after_the_address():
+    assert reads(Rom(10, 7, init=WORDS), ADDRESSES)[1:] == ONE_LATER
 
 
 def test_output_register_adds_one_cycle():
     rom = Rom(10, 7, init=WORDS, output_register=True)
     assert rom.latency == 2
-    assert reads(rom, ACCESSES)[2:] == ONE_LATER[:-1]
+    assert reads(rom, ADDRESSES)[2:] == ONE_LATER[:-1]
 
 
 @pytest.mark.parametrize("output_register", [False, True])
 def test_one_word(output_register):
     rom = Rom(3, 1, init=[5], output_register=output_register)
-    assert reads(rom, [(1, 0)] * 4)[2:] == [5, 5]
+    assert reads(rom, [0] * 4)[2:] == [5, 5]
 
 
 def test_of_table():
     rom = Rom.of_table(Table.of_words(WORDS, 10))
-    assert reads(rom, ACCESSES)[1:] == ONE_LATER
+    assert reads(rom, ADDRESSES)[1:] == ONE_LATER
 
 
 MASK = "mask a negative number to its two's complement"
@@ -83,17 +82,17 @@ def test_readmemh_text():
 
 BENCH = """
 module bench;
-    reg clk = 0, en = 0;
+    reg clk = 0;
     reg [2:0] addr = 0;
     wire [9:0] a, b;
     integer k;
-    reg [3:0] accesses [0:{last}];
-    from_words words_rom (.clk(clk), .en(en), .addr(addr), .data(a));
-    from_file file_rom (.clk(clk), .en(en), .addr(addr), .data(b));
+    reg [2:0] addresses [0:{last}];
+    from_words words_rom (.clk(clk), .addr(addr), .data(a));
+    from_file file_rom (.clk(clk), .addr(addr), .data(b));
     initial begin
         {fill}
         for (k = 0; k <= {last}; k = k + 1) begin
-            {{en, addr}} = accesses[k];
+            addr = addresses[k];
             #1 $display("%h %h", a, b);
             clk = 1;
             #1 clk = 0;
@@ -120,12 +119,12 @@ def test_verilog_of_file_agrees_with_words(tmp_path, output_register):
     (tmp_path / "emit.ys").write_text(script)
     subprocess.run([*YOSYS.find().command, "-q", "-s", "emit.ys"], cwd=tmp_path, check=True)
     shutil.copy(VERILOG, tmp_path)
-    fill = " ".join(f"accesses[{k}] = {en << 3 | addr};" for k, (en, addr) in enumerate(ACCESSES))
-    (tmp_path / "bench.v").write_text(BENCH.format(last=len(ACCESSES) - 1, fill=fill))
+    fill = " ".join(f"addresses[{k}] = {addr};" for k, addr in enumerate(ADDRESSES))
+    (tmp_path / "bench.v").write_text(BENCH.format(last=len(ADDRESSES) - 1, fill=fill))
     sources = ["bench.v", "from_words.v", "from_file.v", VERILOG.name]
     subprocess.run(["iverilog", "-g2005", "-Wall", "-o", "bench", *sources], cwd=tmp_path, check=True)
     printed = subprocess.run(["vvp", "-n", "bench"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
     pairs = [line.split() for line in printed.splitlines()]
     latency = 2 if output_register else 1
-    assert [int(a, 16) for a, _ in pairs[latency:]] == ONE_LATER[: len(ACCESSES) - latency]
+    assert [int(a, 16) for a, _ in pairs[latency:]] == ONE_LATER[: len(ADDRESSES) - latency]
     assert [a for a, _ in pairs[latency:]] == [b for _, b in pairs[latency:]]

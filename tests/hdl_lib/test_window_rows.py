@@ -91,9 +91,14 @@ def test_what_the_window_cores_refuse():
 
 def test_latencies():
     """Rows in memories are read two cycles after they came in and four before they leave; those in registers one and
-    two."""
-    assert (WindowRows.lag_of(4), WindowRows.latency_of(4)) == (2, 4)
-    assert (WindowRows.lag_of(1), WindowRows.latency_of(1)) == (1, 2)
+    two. Columns that only some beats have cost one more."""
+    assert (WindowRows.lag_of(4), WindowRows.lag_of(1)) == (2, 1)
+    assert WindowRows.latency_of(WindowSteps(geometry(pads=(1, 0, 1, 0)), 2, 2)) == 4
+    assert WindowRows.latency_of(WindowSteps(geometry(), 2, 2)) == 5
+    assert WindowRows.latency_of(WindowSteps(geometry(), 8, 8)) == 2
+    # a column image, a window for each of the two pads: the pixel is in the right place of the second one only
+    column = geometry(width=1, kernel=(3, 2), pads=(1, 1, 1, 1))
+    assert WindowRows.latency_of(WindowSteps(column, 1, 1)) == 3
     # 9 pixels: 5, 3, 2, 1 are left level by level; with 4 of 64 a beat two levels and the running result
     assert MaxPoolTree.latency_of(9, 9) == 5
     assert SumPoolTree.latency_of(4, 64) == 4

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from amaranth.back import rtlil
 
+from hdl_lib.packed_product import Packing
 from hdl_lib.rom import VERILOG
 from hwflow.boards import find_board
 from hwflow.ops import costs
@@ -30,7 +31,8 @@ DEPTHS = (6, 3, 20)
 
 # How far a model may be off: LUTs and flip-flops by a share of what synthesis found, or by so many cells where a core
 # is small; blocks not at all.
-MODELLED = ("ecp5",)  # families with samples
+COMPLETE = ("ecp5", "ice40")  # those in which every case has a sample
+MODELLED = ("ecp5", "ice40")  # families with samples
 SHARE, CELLS_OFF = 0.10, 12
 
 
@@ -68,9 +70,22 @@ def _cases() -> dict[tuple[str, str], Case]:
     return {(op, case.name): case for op, cases in CASES.items() for case in cases}
 
 
-def all_keys() -> list[Key]:
-    """All cases at all their foldings."""
-    return [Key(op, case, index) for (op, case), what in _cases().items() for index in range(len(what.foldings))]
+@cache
+def all_keys(family: str) -> list[Key]:
+    """All cases at all their foldings, but for pairs of products that no multiplier block of ``family`` has room
+    for."""
+    keys = [Key(op, case, index) for (op, case), what in _cases().items() for index in range(len(what.foldings))]
+    return [key for key in keys if _fits(family, key)]
+
+
+def _fits(family: str, key: Key) -> bool:
+    case, folding, _ = key.bench
+    if folding.multiplier != "dsp2":
+        return True
+    node, width = case.node(folding), costs.FAMILIES[family].dsp_width
+    x = node.inputs[0].typed.interval
+    inputs, weights = (x.lo, x.hi), node.attributes["weight_range"]
+    return Packing.of(inputs, weights, folding.input_lanes, (width, width)) is not None
 
 
 def path(family: str) -> Path:
@@ -79,7 +94,7 @@ def path(family: str) -> Path:
 
 def read(family: str) -> list[Row]:
     """Rows whose case is still there with that folding, and queues of that depth."""
-    known = {tuple(_columns(key)): key for key in all_keys()}
+    known = {tuple(_columns(key)): key for key in all_keys(family)}
     rows = []
     with path(family).open(newline="") as file:
         for line in csv.DictReader(file):
@@ -107,7 +122,7 @@ def _columns(key: Key) -> list[str]:
 def _bench(family: str, key: Key) -> Bench:
     """The case for a device of ``family``: operands are cut to what its multiplier blocks take."""
     case, folding, depth = key.bench
-    if family != "ecp5" and folding.multiplier:
+    if family != "ecp5" and (folding.multiplier or key.op == "requantize"):
         folding = replace(folding, part=costs.FAMILIES[family].dsp_width - 1)
     return Bench(case, folding, depth)
 
@@ -157,12 +172,13 @@ def error(row: Row, model: Resources) -> float:
                for kind in ("lut", "ff"))
 
 
-def deviations(row: Row, model: Resources) -> list[str]:
-    """What is off by more than it may be."""
+def deviations(row: Row, model: Resources, share: float = 0.0, blocks: int = 0) -> list[str]:
+    """What is off by more than it may be: look-up tables and flip-flops by ``share`` where that is more than for every
+    case, blocks by so many ``blocks``."""
     found = []
     for kind in KINDS:
         there, wanted = getattr(model, kind), getattr(row.cells, kind)
-        allowed = max(CELLS_OFF, SHARE * wanted) if kind in ("lut", "ff") else 0
+        allowed = max(CELLS_OFF, max(SHARE, share) * wanted) if kind in ("lut", "ff") else blocks
         if abs(there - wanted) > allowed:
             found.append(f"{kind} {there}, found {wanted}")
     return found

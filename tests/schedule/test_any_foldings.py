@@ -91,6 +91,28 @@ def conv_network() -> Graph:
     return build.done()
 
 
+def joined_network() -> Graph:
+    """Three ways of unlike channels, joined channel by channel."""
+    build = Builder(np.random.default_rng(2))
+    element, weight = IntType(4, False), IntType(3, True)
+    start = build.input((2, 4, 4), element)
+    ways = [build.requantize(build.conv2d(start, n, 1, 1, 0, weight), element, per_channel=False) for n in (3, 1)]
+    build.output(build.conv2d(build.node("concat", *ways, start, axis=0), 2, 1, 1, 0, weight))
+    return build.done()
+
+
+@pytest.mark.parametrize("interval", [1, 4, 16])
+def test_channels_of_several_pixels_side_by_side(interval: int, tmp_path: Path) -> None:
+    """16 pixels, of which every beat has 16, 4 or one."""
+    quantized = joined_network()
+    scheduled = schedule(dataflow(quantized), PART, Budget(PART.lut, PART.ff, PART.dsp, PART.bram), interval)
+    assert scheduled.initiation_interval == interval
+    (joined,) = (node for node in scheduled.graph.nodes if node.op == "stream_concat")
+    assert [v.typed.shape[1] for v in joined.inputs] == [3, 1, 2]
+    assert joined.attributes["folding"].output_lanes == 16 // interval * 6
+    simulated(quantized, scheduled, tmp_path / "out")
+
+
 @pytest.mark.parametrize("interval", [1, 3, 8])
 def test_a_convolutional_network(interval: int, tmp_path: Path) -> None:
     """Whole images a beat, several windows a beat, whole windows."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from boards import find_board
@@ -97,3 +99,26 @@ def test_out_of_reach_says_the_least_interval_that_fits() -> None:
     best = raised.value.best
     assert schedule(graph, PART, budget, best).initiation_interval <= best
     assert f"ask for fewer frames a second: {best} cycles a frame fit" in str(raised.value)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_remedy_helps(seed: int) -> None:
+    """Where nothing fits, the budget that is named is enough, and no less than what was asked for."""
+    graph = dataflow(meeting_graph(seed))
+    refusals = 0
+    for asked in ((0, 0, 0, 0), (0, 80_000, 156, 200), (400, 400, 3, 3), (80_000, 80_000, 0, 0), (900, 900, 9, 0)):
+        budget = Budget(*asked)
+        try:
+            assert not budget.shortages(schedule(graph, PART, budget).resources)
+        except ModelRefused as refused:
+            refusals += 1
+            texts = set(re.findall(r"lut=(\d+), ff=(\d+), dsp=(\d+), bram=(\d+) is enough at (\d+)", str(refused)))
+            *enough, interval = map(int, texts.pop())
+            assert not texts
+            raised = [name for name, _, _ in budget.shortages(Resources(*enough))]
+            assert raised == [f.message.split()[0] for f in refused.findings]
+            assert all(now >= then for now, then in zip(enough, asked, strict=True))
+            scheduled = schedule(graph, PART, Budget(*enough))
+            assert not Budget(*enough).shortages(scheduled.resources)
+            assert scheduled.initiation_interval <= interval
+    assert refusals >= 2

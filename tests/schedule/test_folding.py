@@ -10,6 +10,7 @@ from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph, Node, Value
 from hwflow.ops.operator import Folding, Resources
 from hwflow.ops.registry import hardware
+from hwflow.schedule import selection
 from hwflow.schedule.folding import Budget, FoldingSearch
 from hwflow.schedule.plumbing import conversions
 from hwflow.schedule.schedule import schedule
@@ -241,6 +242,24 @@ def test_a_target_takes_the_cheapest_foldings_that_reach_it() -> None:
     assert slow.lut < fast.lut
 
 
+def test_looking_for_something_cheaper_may_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interval is the least all the same, and what is found fits; it costs no less than the cheapest."""
+    monkeypatch.setattr(selection, "MOST_SUMS", 0)
+    for graph in GRAPHS:
+        interval, need = every_combination(graph)
+        for budget in BUDGETS:
+            fits = (need <= row(budget)).all(axis=1)
+            if not fits.any():
+                continue
+            search = FoldingSearch(graph, PART, budget)
+            found, foldings = search.best()
+            total = search.total(foldings)
+            assert found == interval[fits].min()
+            assert not budget.shortages(total)
+            cheapest = (need[fits & (interval <= found)] @ search.price).min()
+            assert np.array(row(total)) @ search.price >= cheapest
+
+
 def test_a_target_no_core_can_reach_is_refused() -> None:
     """All windows of an image, all of their products and all of their pixels in a beat: a frame a cycle."""
     graph = convolution(5, 3, 2)
@@ -289,8 +308,7 @@ def test_a_model_that_fits_at_no_rate_is_refused(monkeypatch: pytest.MonkeyPatch
     stub_costs(monkeypatch)
     search = FoldingSearch(dense(1, 6, 4), PART, Budget(19, 1000, 1, 20))
     remedy = (
-        "  remedy: a budget of lut=20, ff=0, dsp=2, bram=0 is enough at 24 cycles a frame: use a larger board or a "
-        "smaller model"
+        "  remedy: a budget of lut=20, ff=1000, dsp=2, bram=20 is enough at 24 cycles a frame: ask for it by --budget"
     )
     for ask in (search.best, lambda: search.for_interval(24)):
         with pytest.raises(ModelRefused) as raised:
@@ -301,6 +319,42 @@ def test_a_model_that_fits_at_no_rate_is_refused(monkeypatch: pytest.MonkeyPatch
             "error: model 'random': dsp must be at most 1, not 2, at 24 cycles a frame (1 too many; node "
             f"'dense0_mvu' (mvu) takes most of them: 2, at the least 2) [device-budget]\n{remedy}"
         )
+
+
+@pytest.mark.parametrize(
+    ("budget", "short", "enough"),
+    [
+        # one multiplier and two lanes are the least of all; a resource alone is raised where that helps
+        (Budget(19, 1000, 156, 20), ["lut"], Budget(20, 1000, 156, 20)),
+        (Budget(5000, 1000, 0, 20), ["dsp"], Budget(5000, 1000, 2, 20)),
+        (Budget(0, 0, 0, 0), ["lut", "dsp"], Budget(20, 0, 2, 0)),
+    ],
+)
+def test_what_is_enough(
+    monkeypatch: pytest.MonkeyPatch, budget: Budget, short: list[str], enough: Budget
+) -> None:
+    stub_costs(monkeypatch)
+    search = FoldingSearch(dense(1, 6, 4), PART, budget)
+    found, need, _ = search.enough(24)
+    assert (found, [name for name, _, _ in budget.shortages(need)]) == (enough, short)
+
+
+def test_where_either_would_do_the_cheaper_one_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A multiplier of 2 DSPs, or of 100 look-up tables: with none of either, 2 of 156 DSPs are more of the part than
+    100 of its 83,640 look-up tables; with 99 look-up tables one is enough."""
+    stub_costs(monkeypatch)
+
+    def resources(self: object, node: Node, folding: Folding, depths: object, device: object) -> Resources:
+        if folding.multiplier == "dsp":
+            return Resources(dsp=2 * folding.multipliers)
+        return Resources(lut=100 * folding.multipliers)
+
+    monkeypatch.setattr(type(hardware("mvu")), "resources", resources)
+    monkeypatch.setattr(type(hardware("requantize")), "resources", lambda *_: Resources())
+    graph = dense(1, 6, 4)
+    for lut, dsp in ((0, 0), (99, 1)):
+        enough, _, _ = FoldingSearch(graph, PART, Budget(lut, 0, dsp, 0)).enough(24)
+        assert enough == Budget(100, 0, dsp, 0)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -9,6 +9,7 @@ import pytest
 
 from hwflow.ir.graph import Graph
 from hwflow.schedule.events import Channel
+from hwflow.schedule.queues import asked_depth, shrink_queue
 from hwflow.schedule.steady import Steady
 from tests.schedule.cycles import random_network, simulate, tightened
 
@@ -96,6 +97,25 @@ def test_what_a_schedule_needs_is_enough(seed: int) -> None:
         assert steady.backlog(channel) <= depth
         give(channel, depth)
     assert pace(graph) <= period
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_least_depth(seed: int) -> None:
+    """It keeps the interval and an entry less does not, wherever it is looked for first."""
+    rng, (graph, least) = random.Random(seed), moving(seed)
+    period = least + rng.choice([0, 0, 2])
+    steady = Steady(graph, period)
+    assert steady.settle()
+    for channel in rng.sample(steady.events.channels, len(steady.events.channels)):
+        low = asked_depth(steady, channel)
+        shrink_queue(steady, channel, low, rng.choice([None, rng.randrange(1, 2 * steady.backlog(channel) + 1)]))
+        depth = steady.depths[channel]
+        assert depth >= low
+        if depth > 1:
+            give(channel, depth - 1)
+            assert pace(graph) > period
+        give(channel, depth)
+        assert pace(graph) <= period
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -1,8 +1,8 @@
 // Sends the bytes of `BYTES` (hexadecimal digits, first byte first) to a board's serial pin, prints those that come back.
 `timescale 1ns / 1ps
 module board_bench;
-  parameter STARTUP = 1616;
-  parameter DIVISOR = 100;
+  parameter STARTUP = 2016;  // cycles of reset at the highest of the boards' clocks, 125 MHz, and some
+  parameter DIVISOR = 125;
   parameter COUNT = 4;
   parameter [8*COUNT-1:0] BYTES = 0;
   reg clk = 1'b0;

@@ -59,9 +59,9 @@ def test_a_bitstream_comes_out(built):
 
 def test_the_report_is_read(built):
     _, _, result = built
-    assert result.design_clock_mhz == 24.0
-    assert [round(clock.constraint_mhz, 1) for clock in result.clocks] == [24.0]
-    assert result.timing_met is True and result.fmax_mhz is not None and result.fmax_mhz > 24
+    assert result.design_clock_mhz == 42.0
+    assert [round(clock.constraint_mhz, 1) for clock in result.clocks] == [42.0]
+    assert result.timing_met is True and result.fmax_mhz is not None and result.fmax_mhz > 42
     assert result.available == {"lut": 5280, "dsp": 8, "bram": 30}
     # by hand: 8 data + valid + last + error + 2 of the beat counter
     assert result.design_resources["ff"] == 13
@@ -127,14 +127,14 @@ def test_the_script_tries_again_when_yosys_dies(again, status):
 @pytest.mark.parametrize("language", ["2005", "2012"])  # the latter starts processes in another order
 def test_the_boards_top_answers_on_its_pins_icebreaker(built, language):
     out, _, _ = built
-    assert simulate(out, "ice40", 24, b"\x00\x7f\xff\x41" b"abcd", language) == b"\x01\x80\x00\x42" b"bcde"
+    assert simulate(out, "ice40", 42, b"\x00\x7f\xff\x41" b"abcd", language) == b"\x01\x80\x00\x42" b"bcde"
 
 
 def test_the_boards_top_answers_on_its_pins_ulx3s(tmp_path):
     out = emit(tmp_path / "out")
     write_board(out, find_board("ulx3s_85f"))
     assert write_top_verilog(out) == out / "board" / "top.v"
-    assert simulate(out, "ecp5", 100, b"\x00\x7f\xff\x41") == b"\x01\x80\x00\x42"
+    assert simulate(out, "ecp5", 125, b"\x00\x7f\xff\x41") == b"\x01\x80\x00\x42"
 
 
 @pytest.mark.parametrize(

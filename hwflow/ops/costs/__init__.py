@@ -34,6 +34,9 @@ from hwflow.ops.costs.memory import memory as memory
 from hwflow.ops.costs.memory import queue as queue
 from hwflow.ops.costs.memory import read_only_block_rams as read_only_block_rams
 from hwflow.ops.costs.memory import rom as rom
+from hwflow.ops.costs.multiply_add_shift import Parameters as Parameters
+from hwflow.ops.costs.multiply_add_shift import Rows as Rows
+from hwflow.ops.costs.multiply_add_shift import multiply_add_shift as multiply_add_shift
 from hwflow.ops.costs.products import adder_tree as adder_tree
 from hwflow.ops.costs.products import match_counts as match_counts
 from hwflow.ops.costs.products import multiplier_blocks as multiplier_blocks
@@ -44,9 +47,7 @@ from hwflow.ops.costs.products import products as products
 from hwflow.ops.costs.products import split_sums as split_sums
 from hwflow.ops.costs.products import sum_tree as sum_tree
 from hwflow.ops.costs.products import wide_product as wide_product
-from hwflow.ops.costs.requantize import Parameters as Parameters
 from hwflow.ops.costs.requantize import lookup as lookup
-from hwflow.ops.costs.requantize import multiply_add_shift as multiply_add_shift
 from hwflow.ops.costs.requantize import search as search
 from hwflow.ops.costs.requantize import thresholds as thresholds
 from hwflow.ops.costs.streams import add_multipliers as add_multipliers

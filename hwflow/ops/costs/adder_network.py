@@ -13,6 +13,7 @@ from hdl_lib.adder_network import AdderNetwork
 from hdl_lib.adder_tree import shape_of
 from hdl_lib.block_product import BLOCK_LATENCY
 from hdl_lib.requantize_constant import ConstantLane
+from hwflow.ops.costs.basics import adder, difference
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import queue
 from hwflow.ops.costs.products import multiplier_blocks
@@ -32,8 +33,17 @@ def constant_matrix(
     """``carries``: bits of each adder's carry chain."""
     inputs = sum(_bits(*ends) for ends in network.inputs)
     outputs = sum(network.output_shape(index).width for index in range(len(network.outputs)))
-    each = Resources(lut=sum(_chain(family, bits) for bits in carries), ff=network.flip_flops + inputs)
+    luts = sum(_chain(family, bits) for bits in carries) + _complements(family, network)
+    each = Resources(lut=luts, ff=network.flip_flops + inputs)
     return each.times(vectors) + Resources(lut=4, ff=network.stages + 1) + queue(family, vectors * outputs, depth)
+
+
+def _complements(family: str, network: AdderNetwork) -> int:
+    """Look-up tables that complement what is subtracted, where a carry cell reads its operands directly."""
+    if FAMILIES[family].carry_bits > 1:
+        return 0
+    subtracted = {adder.right for adder in network.adders if adder.subtract}
+    return sum(_bits(*network.intervals[term]) for term in subtracted)
 
 
 def estimated_adder_network(
@@ -82,26 +92,37 @@ def constant_products(
 
 
 def constant_lane(family: str, lane: ConstantLane) -> Resources:
-    """A sum with a constant, ties, limits."""
-    width, result = _bits(*lane.sum_interval()), lane.result_shape().width
+    """A sum with a constant, ties, limits: a register for what each of them is compared to, and a choice."""
+    if lane.product is None:
+        return Resources()
+    device, (low, high), result = FAMILIES[family], lane.sum_interval(), lane.result_shape().width
+    width = _bits(low, high)
     # Bits of the constant's own, and those that are only shifted out, are in no register.
     dropped = max(lane.distance, lane.shift if lane.rounding == "floor" else 0)
-    limits = [limit for limit in lane.limits() if limit is not None]
-    luts = result if limits else 0
+    below, above = lane.limits()
+    luts, flags = 0, 0
     if lane.rounding != "floor":
-        luts += max(1, ceil(lane.shift / 4))
-    for limit in limits:
-        near = limit if limit >= 0 else ~limit
-        above = width - lane.shift - near.bit_length()
-        luts += ceil((above - 1) / 3) if near & (near + 1) == 0 else _chain(family, width - lane.shift + 1)
-    return Resources(lut=luts + _chain(family, lane.carry_bits()), ff=max(0, width - dropped) + result)
+        luts += max(1, ceil((lane.shift - lane.distance) / 3))
+    quotient = max(width, lane.shift + 1) - lane.shift
+    for limit, beyond, upper in ((below, below, False), (above, (above or 0) + 1, True)):
+        if limit is None or beyond is None:
+            continue
+        near = beyond if upper else -beyond
+        if near >= 0 and near & (near - 1) == 0:  # a look at the upper bits, and the sign
+            inputs = quotient - max(0, near.bit_length() - 1) if near else 1
+            luts += device.all_of(inputs)
+        else:
+            luts += difference(family, quotient + 1 - _zeros(beyond))
+        flags += 1
+    luts += result if flags else 0
+    return Resources(lut=luts + _chain(family, lane.carry_bits()), ff=max(0, width - dropped) + result + flags)
 
 
 def constant_product(family: str, carries: Sequence[int], product: AdderNetwork, stages: int) -> Resources:
     """One lane's product by shifts and sums, which waits for those of other lanes until so many ``stages``.
     ``carries``: bits of each adder's carry chain."""
     waiting = (stages - product.stages) * product.output_shape(0).width
-    luts = sum(_chain(family, bits) for bits in carries)
+    luts = sum(_chain(family, bits) for bits in carries) + _complements(family, product)
     return Resources(lut=luts, ff=product.flip_flops + waiting + sum(_bits(*ends) for ends in product.inputs))
 
 
@@ -125,7 +146,7 @@ def _zeros(number: int) -> int:
 
 def _chain(family: str, bits: int) -> int:
     """Look-up tables of a carry chain."""
-    return 2 * ceil(bits / 2) if FAMILIES[family].carry_bits == 2 else bits
+    return adder(family, bits)
 
 
 def _bits(low: int, high: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.operator import Resources
 
 
@@ -30,6 +31,34 @@ def bits(greatest: int) -> int:
 def adders(width: int, count: int) -> Resources:
     """Registered adders; a carry cell takes two bits."""
     return Resources(lut=2 * ceil(width / 2) * count, ff=width * count)
+
+
+SHORT = 4  # bits; carry chains of no more are made of look-up tables where a carry cell has two bits
+
+
+def chain(family: str, width: int) -> int:
+    """Look-up tables of an adder of ``width`` bits."""
+    place = FAMILIES[family].carry_bits
+    return place * ceil(max(0, width) / place)
+
+
+# Look-up tables of adders of 0 to SHORT bits that are made without carry cells, each bit by itself and with a slice's
+# multiplexers where that is faster, as measured.
+SHORT_ADDERS = (0, 1, 2, 4, 10)
+
+
+def adder(family: str, width: int) -> int:
+    """Look-up tables of the sum of two numbers of which it takes ``width`` bits."""
+    if width <= SHORT and FAMILIES[family].carry_bits > 1:
+        return SHORT_ADDERS[max(0, width)]
+    return chain(family, width)
+
+
+def difference(family: str, width: int) -> int:
+    """Look-up tables of a difference to a constant of ``width`` bits of which the sign is taken."""
+    if width <= SHORT or FAMILIES[family].carry_bits == 1:  # a carry cell of one bit has no look-up table of its own
+        return max(0, min(width, 1))
+    return chain(family, width)
 
 
 def skid_buffer(width: int) -> Resources:

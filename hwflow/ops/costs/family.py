@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,10 @@ class Family:
     where there is no such; ``dsp_product``: products of fewer bits are made of look-up tables; ``carry_bits``: of a
     sum, in a carry cell.
     ``bram_cost``, ``lutram_cost``: what memory_libmap charges for a primitive, in bits of a memory made of flip-flops
-    (a sixteenth of that for a read-only one); the cheapest way wins.
+    (a sixteenth of that for a read-only one); the cheapest way wins. ``dsp_registers``: behind a product that yosys
+    itself takes into a block, with those of one operand. ``together``: look-up tables of the AND (or the OR) of so many
+    bits, from two, as measured: on ECP5 the mapper takes a slice's multiplexers for fewer levels where that pays in
+    time, whatever it takes of tables.
     """
 
     bram_shapes: tuple[tuple[int, int], ...]
@@ -26,11 +30,24 @@ class Family:
     dsp_pair: int
     dsp_product: int
     carry_bits: int
+    dsp_registers: int
+    together: tuple[int, ...]
 
+    def all_of(self, inputs: int) -> int:
+        """Look-up tables of an AND of so many bits."""
+        if inputs < 2:
+            return 0
+        known = self.together
+        return known[inputs - 2] if inputs - 2 < len(known) else ceil((inputs - 1) / 3)
+
+
+_ECP5_ALL_OF = (1, 1, 1, 2, 4, 5, 9, 3, 9, 10, 4, 10, 11, 5, 6, 6, 15, 15, 17, 17, 11, 23, 11, 9)
 
 FAMILIES = {
-    "ecp5": Family(((16384, 1), (8192, 2), (4096, 4), (2048, 9), (1024, 18), (512, 36)), 128, 4, 4, 18, 0, 0, 2),
-    "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 8, 11, 1),
+    "ecp5": Family(
+        ((16384, 1), (8192, 2), (4096, 4), (2048, 9), (1024, 18), (512, 36)), 128, 4, 4, 18, 0, 0, 2, 0, _ECP5_ALL_OF
+    ),
+    "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 8, 11, 1, 1, ()),
 }
 
 # Families whose cores were not measured take the ECP5's model: 4-input look-up tables and carry cells of two bits. That

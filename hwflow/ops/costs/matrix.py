@@ -9,6 +9,8 @@ from math import ceil
 from amaranth.hdl import Shape
 
 from hdl_lib.accumulator import GROUP
+from hdl_lib.adder_tree import shape_of
+from hdl_lib.block_product import BLOCK_LATENCY
 from hdl_lib.digit_product import Digits
 from hdl_lib.multiplier import BLOCK, PART
 from hdl_lib.mvu import Mvu
@@ -16,6 +18,7 @@ from hdl_lib.packed_product import Packing
 from hwflow.ir.graph import IntArray
 from hwflow.ops.costs.basics import adders, count_up, loop
 from hwflow.ops.costs.family import FAMILIES
+from hwflow.ops.costs.known_products import digit_sums, table_products
 from hwflow.ops.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue, rom
 from hwflow.ops.costs.packed import digit_sum, paired_sums
 from hwflow.ops.costs.products import (
@@ -23,6 +26,7 @@ from hwflow.ops.costs.products import (
     match_counts,
     multiplier_blocks,
     operands,
+    product_bits,
     products,
     sum_tree,
     wide_product,
@@ -30,6 +34,7 @@ from hwflow.ops.costs.products import (
 from hwflow.ops.operator import Folding, Resources
 from hwflow.types import Interval, IntType
 
+FEW = 8  # words of a table by which products of look-up tables are counted one by one
 MOST_KNOWN_BITS = 4096  # of a table that is looked at: a larger one is as good as one of random bits
 
 
@@ -41,19 +46,36 @@ class FewWords:
     words: Sequence[int]
     weights: IntArray
 
-    def idle(self, simd: int, signed: bool, least: int) -> int:
-        """Multiplier blocks that synthesis saves where the weights never change: those of 0 and those that are a single
-        bit once the zeros below are cut off (minus a power of two with sign, a power of two without) or fewer than
-        ``least``, and those of another row's weight at the same input. Of two weights, one may be 0."""
-        if len(self.words) > 1:
-            return 0
+    def _needed(self, simd: int, signed: bool, least: int) -> set[tuple[int, ...]]:
+        """Input and weights of each multiplier block that synthesis leaves where the weights never change."""
         needed = set()
         for lane, numbers in enumerate(self.weights[0].tolist()):
             ones = [-number if signed else number for number in numbers if number]
             several = any(number < 0 or number & (number - 1) for number in ones)
             if len(ones) > 1 or (several and _significant(-ones[0] if signed else ones[0], signed) >= least):
                 needed.add((lane % simd, *numbers))
-        return int(self.weights.shape[1]) - len(needed)
+        return needed
+
+    def idle(self, simd: int, signed: bool, least: int) -> int:
+        """Multiplier blocks that synthesis saves where the weights never change: those of 0 and those that are a single
+        bit once the zeros below are cut off (minus a power of two with sign, a power of two without) or fewer than
+        ``least``, and those of another row's weight at the same input. Of two weights, one may be 0."""
+        if len(self.words) > 1:
+            return 0
+        return int(self.weights.shape[1]) - len(self._needed(simd, signed, least))
+
+    def narrower(self, x: IntType, w: IntType, simd: int, packing: Packing | None, least: int) -> int:
+        """Bits by which the products with weights that never change are narrower than any weight's, in all."""
+        if len(self.words) > 1:
+            return 0
+        widest = product_bits(x, w) if packing is None else x.bits + packing.operand_shape.width
+        signed = w.signed if packing is None else packing.operand_shape.signed
+        bits = 0
+        for _, *numbers in self._needed(simd, signed, least):
+            weight = numbers[0] if packing is None else numbers[0] + (numbers[1] << packing.shift)
+            ends = sorted((weight * x.min, weight * x.max))
+            bits += max(0, widest - int(shape_of(*ends).width))
+        return bits
 
 
 def _significant(number: int, signed: bool) -> int:
@@ -79,20 +101,33 @@ def mvu(
         word = pe * simd * digits.bits
     table = rom(family, synapse * neuron, word) if known is None else filled_rom(family, known.words, word)
     total, idle = table, 0  # multiplier blocks that synthesis saves
-    if folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1 and synapse * neuron > 1:
+    inside = FAMILIES[family].dsp_registers  # then weights' registers at multiplier blocks are theirs
+    if folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1 and synapse * neuron > 1 and not inside:
         total += Resources(ff=word if known is None else table.ff // 2)  # weights at multiplier blocks
     if known is not None and folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1:
         signed = w.signed if packing is None else packing.operand_shape.signed
-        idle = known.idle(simd, signed, FAMILIES[family].dsp_product - x.bits)
+        least = FAMILIES[family].dsp_product - x.bits
+        idle = known.idle(simd, signed, least)
         each = products(family, x, w if packing is None else IntType(packing.operand_shape.width, True), 1, "dsp")
         total += replace(each, dsp=0).times(-idle)
+        total += Resources(ff=-(BLOCK_LATENCY - inside) * known.narrower(x, w, simd, packing, least))
+    few = None
+    if known is not None and folding.multiplier == "lut" and len(known.words) <= FEW:
+        few = known.weights[:, :, 0].reshape(-1, pe, simd)
     if folding.multiplier == "xnor":
         total += match_counts(family, pe, simd, accumulator.bits, synapse * neuron == 1)
     elif folding.multiplier == "lut" and ranges is not None and x.bits == w.bits == 2:
         corners = [a * b for a in ranges[0] for b in ranges[1]]
         width = IntType.holding(Interval(min(corners), max(corners))).bits
-        total += Resources(lut=pe * simd * width, ff=pe * simd * width)
-        total += sum_tree(min(corners), max(corners), simd, accumulator.bits).times(pe)
+        if few is not None:
+            total += table_products(
+                family, few, min(corners), max(corners), accumulator.bits, lambda bits: Resources(lut=bits, ff=bits)
+            )
+        else:
+            total += Resources(lut=pe * simd * width, ff=pe * simd * width)
+            total += sum_tree(min(corners), max(corners), simd, accumulator.bits).times(pe)
+    elif digits is not None and few is not None:
+        total += digit_sums(family, x, digits, few, accumulator.bits, synapse > 1)
     elif digits is not None:
         total += digit_sum(x, digits, simd, accumulator.bits, synapse > 1).times(pe)
     elif packing is not None:
@@ -104,6 +139,12 @@ def mvu(
         if pe % 2:
             total += replace(products(family, x, w, simd, "dsp"), dsp=0) + adder_tree(x, w, simd, accumulator.bits)
             total += Resources(ff=0 if synapse > 1 else accumulator.bits)
+    elif few is not None and min(x.bits, w.bits) == 1:
+        corners = [a * b for a in (x.min, x.max) for b in (w.min, w.max)]
+        total += table_products(
+            family, few, min(corners), max(corners), accumulator.bits,
+            lambda bits: Resources(lut=int(bits == 1), ff=bits),
+        )
     else:
         if folding.multiplier == "dsp" and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
             blocks = wide_product(family, x, w, pe * simd - idle).dsp
@@ -121,8 +162,8 @@ def mvu(
         total += adders(accumulator.bits, pe - carried) + adders(accumulator.bits + 1, carried)
         total += Resources(ff=pe * accumulator.bits - carried)
         # What is carried on is zero behind a sum's end: by the flip-flops' reset where there is one
-        # sum, else by tables.
-        total += Resources(lut=pe * accumulator.bits if pe > 1 else 0)
+        # sum, or where they are short, else by tables.
+        total += Resources(lut=pe * accumulator.bits if pe > 1 and accumulator.bits > 8 else 0)
         if neuron > 1:
             store = in_block_ram(family, synapse, simd * x.bits)
             words = Resources(bram=store) if store else asynchronous_memory(family, synapse, simd * x.bits)

@@ -77,7 +77,19 @@ def filled_rom(family: str, words: Sequence[int], width: int, *, output_register
 
     size = 1 << (len(words) - 1).bit_length()
     different = {column + column[-1:] * (size - len(column)) for column in columns}
-    return Resources(lut=sum(map(made_of, sorted(different))), ff=len(different) * (1 + output_register))
+    luts = sum(map(made_of, sorted(map(_without_idle_bits, different))))
+    return Resources(lut=luts, ff=len(different) * (1 + output_register))
+
+
+def _without_idle_bits(column: bytes) -> bytes:
+    """The column as a function of those address bits alone that change it."""
+    half = len(column) // 2
+    while half:
+        pairs = range(0, len(column), 2 * half)
+        if all(column[k : k + half] == column[k + half : k + 2 * half] for k in pairs):
+            column = b"".join(column[k : k + half] for k in pairs)
+        half //= 2
+    return column
 
 
 def _columns(words: Sequence[int], width: int) -> list[bytes]:
@@ -112,9 +124,14 @@ def asynchronous_memory(family: str, words: int, width: int) -> Resources:
     if words == 1:
         return Resources(ff=width)
     if per_block is None:  # flip-flops and a multiplexer
-        return Resources(lut=width * words, ff=width * words)
+        return Resources(lut=words + round(FLAT_READ[words & (words - 1) > 0] * width * words), ff=width * words)
     blocks = ceil(words / 16)
     return Resources(lut=per_block * ceil(width / 4) * blocks + width * _choice(blocks))
+
+
+# Look-up tables of four inputs a bit of a word, to choose the bit of one word, as measured: of a power of two words, of
+# another number.
+FLAT_READ = (0.72, 0.8)
 
 
 def _choice(blocks: int) -> int:

@@ -23,7 +23,8 @@ def paired_sums(family: str, x: IntType, packing: Packing, lanes: int, limit: in
     operand = packing.operand_shape
     block = x.bits + operand.width >= FAMILIES[family].dsp_product
     width = x.bits + operand.width
-    total = Resources(lut=0 if block else x.bits * operand.width, ff=BLOCK_LATENCY * width, dsp=int(block)).times(lanes)
+    behind = BLOCK_LATENCY - FAMILIES[family].dsp_registers * block
+    total = Resources(lut=0 if block else x.bits * operand.width, ff=behind * width, dsp=int(block)).times(lanes)
     group, groups = 1 << packing.levels, []
     for first in range(0, lanes, group):
         terms = min(group, lanes - first)

@@ -81,6 +81,9 @@ def multiplier_blocks(family: str, made: Iterable[tuple[IntType, IntType, int]])
     return total + sum(ceil(count / 2) for count in kinds.values())
 
 
+SOFT_PRODUCT = 1.6  # look-up tables a bit of one operand and the other, of a product that no block is taken for
+
+
 def products(family: str, x: IntType, w: IntType, count: int, kind: str) -> Resources:
     """``count`` products in registers; in multiplier blocks with three behind each."""
     if min(x.bits, w.bits) == 1:  # a selection, of several bits by the register's reset
@@ -88,7 +91,9 @@ def products(family: str, x: IntType, w: IntType, count: int, kind: str) -> Reso
         return Resources(lut=count if width == 1 else 0, ff=count * width)
     if kind == "dsp":
         blocks = multiplier_blocks(family, [(x, w, count)])
-        return Resources(ff=BLOCK_LATENCY * count * product_bits(x, w), dsp=blocks)
+        behind = BLOCK_LATENCY - (FAMILIES[family].dsp_registers if blocks else 0)
+        luts = 0 if blocks else count * round(SOFT_PRODUCT * x.bits * w.bits)
+        return Resources(lut=luts, ff=behind * count * product_bits(x, w), dsp=blocks)
     return _lut_product(x.bits, w.bits).times(count)
 
 
@@ -104,7 +109,9 @@ def wide_product(family: str, x: IntType, w: IntType, count: int) -> Resources:
         total += Resources(ff=BLOCK_LATENCY * width)
         if min(a.shape.width, b.shape.width) == 1:
             total += Resources(lut=width)
-        elif a.shape.width + b.shape.width < device.dsp_product:
+        elif a.shape.width + b.shape.width >= device.dsp_product:
+            total += Resources(ff=-device.dsp_registers * width)
+        else:
             total += Resources(lut=a.shape.width * b.shape.width)
     for sums in product.levels:
         for register in sums:

@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from math import ceil, lcm
 
 from hdl_lib.stream_add import AddPlan
-from hwflow.ops.costs.basics import adders, bits, skid_buffer
-from hwflow.ops.costs.memory import block_queue, queue, rom
+from hwflow.ops.costs.basics import adders, bits, count_up, skid_buffer
+from hwflow.ops.costs.family import FAMILIES
+from hwflow.ops.costs.known_multipliers import lut_product, table_words
+from hwflow.ops.costs.memory import block_queue, filled_rom, queue, rom
 from hwflow.ops.costs.products import multiplier_blocks, operands, product_bits, products, split_sums
 from hwflow.ops.operator import Folding, Resources
 from hwflow.types import IntType
+
+FEW = 8  # words of a table by which products of look-up tables are counted one by one
+MOST_KNOWN_BITS = 4096  # of a table that is looked at
 
 
 def add_multipliers(family: str, plan: AddPlan, pixels: int = 1) -> int:
@@ -37,6 +42,7 @@ def stream_add(
     """Skid buffers, products or sums of shifted inputs (see :mod:`hdl_lib.stream_add`), tables of multipliers.
     ``pixels``: as many as a beat holds; ``plan`` is for one of them."""
     lanes = plan.lanes
+    inside = FAMILIES[family].dsp_registers if plan.form == "dsp" else 0  # registers that are a block's own
     total = Resources()
     for index, x in enumerate(inputs):
         product = plan.products[index]
@@ -46,17 +52,33 @@ def stream_add(
                 w = IntType(factor.bit_length(), False)
                 held = x.bits * plan.product_latency
                 if factor > 1:
-                    held = x.bits + product_bits(x, w) * (plan.product_latency - 1)
+                    held = x.bits + product_bits(x, w) * (plan.product_latency - 1 - inside)
                 total += Resources(lut=split_sums(family, x, w), ff=held)
             continue
         w = IntType(product.weight_shape.width, product.weight_shape.signed)
         total += Resources(lut=lanes * split_sums(family, x, w) if plan.form == "dsp" else 0)
-        total += rom(family, blocks, lanes * w.bits) + Resources(ff=2 * lanes * x.bits, lut=3 * bits(blocks))
-        total += Resources(ff=bits(blocks) + 1 + lanes * w.bits * product.operand_latency)
-        made = products(family, x, w, lanes, plan.form) + operands(x, w, lanes, plan.form)
+        values = plan.multipliers[index]
+        different = lanes * w.bits  # bits of a word that are not alike in all words
+        if blocks * different <= MOST_KNOWN_BITS:
+            table = filled_rom(family, table_words(values, lanes, w.bits), different)
+            different = different if table.bram else table.ff // 2
+        else:
+            table = rom(family, blocks, different)
+        total += table + Resources(ff=2 * lanes * x.bits)
+        operand_latency = 0 if inside else product.operand_latency
+        total += Resources(ff=different * operand_latency)
+        if plan.form == "lut" and blocks <= FEW and min(x.bits, w.bits) > 1:
+            made = Resources()
+            for lane in range(lanes):
+                own = values[lane::lanes]
+                made += lut_product(family, x, w, [*own, *[0] * (blocks - len(own))])
+        else:
+            made = products(family, x, w, lanes, plan.form) + operands(x, w, lanes, plan.form)
         total += Resources(made.lut, made.ff)
         late = plan.product_latency - plan.tabled_latency(index)
         total += Resources(ff=lanes * late * product_bits(x, w))
+    if any(plan.products):  # one address for both tables
+        total += count_up(blocks)
     for lane in range(lanes):
         for register in plan.registers(lane):
             total += Resources(lut=2 * ceil(register.added / 2), ff=register.width)
@@ -78,7 +100,7 @@ def stream_product(
         places = difference.bits - (offset & -offset).bit_length() + 1 if offset else 0
         total += Resources(lut=lanes * adders(places, 1).lut, ff=lanes * difference.bits)
     total += products(family, x, w, lanes, kind) + operands(x, w, lanes, kind)
-    if operands(x, w, 1, kind).ff:
+    if operands(x, w, 1, kind).ff and not (kind == "dsp" and FAMILIES[family].dsp_registers):
         total += Resources(ff=lanes * w.bits)
     return total + queue(family, lanes * out.bits, depth)
 

@@ -15,10 +15,11 @@ from hwflow.types import IntType
 
 
 def window_rows(
-    family: str, steps: WindowSteps, source: int, result: int, rows: int, depth: int
+    family: str, steps: WindowSteps, source: int, result: int, ones: int, rows: int, depth: int
 ) -> Resources:
     """Whole windows a beat: banks of image rows, their choice for each kernel row, shift registers, masks, a queue.
-    ``source``, ``result``: bits of a pixel before and behind."""
+    ``source``, ``result``: bits of a pixel before and behind; ``ones``: how many of the latter are one in a pixel of
+    padding."""
     g, words, width = steps.geometry, steps.words, steps.pixels * source
     kernel_rows, places = len(steps.kernel_rows), len(steps.ages)
     registers = kernel_rows * sum(age + 1 for age in steps.ages.values()) * result
@@ -26,7 +27,7 @@ def window_rows(
     masked_rows = [span for span in steps.kernel_rows.values() if span != (0, g.out_height - 1)]
     turns = gcd(g.stride[0], g.height - (g.out_height - 1) * g.stride[0], rows)
     choices = kernel_rows * places * source * (ceil(rows / 2) if turns < rows and rows > 1 else 0)
-    masks = len(masked_columns) * kernel_rows * result
+    masks = len(masked_columns) * kernel_rows * ones  # the others are resets of the registers behind
     if words == 1:  # rows are registers; the pad comes in by logic
         store = Resources(ff=rows * places * source)
         masks += len(masked_rows) * places * result
@@ -38,6 +39,7 @@ def window_rows(
     delays = WAITS * (kernel_rows * bits(rows - 1) + len(masked_rows)) + 4 * len(set(masked_columns))
     control = Resources(lut=22 * counter + 6 * kernel_rows, ff=30 + 6 * counter + (delays if words > 1 else 0))
     taken = kernel_rows * len(steps.columns) * result
+    registers += taken if steps.masked else 0  # behind the masks
     return store + Resources(lut=choices + masks, ff=registers) + control + queue(family, taken, depth)
 
 

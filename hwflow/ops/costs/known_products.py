@@ -1,0 +1,137 @@
+"""Sums of products of look-up tables with weights of which the table is looked at: what is the same for several rows is
+made once, what is 0 in all words not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+from hdl_lib.adder_tree import shape_of
+from hdl_lib.digit_product import Digits
+from hwflow.ir.graph import IntArray
+from hwflow.ops.costs.basics import chain
+from hwflow.ops.operator import Resources
+from hwflow.types import IntType
+
+Key = Hashable
+
+
+def shared_sums(
+    family: str, rows: Sequence[Sequence[Key | None]], low: int, high: int, limit: int, *, carried: bool
+) -> Resources:
+    """The adder trees of ``rows`` of terms within ``low .. high``, cut to ``limit`` bits; None: a term that is 0. A
+    register is behind every adder and every term that is left over; ``carried``: sums are one place longer, and hand
+    a carry on."""
+
+    def width(count: int) -> int:
+        return int(min(limit, shape_of(count * low - carried, count * high).width))
+
+    total, made = Resources(), set()
+    for row in rows:
+        terms = [(key, 1) for key in row]
+        while len(terms) > 1:
+            sums: list[tuple[Key | None, int]] = []
+            for index in range(0, len(terms), 2):
+                pair = terms[index : index + 2]
+                there = [(key, count) for key, count in pair if key is not None]
+                count = sum(count for _, count in pair)
+                key = tuple(there) if there else None
+                sums.append((key, count))
+                if key is None or key in made:
+                    continue
+                made.add(key)
+                held = width(count if len(there) > 1 else there[0][1])
+                total += Resources(lut=chain(family, held + carried) if len(there) > 1 else 0, ff=held + carried)
+            terms = sums
+    return total
+
+
+def digit_sums(
+    family: str, x: IntType, digits: Digits, weights: IntArray, limit: int, accumulated: bool
+) -> Resources:
+    """Of ``weights`` [words, rows, lanes] (:mod:`hdl_lib.digit_product`)."""
+    total, rows = Resources(), []
+    made: set[Key] = set()
+    corners = [a * b for a in (x.min, x.max) for b in digits.range]
+    low, high = min(corners), max(corners)
+    for row in weights.transpose(1, 2, 0).tolist():
+        keys = [(lane, tuple(words)) if any(words) else None for lane, words in enumerate(row)]
+        rows.append(keys)
+        for key in keys:
+            if key is not None and key not in made:
+                made.add(key)
+                total += _product(family, x, digits, key, made)
+    total += shared_sums(family, rows, low, high, limit, carried=True)
+    if not accumulated:
+        lanes = weights.shape[2]
+        different = len({tuple(keys) for keys in rows if any(key is not None for key in keys)})
+        held = int(min(limit, shape_of(low * lanes - 1, high * lanes).width))
+        total += Resources(lut=chain(family, held), ff=held).times(different)
+    return total
+
+
+def _product(family: str, x: IntType, digits: Digits, key: tuple[int, tuple[int, ...]], made: set[Key]) -> Resources:
+    """One product: a table a bit of the input and a digit, adders between the digits."""
+    lane, words = key
+    places = [tuple(_digits(word, digits)[place] for word in words) for place in range(digits.count)]
+
+    def width(first: int, end: int) -> int:
+        ends = [a * b for a in (x.min, x.max) for b in digits.part(first, end)]
+        return int(shape_of(min(ends) - 1, max(ends)).width)
+
+    total = Resources()
+    for place, digit in enumerate(places):
+        constant = len(set(digit)) == 1
+        # A digit that never changes leaves wires, or the complement of the input, which all such digits share.
+        needed: Key = (lane, "negative") if constant and digit[0] < 0 else (lane, digit, place == digits.count - 1)
+        if (constant and digit[0] >= 0) or needed in made:
+            continue
+        made.add(needed)
+        wide = place == digits.count - 1 and digits.wide and max(digit) > 1
+        total += Resources(lut=(x.bits + 1) * (1 + wide))
+    parts = [(place, place + 1, any(digit)) for place, digit in enumerate(places)]
+    level = 0
+    while len(parts) > 1 or level == 0:
+        sums = []
+        for index in range(0, len(parts), 2):
+            first, end, there = parts[index]
+            if index + 1 < len(parts):
+                middle, end, above = parts[index + 1]
+                if there and above:
+                    total += Resources(lut=chain(family, width(first, end) - 2 * (middle - first) + 1))
+                there = there or above
+            used = [place for place in range(first, end) if any(places[place])]
+            if used:
+                signs = {sum(1 << k for k in range(len(words)) if places[place][k] < 0) for place in range(first, end)}
+                # Digits that are 0 in all words are bits of no register.
+                total += Resources(ff=width(used[0], used[-1] + 1) + (signs != {0}))
+            sums.append((first, end, there))
+        parts, level = sums, level + 1
+    return total
+
+
+def _digits(weight: int, digits: Digits) -> list[int]:
+    """The digits of a weight, the least significant first."""
+    found = []
+    for place in range(digits.count):
+        last = place == digits.count - 1
+        digit = weight if last else (weight + 2 & 3) - 2
+        found.append(digit)
+        weight = weight - digit >> 2
+    return found
+
+
+def table_products(
+    family: str, weights: IntArray, low: int, high: int, limit: int, product: Callable[[int], Resources]
+) -> Resources:
+    """Products within ``low .. high`` that are a table a bit, or a choice (``product``: of so many bits), and their
+    sums."""
+    total, made, rows = Resources(), set(), []
+    width = int(shape_of(low, high).width)
+    for row in weights.transpose(1, 2, 0).tolist():
+        keys = [(lane, tuple(words)) if any(words) else None for lane, words in enumerate(row)]
+        rows.append(keys)
+        for key in keys:
+            if key is not None and key not in made:
+                made.add(key)
+                total += product(width)
+    return total + shared_sums(family, rows, low, high, limit, carried=False)

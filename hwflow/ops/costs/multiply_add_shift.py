@@ -1,0 +1,213 @@
+"""Requantizers that multiply, add and shift."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from amaranth.hdl import Shape
+
+from hdl_lib.adder_tree import shape_of, tree_levels
+from hdl_lib.block_product import BLOCK_LATENCY
+from hdl_lib.digit_product import Digits
+from hdl_lib.wide_product import WideProduct
+from hwflow.ops.costs.basics import chain, count_up, difference
+from hwflow.ops.costs.family import FAMILIES
+from hwflow.ops.costs.memory import queue, rom
+from hwflow.ops.costs.packed import digit_sum
+from hwflow.ops.operator import Resources
+from hwflow.types import IntType
+
+CONTROL = Resources(lut=3, ff=6)  # what begins a step, what says of a result that it comes, but for the queue's
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What is known of a requantizer's parameters. ``table``: of the table that holds them; ``different``: its bits,
+    and those of the addends among them, that differ from word to word and from one another; ``constants``: for each
+    lane multiplier and addend where there is a single word; ``zeros``: for each lane how many bits at the low end of
+    its addends are 0 in all words."""
+
+    table: Resources
+    different: tuple[int, int] = (0, 0)
+    constants: tuple[tuple[int, int], ...] = ()
+    zeros: tuple[int, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Products of look-up tables, a row for each of the ``digits``; ``all_tables``: a bit of all rows together."""
+
+    digits: Digits
+    all_tables: int
+
+    @staticmethod
+    def tables(values: set[int]) -> int:
+        """Look-up tables a bit of a row whose digit has these values (as stored): none where it is a gate that the
+        adder's own table has room for, two where it has five values."""
+        return 0 if len(values - {0}) <= 1 else 1 + (len(values) > 4)
+
+
+def multiply_add_shift(
+    family: str, x: IntType, multiplier: IntType, addend: IntType, shift: int, rounds: bool, out: IntType, lanes: int,
+    words: int, dsp: int, part: int, depth: int, *, limits: tuple[int, int] | None = None,
+    known: Parameters | None = None, rows: Rows | None = None,
+) -> Resources:
+    """Parameters, products (``dsp`` multiplier blocks for all lanes, or of look-up tables with ``rows``), the sum, a
+    stage that rounds the shifted sum if ``rounds``, clamp to ``limits`` (the output's range). Operands wider than
+    ``part`` bits are cut into parts (:mod:`hdl_lib.requantize_mas`)."""
+    limits = limits or (out.min, out.max)
+    width = lanes * ((multiplier.bits if rows is None else rows.digits.bits) + addend.bits)
+    if rows is not None:
+        table = rom(family, words, width) if known is None else known.table
+        alike = table.ff // 2 if table.bram == 0 else table.ff
+        addends = min(lanes * addend.bits, alike) if known is None else known.different[1]
+        each = _lane_of_rows(family, x, rows, multiplier, addend, shift, rounds, out, limits).times(lanes)
+        stages = max(1, tree_levels(rows.digits.count))
+        control = count_up(words) + Resources(lut=3, ff=2 + stages)
+        return table + each + control + Resources(ff=stages * addends) + queue(family, lanes * out.bits, depth)
+    common = family, x, multiplier, addend, shift, rounds, out, part, limits
+    inside = FAMILIES[family].dsp_registers  # then multipliers' registers at their blocks are theirs
+    if known is None:
+        table = rom(family, words, width)
+        # Of bits of a table in logic that are alike in all words there is one.
+        alike = table.ff // 2 if table.bram == 0 else table.ff
+        different = min(lanes * addend.bits, alike)
+        registers = (0 if inside else min(lanes * multiplier.bits, alike)) + (1 + BLOCK_LATENCY) * different
+        each = _lane(*common, None, 0).times(lanes)
+    elif known.constants:
+        table, registers, each = Resources(), 2 + BLOCK_LATENCY, Resources()
+        for constants in known.constants:
+            if constants[0]:
+                each += _lane(*common, constants, 0)
+        lanes -= sum(constants[0] == 0 for constants in known.constants)  # their results never change
+    else:
+        table, different = known.table, known.different[1]
+        # Addends have registers beside those of operands and products.
+        registers = (0 if inside else known.different[0] - different) + (1 + BLOCK_LATENCY) * different
+        each = Resources()
+        for zeros in known.zeros:
+            each += _lane(*common, None, zeros)
+    total = table + each + count_up(words) + CONTROL + Resources(ff=registers, dsp=dsp)
+    return total + queue(family, lanes * out.bits, depth)
+
+
+@dataclass(frozen=True)
+class _Number:
+    """A term of the sum: within ``low .. high``, its lowest ``zeros`` bits always 0."""
+
+    low: int
+    high: int
+    zeros: int
+
+    @property
+    def width(self) -> int:
+        return int(shape_of(self.low, self.high).width)
+
+    def plus(self, other: _Number) -> _Number:
+        return _Number(self.low + other.low, self.high + other.high, min(self.zeros, other.zeros))
+
+
+@cache
+def _lane(
+    family: str, x: IntType, multiplier: IntType, addend: IntType, shift: int, rounds: bool, out: IntType, part: int,
+    limits: tuple[int, int], constants: tuple[int, int] | None, zeros: int,
+) -> Resources:
+    """A lane without its parameters: the input in three registers, products, sums, what rounds and limits."""
+    total = Resources(ff=3 * x.bits)
+    products = [a * b for a in (x.min, x.max) for b in (multiplier.min, multiplier.max)]
+    whole = _Number(min(products) + addend.min, max(products) + addend.max, 0)
+    made, terms = _products(family, x, multiplier, part, None if constants is None else constants[0])
+    total += made
+    if constants is not None:
+        zeros = (constants[1] & -constants[1]).bit_length() - 1 if constants[1] else whole.width
+    terms.insert(0, _Number(addend.min, addend.max, zeros))
+    total += _sums(family, terms, whole.width, 0 if rounds else shift)
+    return total + _result(family, whole, shift, rounds, out, limits)
+
+
+def _lane_of_rows(
+    family: str, x: IntType, rows: Rows, multiplier: IntType, addend: IntType, shift: int, rounds: bool, out: IntType,
+    limits: tuple[int, int],
+) -> Resources:
+    """A lane whose product is a sum of rows of look-up tables."""
+    products = [a * b for a in (x.min, x.max) for b in (multiplier.min, multiplier.max)]
+    whole = _Number(min(products) + addend.min, max(products) + addend.max, 0)
+    kept = whole.width - (0 if rounds else shift)
+    each = Resources(lut=chain(family, whole.width), ff=2 * x.bits + kept)
+    each += digit_sum(x, rows.digits, 1, 2 * whole.width, True)
+    each += Resources(lut=(x.bits + 1) * (rows.all_tables - rows.digits.count - rows.digits.wide))
+    return each + _result(family, whole, shift, rounds, out, limits)
+
+
+def _result(
+    family: str, whole: _Number, shift: int, rounds: bool, out: IntType, limits: tuple[int, int]
+) -> Resources:
+    """From the sum to the result: its quotient, rounded in a register of its own, comparisons, the choice."""
+    total = Resources(lut=out.bits, ff=out.bits)
+    low, high = whole.low >> shift, whole.high >> shift
+    if rounds:  # an adder of the quotient's bits; the others are kept until they have been compared with one half
+        half = 1 << (shift - 1)
+        total += Resources(lut=chain(family, whole.width - shift) + shift)
+        low, high = (whole.low + half - 1) >> shift, (whole.high + half) >> shift
+        total += Resources(ff=int(shape_of(low, high).width))
+    quotient = int(shape_of(low, high).width)
+    for beyond, possible in ((limits[0], low < limits[0]), (limits[1] + 1, high > limits[1])):
+        if possible:  # the low bits of a difference are the value's own where the limit's are all zero, or one above
+            places = quotient + 1 - ((beyond & -beyond).bit_length() - 1) if beyond else 0
+            total += Resources(lut=difference(family, places), ff=1)
+    return total
+
+
+def _products(
+    family: str, x: IntType, multiplier: IntType, part: int, constant: int | None
+) -> tuple[Resources, list[_Number]]:
+    """The products of parts in registers, and the numbers they make together."""
+    product = WideProduct(Shape(x.bits, x.signed), Shape(multiplier.bits, multiplier.signed), part)
+    total, ends, device = Resources(), [], FAMILIES[family]
+    for (a, b), summand in zip(product.pairs, product.summands, strict=True):
+        low, high = summand.low, summand.high
+        factor = None if constant is None else b.of_number(constant)
+        if factor is not None:
+            low, high = sorted(factor * end for end in a.interval)
+        width = int(shape_of(low, high).width)
+        if factor is not None and abs(factor) & (abs(factor) - 1) == 0:  # a shift
+            width -= max(0, abs(factor).bit_length() - 1)
+            total += Resources(lut=chain(family, width) if factor < 0 else 0)
+        elif min(a.shape.width, b.shape.width) > 1 and a.shape.width + b.shape.width >= device.dsp_product:
+            total += Resources(ff=-device.dsp_registers * width)
+        total += Resources(ff=BLOCK_LATENCY * width)
+        ends.append((low << summand.first, high << summand.first))
+    terms = []
+    for group in product.groups:
+        low, high = (sum(ends[index][end] for index in group) for end in (0, 1))
+        first = product.summands[group[0]].first
+        terms.append(_Number(low, high, first if low or high else 10**6))
+    return total, terms
+
+
+def _sums(family: str, terms: Sequence[_Number], limit: int, dropped: int) -> Resources:
+    """A tree of adders: no carry chain below the place where the upper term begins, no register for bits that are only
+    ``dropped`` at the end."""
+    levels = [list(terms)]
+    while len(levels[-1]) > 1:
+        pairs = [levels[-1][index : index + 2] for index in range(0, len(levels[-1]), 2)]
+        levels.append([pair[0].plus(pair[1]) if len(pair) > 1 else pair[0] for pair in pairs])
+    total, needed = Resources(), [dropped]
+    for below, sums in zip(levels[-2::-1], levels[:0:-1], strict=True):
+        needed_below = []
+        for index, number in enumerate(sums):
+            width = min(limit, number.width)
+            total += Resources(ff=max(0, width - max(needed[index], number.zeros)))
+            pair = below[2 * index : 2 * index + 2]
+            begin = needed[index]
+            if len(pair) > 1:
+                first = max(term.zeros for term in pair)
+                # A carry cell of one bit stands alone where its sum's bit is dropped.
+                alone = max(0, needed[index] - first) if FAMILIES[family].carry_bits == 1 else 0
+                total += Resources(lut=chain(family, width - first - alone))
+                begin = min(begin, first)
+            needed_below += [begin] * len(pair)
+        needed = needed_below
+    return total
