@@ -50,7 +50,7 @@ def _board(
         title=f"{title}, ECP5 LFE5U-{size}",
         part=ecp5(size, package, "6"),
         clock=ClockInput("clk25", 0, 25_000_000, "fabric"),
-        clock_mhz=100,
+        clock_mhz=125,
         uart=uart,
         toolchain="trellis",
         platform=platform,

@@ -19,7 +19,7 @@ def _board(size: str) -> Board:
         title=f"LambdaConcept ECPIX-5, ECP5-5G LFE5UM5G-{size}",
         part=ecp5(size, "CABGA554", "8", series="LFE5UM5G"),
         clock=ClockInput("clk100", 0, 100_000_000, "fabric"),
-        clock_mhz=100,
+        clock_mhz=125,
         uart=Uart("uart", 0, 1_000_000),
         toolchain="trellis",
         platform=platform,

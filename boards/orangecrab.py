@@ -24,7 +24,7 @@ def _board(size: str) -> Board:
         title=f"OrangeCrab r0.2, ECP5 LFE5U-{size}",
         part=ecp5(size, "CSFBGA285", "8"),
         clock=ClockInput("clk", 0, 48_000_000, "fabric"),
-        clock_mhz=96,
+        clock_mhz=120,
         uart=Uart("uart", 0, 1_000_000, "receive 0 (RX), transmit 1 (TX)"),
         toolchain="trellis",
         platform=platform,
