@@ -28,7 +28,7 @@ def built(tmp_path_factory):
 
 
 def simulate(
-    out: Path, family: str, divisor: int, data: bytes, language: str = "2005", startup: int = 1616
+    out: Path, family: str, divisor: int, data: bytes, language: str = "2005", startup: int = 2016
 ) -> bytes:
     """What comes back on the serial pin in Icarus Verilog, with our models of the vendor's primitives."""
     bench = Path(__file__).parent / "board_bench.v"
