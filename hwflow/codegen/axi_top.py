@@ -28,8 +28,8 @@ class AxiTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotat
     Ports: ``aclk``, ``aresetn``, ``s_axis_*``, ``m_axis_*`` (with ``tkeep``, all ones) and ``error``, as AMD's IP
     packager recognises them by name.
 
-    Timing: no cycle is added to the input; the output passes a queue of two entries, and its last beat of a frame waits
-    until the frame was taken in wholly.
+    Timing: no cycle is added to the input; the output passes a queue of three entries, and the last beat of a
+    frame waits there until the frame was taken in wholly.
     """
 
     def __init__(self, source: FramePort, sink: FramePort):
@@ -109,7 +109,7 @@ class AxiTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotat
         with m.If(core_error | (taken & self.s_tlast & ~end_of_frame)):
             m.d.sync += self.error.eq(1)
 
-        m.submodules.queue = queue = SyncFIFOBuffered(width=len(out_data) + 1, depth=2)
+        m.submodules.queue = queue = SyncFIFOBuffered(width=len(out_data) + 1, depth=3)
         last = queue.r_data[-1]
         known, counted = Signal(), Signal.like(received)  # that the frame was taken in; later than `ends` knows it
         m.d.sync += [counted.eq(received), known.eq(counted != sent)]

@@ -13,12 +13,14 @@ from amaranth.back import rtlil
 from hwflow.codegen.axi_top import AxiTop
 from hwflow.codegen.board_top import IDLE_SECONDS, BoardTop, FramePort
 from hwflow.codegen.clock_plan import plan_clock
+from hwflow.codegen.verilog import readable
 from hwflow.errors import Finding, UsageError
 
 if TYPE_CHECKING:
     from hwflow.boards.board import Board
 
 TOP = "top"  # module name of the board's top
+BLOCK = "hwflow_axis"  # of a block in a system that others make: a name that nothing else has
 SIMULATION_TOP = "board_simulation"
 
 
@@ -77,8 +79,11 @@ def write_board(out: Path, board: Board, clock_mhz: float | Fraction | None = No
     }
     if board.zynq is not None:
         top = AxiTop(source, sink)
-        (folder / f"{TOP}.il").write_text(rtlil.convert(top, name=TOP, ports=top.ports, emit_src=False))
+        text = rtlil.convert(top, name=BLOCK, ports=top.ports, emit_src=False)
+        (folder / f"{BLOCK}.il").write_text(readable(text))
         description |= {
+            "top": BLOCK,
+            "rtlil": f"board/{BLOCK}.il",
             "zynq": {"board_part": board.zynq.board_part},
             "host": {
                 "input_bytes": source.bytes_per_beat, "input_beats": source.beats, "input_beat": top.input_bytes,
@@ -97,7 +102,8 @@ def _serial_files(folder: Path, board: Board, top: BoardTop, source: FramePort, 
     constraints = [f"{TOP}.{ending}" for ending in board.tools.constraints]
     for name in (f"{TOP}.il", *constraints):
         text = plan.files[name]
-        (folder / name).write_text(text if isinstance(text, str) else text.decode())
+        text = text if isinstance(text, str) else text.decode()
+        (folder / name).write_text(readable(text) if board.tools.vendor and name.endswith(".il") else text)
     uart = top.uart
     pins = {
         "clk": f"{board.clock.resource}_{board.clock.number}__io",

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hwflow.errors import Finding, ToolError, UsageError
-from hwflow.toolchain import nextpnr, pack, yosys
+from hwflow.toolchain import nextpnr, pack, vendor, yosys
 from hwflow.toolchain.nextpnr import ClockResult
 from hwflow.toolchain.packing.files import pack_file
+from hwflow.toolchain.results import BuildResult as BuildResult
 from hwflow.toolchain.tool import Tool, run
 
 Progress = Callable[[str], None]
@@ -51,34 +52,6 @@ FLOWS: Mapping[str, Flow] = {
 }
 
 
-@dataclass(frozen=True)
-class BuildResult:
-    """What a build found.
-
-    ``resources`` (``lut``, ``ff``, ``dsp``, ``bram``) are of the whole board's top: after place and route nextpnr's
-    counts (``lut``: ECP5 TRELLIS_COMB, that is look-up tables including carry and distributed RAM; iCE40 logic cells),
-    before that those of the netlist (:data:`hwflow.toolchain.yosys.CELLS`). ``design_resources`` are the netlist's for
-    the design (``hwflow_top``) alone: LUTs, flip-flops and block RAMs as synthesis leaves them, multiplier blocks after
-    products were put together in them (:mod:`hwflow.toolchain.packing`). ``fmax_mhz`` is the design clock's,
-    ``available`` the part's as nextpnr counts
-    it; None and {} before place and route. ``timing_met`` is None then too. ``seconds`` has an entry a step run:
-    ``synthesis``, ``registers`` (what :mod:`hwflow.toolchain.packing` does), ``place_route``, ``pack``. Paths are
-    absolute.
-    """
-
-    design_clock_mhz: float
-    clocks: tuple[ClockResult, ...]
-    fmax_mhz: float | None
-    timing_met: bool | None
-    resources: dict[str, int]
-    design_resources: dict[str, int]
-    available: dict[str, int]
-    seconds: dict[str, float]
-    netlist: Path
-    top_verilog: Path
-    bitstream: Path | None
-
-
 def build(
     out: Path, until: Literal["netlist", "bitstream"] = "bitstream", progress: Progress | None = None
 ) -> BuildResult:
@@ -91,6 +64,8 @@ def build(
     """
     out = out.resolve()
     board = _description(out)
+    if board["vendor"]:
+        return vendor.build(out, board, progress or (lambda line: None))
     part = board["part"]
     flow = FLOWS[part["family"]]
     tools = [yosys.YOSYS] if until == "netlist" else [yosys.YOSYS, flow.place_route, flow.packer]
@@ -175,17 +150,25 @@ def build(
 def write_top_verilog(out: Path) -> Path:
     """Write ``board/top.v``, the board's top without the design as Verilog for simulators, and return its path.
 
-    :func:`build` writes it as well; this is for simulating without a synthesis.
+    :func:`build` writes it as well; this is for simulating without a synthesis. A vendor's tool gets the same file.
     """
     out = out.resolve()
     board = _description(out)
-    script = "; ".join(yosys.top_verilog_script(board["rtlil"], TOP_VERILOG).splitlines())
+    target = f"board/{board['top']}.v"
+    script = "; ".join(yosys.top_verilog_script(board["rtlil"], target, vendor=bool(board["vendor"])).splitlines())
     log = out / "board" / "top_verilog.log"
     run(
         yosys.YOSYS.find(), ["-p", script], out, log, step="board top (yosys)", remedy="read the log",
-        outputs=[TOP_VERILOG],
+        outputs=[target],
     )
-    return out / TOP_VERILOG
+    return out / target
+
+
+def write_vendor_project(out: Path) -> None:
+    """Write the scripts for a vendor's tool (:mod:`hwflow.toolchain.vendor`) to ``out/board``, for a board with one."""
+    board = _description(out)
+    if board["vendor"]:
+        vendor.write_project(out, board)
 
 
 def _description(out: Path) -> dict[str, Any]:

@@ -77,19 +77,29 @@ CELLS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
 }
 
 
-def top_verilog_script(rtlil: str, verilog: str) -> str:
-    """Yosys commands: the board's top, without the design, as Verilog for simulators.
+_NOT_FOR_VENDORS = ("generator", "top", "full_case", "parallel_case", "amaranth.vivado.false_path")
+
+
+def top_verilog_script(rtlil: str, verilog: str, *, vendor: bool = False) -> str:
+    """Yosys commands: the board's top, without the design, as Verilog for simulators and vendors' tools.
 
     Decisions become multiplexers (``proc`` without ``-nomux``): a simulator that reads the file as SystemVerilog does
-    not start an ``always @*`` whose inputs do not change, and its outputs stay unknown.
+    not start an ``always @*`` whose inputs do not change, and its outputs stay unknown. ``vendor``: plain names, and
+    the attributes that synthesis heeds (ASYNC_REG).
     """
+    write: tuple[str, ...]
+    if vendor:
+        removed = " ".join(f"-remove {name}" for name in _NOT_FOR_VENDORS)
+        write = (f"attrmap {removed}", f"attrmap -modattr {removed}", f"write_verilog {verilog}")
+    else:
+        write = (f"write_verilog -noattr -norename {verilog}",)
     return "\n".join(
         (
             f"read_rtlil {rtlil}",
             "proc -norom",
             "pmuxtree",
             "memory_collect",
-            f"write_verilog -noattr -norename {verilog}",
+            *write,
             "",
         )
     )
