@@ -75,6 +75,8 @@ def budget_for(
     asked = asked or {}
     there = _there(board, frame_bytes(graph))
     most = {name: int(there[name] * FILL[name]) for name in RESOURCES}
+    # of a part with fewer flip-flops than look-up tables as many as of these
+    most["ff"] = min(there["ff"], max(most["ff"], int(there["lut"] * FILL["ff"])))
     if not for_rate and not asked.keys() & UNASKED.keys():
         most |= {name: min(most[name], limit) for name, limit in UNASKED.items()}
     return Budget(**most | {name: min(MOST, _count(value, there[name]) or 0) for name, value in asked.items()})
