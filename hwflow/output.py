@@ -48,8 +48,6 @@ def write_design(design: Design, out: Path, until: str | None, progress: Callabl
     place and route work inside it: when one fails, the Verilog, the board project and the logs stay.
     """
     check_until(until, design.board)
-    if until is None:
-        until = "bitstream" if vendor.is_here(design.board.toolchain) else "verilog"
     if design.beyond and until != "verilog":
         raise UsageError(design.beyond)
     out = Path(os.path.abspath(out))
@@ -65,6 +63,8 @@ def write_design(design: Design, out: Path, until: str | None, progress: Callabl
                 "use --until verilog and connect the core's streams in a design of your own",
             )
         )
+    if until is None:
+        until = "bitstream" if vendor.is_here(design.board.toolchain) else "verilog"
     with replaced_folder(out) as folder:
         progress("writing Verilog")
         table = _write_verilog(design, folder)
