@@ -19,6 +19,7 @@ from hwflow.ops.costs.basics import skid_buffer as skid_buffer
 from hwflow.ops.costs.basics import stream_lanes as stream_lanes
 from hwflow.ops.costs.basics import useful_lanes as useful_lanes
 from hwflow.ops.costs.family import FAMILIES as FAMILIES
+from hwflow.ops.costs.family import MEASURED as MEASURED
 from hwflow.ops.costs.family import Family as Family
 from hwflow.ops.costs.matrix import MOST_KNOWN_BITS as MOST_KNOWN_BITS
 from hwflow.ops.costs.matrix import FewWords as FewWords
