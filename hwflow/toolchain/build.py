@@ -64,7 +64,7 @@ def build(
     """
     out = out.resolve()
     board = _description(out)
-    if board["vendor"]:
+    if board.get("vendor"):
         return vendor.build(out, board, progress or (lambda line: None))
     part = board["part"]
     flow = FLOWS[part["family"]]
@@ -155,7 +155,7 @@ def write_top_verilog(out: Path) -> Path:
     out = out.resolve()
     board = _description(out)
     target = f"board/{board['top']}.v"
-    script = "; ".join(yosys.top_verilog_script(board["rtlil"], target, vendor=bool(board["vendor"])).splitlines())
+    script = "; ".join(yosys.top_verilog_script(board["rtlil"], target, vendor=bool(board.get("vendor"))).splitlines())
     log = out / "board" / "top_verilog.log"
     run(
         yosys.YOSYS.find(), ["-p", script], out, log, step="board top (yosys)", remedy="read the log",
@@ -167,7 +167,7 @@ def write_top_verilog(out: Path) -> Path:
 def write_vendor_project(out: Path) -> None:
     """Write the scripts for a vendor's tool (:mod:`hwflow.toolchain.vendor`) to ``out/board``, for a board with one."""
     board = _description(out)
-    if board["vendor"]:
+    if board.get("vendor"):
         vendor.write_project(out, board)
 
 
