@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite, prod
 from typing import TYPE_CHECKING
 
 from hwflow.codegen.board_top import surroundings
 from hwflow.errors import Finding, UsageError
-from hwflow.ir.graph import Graph
+from hwflow.ir.graph import Graph, Port
 from hwflow.schedule.folding import RESOURCES, Budget
 
 if TYPE_CHECKING:
@@ -37,10 +37,13 @@ def check_values(asked: Mapping[str, int | float | str] | None) -> None:
         raise UsageError(findings)
 
 
-def beyond_part(board: Board, asked: Mapping[str, int | float | str] | None, frame_bytes: int = 0) -> list[Finding]:
+def beyond_part(
+    board: Board, asked: Mapping[str, int | float | str] | None, frame_bytes: int = 0,
+    queued: Sequence[int] = (),
+) -> list[Finding]:
     """A finding for each resource of which more is ``asked`` than ``board`` has beside its shell, which is the larger
-    the more bytes an input frame has. All names and values have passed :func:`check_values`."""
-    there = _there(board, frame_bytes)
+    the more bytes an input frame has, and the more are ``queued`` (:func:`queued_bytes`). All names and values have passed :func:`check_values`."""
+    there = _there(board, frame_bytes, queued)
     counts = {name: _count(value, there[name]) or 0 for name, value in (asked or {}).items()}
     return [
         Finding(
@@ -55,8 +58,16 @@ def beyond_part(board: Board, asked: Mapping[str, int | float | str] | None, fra
 
 def frame_bytes(graph: Graph) -> int:
     """Bytes of an input frame at most: lanes are not known yet, and surplus lanes of last beats less than double it."""
-    types = [port.value.typed for port in graph.inputs]
-    return sum(2 * prod(t.shape) * -(-t.element.bits // 8) for t in types)
+    return sum(map(_most_bytes, graph.inputs))
+
+
+def queued_bytes(graph: Graph) -> list[int]:
+    """The same for each stream that has a queue where several take turns (:mod:`hdl_lib.stream_turns`)."""
+    return [_most_bytes(port) for port in (*graph.inputs[:-1], *graph.outputs[1:])]
+
+
+def _most_bytes(port: Port) -> int:
+    return 2 * prod(port.value.typed.shape) * -(-port.value.typed.element.bits // 8)
 
 
 def budget_for(
@@ -73,7 +84,7 @@ def budget_for(
     """
     check_values(asked)
     asked = asked or {}
-    there = _there(board, frame_bytes(graph))
+    there = _there(board, frame_bytes(graph), queued_bytes(graph))
     most = {name: int(there[name] * FILL[name]) for name in RESOURCES}
     # of a part with fewer flip-flops than look-up tables as many as of these
     most["ff"] = min(there["ff"], max(most["ff"], int(there["lut"] * FILL["ff"])))
@@ -82,9 +93,9 @@ def budget_for(
     return Budget(**most | {name: min(MOST, _count(value, there[name]) or 0) for name, value in asked.items()})
 
 
-def _there(board: Board, frame: int) -> dict[str, int]:
+def _there(board: Board, frame: int, queued: Sequence[int]) -> dict[str, int]:
     """What is left of the part beside the shell."""
-    shell = surroundings(board, frame)
+    shell = surroundings(board, frame, queued)
     return {name: max(0, int(getattr(board.part, name)) - shell[name]) for name in RESOURCES}
 
 

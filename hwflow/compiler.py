@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hwflow.boards import Board
-from hwflow.budget import beyond_part, budget_for, frame_bytes
+from hwflow.budget import beyond_part, budget_for, frame_bytes, queued_bytes
 from hwflow.codegen.clock_plan import ClockPlan
 from hwflow.codegen.report import Seconds
 from hwflow.errors import Finding, ModelRefused, UsageError
@@ -184,7 +184,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     seconds = Seconds()
     seconds.steps["import"] = model.seconds + time.perf_counter() - begin
     limits = budget_for(board, dataflow, budget, for_rate=fps is not None)
-    beyond = beyond_part(board, budget, frame_bytes(dataflow))
+    beyond = beyond_part(board, budget, frame_bytes(dataflow), queued_bytes(dataflow))
     if beyond and not what_if:
         raise UsageError(beyond)
     say("scheduling")

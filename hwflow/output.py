@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from hwflow.codegen import verilog
-from hwflow.codegen.board_files import write_board
+from hwflow.codegen.board_files import check_streams, write_board
 from hwflow.codegen.host_models import HostModel, host_table
 from hwflow.codegen.manifest import manifest
 from hwflow.codegen.report import add_synthesis, report
@@ -52,23 +52,15 @@ def write_design(design: Design, out: Path, until: str | None, progress: Callabl
         raise UsageError(design.beyond)
     out = Path(os.path.abspath(out))
     graph = design.schedule.graph
-    serial = len(graph.inputs) == len(graph.outputs) == 1  # the board's shell carries one stream each way
-    if not serial and until != "verilog":
-        raise UsageError(
-            Finding(
-                "one-stream-each-way",
-                f"model '{design.model.resolved.name}'",
-                f"a board's serial line carries one input and one output, "
-                f"not {len(graph.inputs)} and {len(graph.outputs)}",
-                "use --until verilog and connect the core's streams in a design of your own",
-            )
-        )
+    single = len(graph.inputs) == len(graph.outputs) == 1
+    if until != "verilog":
+        check_streams(design.board, design.model.resolved.name, graph.inputs, graph.outputs)
     if until is None:
         until = "bitstream" if vendor.is_here(design.board.toolchain) else "verilog"
     with replaced_folder(out) as folder:
         progress("writing Verilog")
         table = _write_verilog(design, folder)
-        if serial:
+        if single or design.board.zynq is None:
             progress("writing the board's top")
             write_board(folder, design.board, design.clock.frequency_hz / 1_000_000)
             toolchain_build.write_top_verilog(folder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,25 +24,26 @@ BLOCK = "hwflow_axis"  # of a block in a system that others make: a name that no
 SIMULATION_TOP = "board_simulation"
 
 
-def frame_ports(manifest: Mapping[str, Any]) -> tuple[FramePort, FramePort]:
-    """The input's and the output's :class:`FramePort` from ``manifest.json``.
+def frame_ports(manifest: Mapping[str, Any]) -> tuple[list[FramePort], list[FramePort]]:
+    """The inputs' and the outputs' :class:`FramePort` from ``manifest.json``, in the order of the ports."""
+    inputs, outputs = (
+        [FramePort(s["lanes"] * s["element_bytes"], s["beats"]) for s in manifest[kind]] for kind in ("inputs", "outputs")
+    )
+    return inputs, outputs
 
-    Raises :class:`UsageError` for a design with several inputs or outputs: a serial line carries one stream each way.
-    """
-    ports = []
-    for kind in ("inputs", "outputs"):
-        streams = manifest[kind]
-        if len(streams) != 1:
-            names = ", ".join(s["name"] for s in streams)
-            raise UsageError(
-                Finding(
-                    "one-stream", f"model '{manifest['model']}'",
-                    f"a design on a board must have one input and one output, not {len(streams)} {kind} ({names})",
-                    "use '--until verilog' and connect the design's streams yourself",
-                )
+
+def check_streams(board: Board, model: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    """Raise :class:`UsageError` for a design with several inputs or outputs on a board without a serial line, where
+    they take turns: a DMA engine has one channel each way."""
+    if board.zynq is not None and (len(inputs), len(outputs)) != (1, 1):
+        raise UsageError(
+            Finding(
+                "one-stream", f"model '{model}'",
+                f"a design behind {board.name}'s DMA engine must have one input and one output, not {len(inputs)} and "
+                f"{len(outputs)}",
+                "choose a board with a serial port, or use '--until verilog' and connect the design's streams yourself",
             )
-        ports.append(FramePort(streams[0]["lanes"] * streams[0]["element_bytes"], streams[0]["beats"]))
-    return ports[0], ports[1]
+        )
 
 
 def write_board(out: Path, board: Board, clock_mhz: float | Fraction | None = None) -> dict[str, Any]:
@@ -54,7 +55,8 @@ def write_board(out: Path, board: Board, clock_mhz: float | Fraction | None = No
     and a description are all there is.
     """
     manifest = json.loads((out / "manifest.json").read_text())
-    source, sink = frame_ports(manifest)
+    check_streams(board, manifest["model"], manifest["inputs"], manifest["outputs"])
+    sources, sinks = frame_ports(manifest)
     clock = plan_clock(board, clock_mhz)
     folder = out / "board"
     folder.mkdir(exist_ok=True)
@@ -78,6 +80,7 @@ def write_board(out: Path, board: Board, clock_mhz: float | Fraction | None = No
         "clock": {"input_mhz": board.clock.hz / 1e6, "design_mhz": float(clock.frequency_hz / 1_000_000)},
     }
     if board.zynq is not None:
+        (source,), (sink,) = sources, sinks
         top = AxiTop(source, sink)
         text = rtlil.convert(top, name=BLOCK, ports=top.ports, emit_src=False)
         (folder / f"{BLOCK}.il").write_text(readable(text))
@@ -91,13 +94,16 @@ def write_board(out: Path, board: Board, clock_mhz: float | Fraction | None = No
             },
         }
     else:
-        description |= _serial_files(folder, board, BoardTop(board, source, sink, clock), source, sink)
+        description |= _serial_files(folder, board, BoardTop(board, sources, sinks, clock), sources, sinks)
     (folder / "board.json").write_text(json.dumps(description, indent=1) + "\n")
     return description
 
 
-def _serial_files(folder: Path, board: Board, top: BoardTop, source: FramePort, sink: FramePort) -> dict[str, Any]:
-    """The top behind a serial port, its pins, and its part of ``board.json``."""
+def _serial_files(
+    folder: Path, board: Board, top: BoardTop, sources: Sequence[FramePort], sinks: Sequence[FramePort]
+) -> dict[str, Any]:
+    """The top behind a serial port, its pins, and its part of ``board.json``; there, bytes are those of a frame of all
+    streams, one after the other in the order of the manifest's ports."""
     plan = board.platform().prepare(top, name=TOP, emit_src=False)
     constraints = [f"{TOP}.{ending}" for ending in board.tools.constraints]
     for name in (f"{TOP}.il", *constraints):
@@ -120,8 +126,8 @@ def _serial_files(folder: Path, board: Board, top: BoardTop, source: FramePort, 
         "pins": pins,
         "uart": {"baud": uart.baud, "divisor": top.shell.divisor, "adapter": uart.adapter},
         "host": {
-            "input_bytes": source.bytes,
-            "output_bytes": sink.bytes,
+            "input_bytes": sum(port.bytes for port in sources),
+            "output_bytes": sum(port.bytes for port in sinks),
             "frames_in_flight": max(1, top.shell.frames_in_flight),
             "receive_bytes": top.shell.receive_bytes,
             "idle_seconds": float(IDLE_SECONDS),

@@ -32,10 +32,6 @@ _RESHAPE = "reshape to (frames, ...)"
 def lower(model: ResolvedModel) -> Graph:
     """The quantized graph of a resolved model. Raises :class:`ModelRefused` with all findings."""
     _refuse_oversized(model)
-    if all(name in model.fixed for name in model.outputs):
-        message = "at least one output must be computed by hardware, not none: all are constants"
-        remedy = "there is nothing to compile"
-        raise ModelRefused([Finding("hardware-operator", f"model '{model.name}'", message, remedy)])
     state = Lowering(model)
     state.views.update({name: Constant(array) for name, array in model.constants.items()})
     read = {name for node in model.nodes for name in node.inputs} | {*model.outputs}
@@ -45,6 +41,10 @@ def lower(model: ResolvedModel) -> Graph:
     tail = boundary.tail(model)
     for node in model.nodes:
         _lower_node(state, node, tail)
+    if not state.findings and all(name in model.fixed for name in model.outputs):
+        message = "at least one output must be computed by hardware, not none: all are constants"
+        remedy = "there is nothing to compile"
+        raise ModelRefused([Finding("hardware-operator", f"model '{model.name}'", message, remedy)])
     if not any(is_dialect((n.domain, n.op_type)) for n in model.nodes) and not _integer_only(model):
         state.findings.insert(0, unquantized(model.name))
     ends = None if state.findings else boundary.ends(state)

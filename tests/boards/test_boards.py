@@ -8,7 +8,7 @@ import pytest
 
 from boards import TOOLCHAINS, UnknownBoard, all_boards, find_board
 from boards.registry import __name__ as registry_name
-from hwflow.codegen.board_files import frame_ports, write_board
+from hwflow.codegen.board_files import check_streams, frame_ports, write_board
 from hwflow.codegen.board_top import FramePort
 from hwflow.codegen.clock_plan import FAMILIES as CLOCK_FAMILIES
 from hwflow.codegen.clock_plan import plan_clock
@@ -150,15 +150,15 @@ def test_a_baud_rate_out_of_reach_is_refused(tmp_path):
     )
 
 
-def test_one_stream_each_way():
-    source = stream("x", "s_axis", lanes=3, element_bytes=2)
-    manifest = {"model": "two", "inputs": [source], "outputs": [stream("y", "m_axis")]}
-    assert frame_ports(manifest) == (FramePort(6, 4), FramePort(1, 4))
-    manifest["outputs"] = [stream("y", "m0_axis"), stream("z", "m1_axis")]
+def test_several_streams_share_a_serial_line(tmp_path):
+    source, sinks = stream("x", "s_axis", lanes=3, element_bytes=2), [stream("y", "m0_axis"), stream("z", "m1_axis")]
+    manifest = {"model": "two", "inputs": [source], "outputs": sinks}
+    assert frame_ports(manifest) == ([FramePort(6, 4)], [FramePort(1, 4), FramePort(1, 4)])
+    check_streams(find_board("ulx3s_85f"), "two", [source], sinks)
     with pytest.raises(UsageError) as error:
-        frame_ports(manifest)
+        check_streams(find_board("pynq_z2"), "two", [source], sinks)
     assert str(error.value) == (
-        "error: model 'two': a design on a board must have one input and one output, not 2 outputs (y, z) "
+        "error: model 'two': a design behind pynq_z2's DMA engine must have one input and one output, not 1 and 2 "
         "[one-stream]\n"
-        "  remedy: use '--until verilog' and connect the design's streams yourself"
+        "  remedy: choose a board with a serial port, or use '--until verilog' and connect the design's streams yourself"
     )
