@@ -42,7 +42,8 @@ def beyond_part(
     queued: Sequence[int] = (),
 ) -> list[Finding]:
     """A finding for each resource of which more is ``asked`` than ``board`` has beside its shell, which is the larger
-    the more bytes an input frame has, and the more are ``queued`` (:func:`queued_bytes`). All names and values have passed :func:`check_values`."""
+    the more bytes an input frame has, and the more are ``queued`` (:func:`queued_bytes`). All names and values have
+    passed :func:`check_values`."""
     there = _there(board, frame_bytes, queued)
     counts = {name: _count(value, there[name]) or 0 for name, value in (asked or {}).items()}
     return [

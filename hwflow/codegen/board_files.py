@@ -26,10 +26,11 @@ SIMULATION_TOP = "board_simulation"
 
 def frame_ports(manifest: Mapping[str, Any]) -> tuple[list[FramePort], list[FramePort]]:
     """The inputs' and the outputs' :class:`FramePort` from ``manifest.json``, in the order of the ports."""
-    inputs, outputs = (
-        [FramePort(s["lanes"] * s["element_bytes"], s["beats"]) for s in manifest[kind]] for kind in ("inputs", "outputs")
-    )
-    return inputs, outputs
+
+    def ports(streams: Sequence[Mapping[str, Any]]) -> list[FramePort]:
+        return [FramePort(s["lanes"] * s["element_bytes"], s["beats"]) for s in streams]
+
+    return ports(manifest["inputs"]), ports(manifest["outputs"])
 
 
 def check_streams(board: Board, model: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:

@@ -67,8 +67,9 @@ def shell_allowance(part: Part, frame_bytes: int) -> dict[str, int]:
 _DMA = {"lut": 5000, "ff": 7000, "dsp": 0, "bram": 8}
 
 
-# A stream more on the line, beside its queue (:mod:`hdl_lib.stream_turns`); measured: 90 LUTs, 85 flip-flops.
-_TURN = {"lut": 150, "ff": 120}
+# A stream more on the line, with the control of its queue (:mod:`hdl_lib.stream_turns`). Measured by yosys for beats of
+# one byte: 90 to 140 look-up tables, 45 to 70 flip-flops; wider beats have a register more for each bit.
+_TURN = {"lut": 240, "ff": 160}
 
 
 def surroundings(board: Board, frame_bytes: int, queued: Sequence[int] = ()) -> dict[str, int]:

@@ -160,5 +160,6 @@ def test_several_streams_share_a_serial_line(tmp_path):
     assert str(error.value) == (
         "error: model 'two': a design behind pynq_z2's DMA engine must have one input and one output, not 1 and 2 "
         "[one-stream]\n"
-        "  remedy: choose a board with a serial port, or use '--until verilog' and connect the design's streams yourself"
+        "  remedy: choose a board with a serial port, or use '--until verilog' and connect the design's streams "
+        "yourself"
     )
