@@ -104,7 +104,7 @@ class SlidingWindow(HardwareOperator):
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
         window: WindowGeometry = node.attributes["geometry"]
         source, result = node.inputs[0].typed, node.outputs[0].typed.element
-        if is_whole(node, folding):
+        if not is_serial(node, folding) and is_whole(node, folding):
             return costs.window_image(device.family, core_geometry(window), source.shape[1], result.bits, depths[0])
         if not is_serial(node, folding):
             steps, rows = steps_of(node, folding), line_buffer_rows(node, folding)

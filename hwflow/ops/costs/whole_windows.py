@@ -38,8 +38,8 @@ def window_rows(
     choices = 0
     if turns < rows and rows > 1:
         by_logic = len(masked_rows) if ones else 0
-        choices = width * (by_logic * _choice(family, rows, words, masked=True))
-        choices += width * ((kernel_rows - by_logic) * _choice(family, rows, words, masked=False))
+        choices = width * (by_logic * _choice(family, rows, words, depth, masked=True))
+        choices += width * ((kernel_rows - by_logic) * _choice(family, rows, words, depth, masked=False))
     masks = len(masked_columns) * kernel_rows * channels * ones  # the others are resets of the registers behind
     if words == 1:  # rows are registers
         store = Resources(ff=rows * width)
@@ -56,14 +56,15 @@ def window_rows(
 CHOICES = (1, 2, 3, 3, 4, 5, 5)
 
 
-def _choice(family: str, rows: int, words: int, *, masked: bool) -> int:
-    """Look-up tables a bit of the choice among rows: of registers, whose control is short, by the fewest levels, a
-    table with six inputs among four, unless the padding's ones come in beside them."""
+def _choice(family: str, rows: int, words: int, depth: int, *, masked: bool) -> int:
+    """Look-up tables a bit of the choice among rows. Of registers, whose control is short, by the fewest levels: a
+    table with six inputs among four, unless the padding's ones come in beside them, or the queue's pointers, of a
+    memory of more than 16 rows, take longer."""
     if FAMILIES[family].carry_bits == 1:
         return ceil(rows / 2)
     if words > 1:
         return CHOICES[rows - 2] if rows - 2 < len(CHOICES) else ceil(2 * rows / 3)
-    return 4 if rows == 4 and not masked else rows - 1
+    return 4 if rows == 4 and depth <= 16 and not masked else rows - 1
 
 
 def window_image(family: str, geometry: WindowGeometry, channels: int, element: int, depth: int) -> Resources:
