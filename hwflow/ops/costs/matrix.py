@@ -16,7 +16,7 @@ from hdl_lib.multiplier import BLOCK, PART
 from hdl_lib.mvu import Mvu
 from hdl_lib.packed_product import Packing
 from hwflow.ir.graph import IntArray
-from hwflow.ops.costs.basics import adders, count_up, loop
+from hwflow.ops.costs.basics import SHORT, adder, adders, count_up, loop
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.known_blocks import known_products, known_sums
 from hwflow.ops.costs.known_products import digit_sums, table_products
@@ -160,7 +160,7 @@ def mvu(
         corners = [a * b for a in (x.min, x.max) for b in (w.min, w.max)]
         total += table_products(
             family, few, min(corners), max(corners), accumulator.bits,
-            lambda bits: Resources(lut=int(bits == 1), ff=bits),
+            lambda bits: Resources(lut=int(bits == 1), ff=bits), gated=x.bits == 1,
         )
     else:
         if folding.multiplier == "dsp" and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
@@ -178,9 +178,13 @@ def mvu(
         carried = pe if digits is not None else 0 if packing is None else pe // 2
         total += adders(accumulator.bits, pe - carried) + adders(accumulator.bits + 1, carried)
         total += Resources(ff=pe * accumulator.bits - carried)
-        # What is carried on is zero behind a sum's end: by the flip-flops' reset where there is one
-        # sum, or where they are short, else by tables.
-        total += Resources(lut=pe * accumulator.bits if pe > 1 and accumulator.bits > 8 else 0)
+        # What is carried on is zero behind a sum's end: by the flip-flops' reset where they are short, else by tables,
+        # and by those of the sum where there is but one and no carry cell with tables of its own.
+        by_tables = accumulator.bits > 8 and (pe > 1 or FAMILIES[family].carry_bits > 1)
+        total += Resources(lut=pe * accumulator.bits if by_tables else 0)
+        if folding.multiplier == "xnor" and accumulator.bits == SHORT and simd.bit_length() > 2:
+            # The sum and what is carried on each by themselves.
+            total += Resources(lut=2 * max(0, adder(family, SHORT) - SHORT)).times(pe)
         if neuron > 1:
             store = in_block_ram(family, synapse, simd * x.bits)
             words = Resources(bram=store) if store else asynchronous_memory(family, synapse, simd * x.bits)
