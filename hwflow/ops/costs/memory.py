@@ -88,7 +88,8 @@ def _tables(family: str, column: bytes, known: set[bytes], whole: bool) -> int:
     if len(column) <= 16:
         return 1
     if len(column) > 128:
-        return 1 + sum(_tables(family, half, known, whole) for half in halves)
+        halves = column[: len(column) // 2], column[len(column) // 2 :]
+        return 1 + sum(_tables(family, half, known, whole) for half in halves if len(set(half)) > 1)
     if len(column) > 32:
         return len(column) // 16
     return _blocks(column, known)

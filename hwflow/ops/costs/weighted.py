@@ -18,7 +18,6 @@ from hwflow.ops.costs.windows import sum_pool
 from hwflow.ops.operator import Resources
 from hwflow.types import Interval, IntType
 
-
 FEW = 8  # words of a table by which products of look-up tables are counted one by one
 MOST_KNOWN_BITS = 4096  # of a table that is looked at
 
