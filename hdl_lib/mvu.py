@@ -47,7 +47,8 @@ class Mvu(wiring.Component):
     pe, simd, synapse_fold, neuron_fold: each at least 1.
     weights: ``neuron_fold * synapse_fold`` words of ``pe * simd`` weights. The word at address
         ``nf * synapse_fold + sf`` holds ``weight[..][p][s]`` in lane ``p * simd + s`` of ``weight_shape``'s width,
-        lane 0 in the least significant bits.
+        lane 0 in the least significant bits. A multiple of so many words holds several sets, which pixels take in
+        turns.
     multiplier: "dsp" (the ``*`` operator between registers; operands of more than 16 bits are cut in parts), "dsp2" (a
         product for each two rows, see :mod:`hdl_lib.packed_product`; the last one of an odd ``pe`` as in "dsp"), "lut"
         (sums of partial products, see :mod:`hdl_lib.multiplier`) or "xnor" (see
@@ -174,9 +175,9 @@ class Mvu(wiring.Component):
         if self.digits is not None:
             width, bits = self.pe * self.simd * self.digits.bits, "pe * simd * bits of digits"
         depth = self.neuron_fold * self.synapse_fold
-        if (self.weights.width, self.weights.depth) != (width, depth):
+        if self.weights.width != width or self.weights.depth % depth:
             raise ValueError(
-                f"Mvu weights must be {depth} words (neuron_fold * synapse_fold) of {width} bits "
+                f"Mvu weights must be {depth} words (neuron_fold * synapse_fold), or a multiple, of {width} bits "
                 f"({bits}), not {self.weights.depth} words of {self.weights.width} bits; "
                 "pack the table for this folding"
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -13,7 +15,7 @@ from .storage import check_depth
 REGISTER_BLOCKS = 4  # up to so many beats a pixel the running results circulate in registers, above in a memory
 
 
-class _GroupPool(wiring.Component):
+class GroupPool(wiring.Component):
     """One result for each ``window`` successive pixels, channel by channel: a running result of each channel that every
     pixel of the group changes. A subclass says how, in :meth:`_combine`."""
 
@@ -82,18 +84,24 @@ class _GroupPool(wiring.Component):
         wiring.connect(m, wiring.flipped(self.o), queue.o)
         return m
 
+    def _terms(self, m: Module, step: Value) -> tuple[list[Value], int]:
+        """What each lane of a step's beat adds to the running result, and how many cycles, at least 1, behind the
+        step."""
+        beat = Signal(self.i.payload.shape(), reset_less=True)
+        m.d.sync += beat.eq(self.i.payload)
+        return [beat[lane] for lane in range(self.lanes)], 1
+
     def _in_registers(self, m: Module, step: Value, first: Value) -> tuple[Value, int]:
         """The running results in a ring of one register a block; returns the newest and its delay from the step."""
-        beat = Signal(self.i.payload.shape(), reset_less=True)
+        terms, wait = self._terms(m, step)
         layout = self.o.payload.shape()
         ring = [Signal(layout, name=f"{self._name}_{block}", reset_less=True) for block in range(self.blocks)]
-        m.d.sync += beat.eq(self.i.payload)
-        first = delayed(m, "first", first, 1)
-        with m.If(delayed(m, "step", step, 1)):
+        first = delayed(m, "first", first, wait)
+        with m.If(delayed(m, "step", step, wait)):
             for following, present in zip(ring[1:], ring, strict=False):
                 m.d.sync += following.eq(present)
-            self._update(m, ring[0], beat, ring[-1], first)
-        return ring[0].as_value(), 2
+            self._update(m, ring[0], terms, ring[-1], first)
+        return ring[0].as_value(), wait + 1
 
     def _in_memory(self, m: Module, step: Value, first: Value) -> tuple[Value, int]:
         """The same in a memory of one word a block, which is written 3 cycles after it was read: sooner than it is
@@ -106,41 +114,47 @@ class _GroupPool(wiring.Component):
         # The memory's read register is written out: synthesis takes "no read meets a write" for such ones only.
         read = results.read_port(domain="comb")
         write = results.write_port()
-        beat_1, beat_2 = (
-            Signal(self.i.payload.shape(), name=name, reset_less=True) for name in ("beat_1", "beat_2")
-        )
+        terms, wait = self._terms(m, step)
+        if wait < 2:  # the result so far takes two cycles
+            terms = [_registered(m, f"beat_2_{lane}", term) for lane, term in enumerate(terms)]
+            wait = 2
+        reads = delayed(m, "read", step, wait - 2)
         before_1, before_2, result = (
             Signal(layout, name=name, reset_less=True) for name in ("before_1", "before_2", self._name)
         )
-        m.d.sync += [
-            beat_1.eq(self.i.payload),
-            beat_2.eq(beat_1),
-            Value.cast(before_1).eq(read.data),
-            before_2.eq(before_1),
-        ]
-        self._update(m, result, beat_2, before_2, delayed(m, "first", first, 2))
-        done = delayed(m, "step", step, 3)
+        m.d.sync += [Value.cast(before_1).eq(read.data), before_2.eq(before_1)]
+        self._update(m, result, terms, before_2, delayed(m, "first", first, wait))
+        done = delayed(m, "step", step, wait + 1)
         m.d.comb += [
-            read.addr.eq(count_up(m, "read_block", self.blocks, step)),
+            read.addr.eq(count_up(m, "read_block", self.blocks, reads)),
             write.en.eq(done),
             write.addr.eq(count_up(m, "write_block", self.blocks, done)),
             write.data.eq(result),
         ]
-        return result.as_value(), 3
+        return result.as_value(), wait + 1
 
-    def _update(self, m: Module, result: data.View, beat: data.View, before: data.View, first: Value) -> None:
-        for lane in range(self.lanes):
-            m.d.sync += result[lane].eq(self._combine(beat[lane], before[lane], first))
+    def _update(
+        self, m: Module, result: data.View, terms: Sequence[Value], before: data.View, first: Value
+    ) -> None:
+        for lane, term in enumerate(terms):
+            m.d.sync += result[lane].eq(self._combine(term, before[lane], first))
 
 
-class MaxPool(_GroupPool):
-    """The maximum over each ``window`` successive pixels, channel by channel.
+def _registered(m: Module, name: str, value: Value) -> Signal:
+    register = Signal(value.shape(), name=name, reset_less=True)
+    m.d.sync += register.eq(value)
+    return register
+
+
+class MaxPool(GroupPool):
+    """The maximum, or ``least`` the minimum, over each ``window`` successive pixels, channel by channel.
 
     Parameters
     ----------
     shape: of an element, an integer shape.
     channels, lanes: elements a pixel and elements a beat; ``blocks = ceil(channels / lanes)`` beats a pixel.
     window: input pixels for an output pixel, at least 1.
+    least: the minimum instead.
     depth: beats of the output queue. At the full rate up to ``blocks`` beats follow each other without a gap; with
         ``latency + 1`` there is room for any number of them.
 
@@ -162,14 +176,18 @@ class MaxPool(_GroupPool):
 
     _name = "maximum"
 
-    def __init__(self, shape: Shape, channels: int, lanes: int, window: int, *, depth: int) -> None:
+    def __init__(
+        self, shape: Shape, channels: int, lanes: int, window: int, *, least: bool = False, depth: int
+    ) -> None:
+        self.least = least
         super().__init__(shape, shape, channels, lanes, window, depth=depth)
 
     def _combine(self, beat: Value, before: Value, first: Value) -> Value:
-        return Mux(first | less(before, beat), beat, before)
+        better = less(beat, before) if self.least else less(before, beat)
+        return Mux(first | better, beat, before)
 
 
-class SumPool(_GroupPool):
+class SumPool(GroupPool):
     """The sum over each ``window`` successive pixels, channel by channel.
 
     Exact modulo ``2**result_shape.width``: right wherever the sums lie in the range of ``result_shape``.

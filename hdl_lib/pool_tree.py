@@ -92,7 +92,8 @@ class _TreePool(wiring.Component):
 
 
 class MaxPoolTree(_TreePool):
-    """The maximum over each ``window`` successive pixels, channel by channel, several pixels a beat.
+    """The maximum, or ``least`` the minimum, over each ``window`` successive pixels, channel by channel, several pixels
+    a beat.
 
     Parameters
     ----------
@@ -100,6 +101,7 @@ class MaxPoolTree(_TreePool):
     channels: elements a pixel.
     pixels: of a beat; a part of a window (they divide it), or several whole windows.
     window: input pixels for an output pixel, at least 1.
+    least: the minimum instead.
     depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
 
     Members
@@ -120,24 +122,31 @@ class MaxPoolTree(_TreePool):
 
     _name = "maximum"
 
-    def __init__(self, shape: Shape, channels: int, pixels: int, window: int, *, depth: int) -> None:
+    def __init__(
+        self, shape: Shape, channels: int, pixels: int, window: int, *, least: bool = False, depth: int
+    ) -> None:
+        self.least = least
         super().__init__(shape, shape, channels, pixels, window, depth=depth)
+
+    def _better(self, a: Value, b: Value) -> Value:
+        """Whether ``b`` is to be taken."""
+        return less(b, a) if self.least else less(a, b)
 
     def _tree(self, m: Module, name: str, values: list[Value]) -> Value:
         level = 0
         while len(values) > 1:
-            greater: list[Value] = []
+            best: list[Value] = []
             for index in range(0, len(values), 2):
                 register = Signal(self.shape, name=f"{name}_{level}_{index // 2}", reset_less=True)
                 pair = values[index : index + 2]
-                m.d.sync += register.eq(pair[0] if len(pair) == 1 else Mux(less(pair[0], pair[1]), pair[1], pair[0]))
-                greater.append(register)
-            values = greater
+                m.d.sync += register.eq(pair[0] if len(pair) == 1 else Mux(self._better(*pair), pair[1], pair[0]))
+                best.append(register)
+            values = best
             level += 1
         return values[0]
 
     def _combine(self, beat: Value, before: Value, first: Value) -> Value:
-        return Mux(first | less(before, beat), beat, before)
+        return Mux(first | self._better(before, beat), beat, before)
 
 
 class SumPoolTree(_TreePool):

@@ -29,11 +29,18 @@ KEYWORDS = frozenset(
 )
 
 
+MOST_CHARACTERS = 100
+"""Of an identifier: names of memory files are made of them, and file systems take 255 bytes."""
+
+
 def identifier(name: str) -> str:
     """``name`` as a Verilog identifier: letters lose their accents, other characters become underscores, a leading
-    digit or a keyword gets 'n_'."""
+    digit or a keyword gets 'n_'; of a long one the middle is left out."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
     text = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9_]", "_", plain)).strip("_") or "n"
+    if len(text) > MOST_CHARACTERS:
+        half = (MOST_CHARACTERS - 1) // 2
+        text = f"{text[:half].strip('_')}_{text[-half:].strip('_')}"
     return f"n_{text}" if text[0].isdigit() or text.lower() in KEYWORDS else text
 
 

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from hwflow.frontend import integers
 from hwflow.frontend.context import Lowering, behind, exact_constant, frame_constant, made, reals, refuse
 from hwflow.frontend.lattice import plain, whole_zero_point
+from hwflow.frontend.moves import broadcast
 from hwflow.frontend.views import (
     Constant,
     Functions,
+    Integers,
     QuantizedConstant,
     Reals,
     View,
@@ -42,7 +45,7 @@ def affine(view: Reals, node: OnnxNode, multiplier: Fractions, addend: Fractions
 
 
 def add(state: Lowering, node: OnnxNode) -> View:
-    """Add; with the same shapes, or a constant."""
+    """Add; of two streams, or with a constant."""
     return _arithmetic(state, node, "add")
 
 
@@ -63,6 +66,8 @@ def div(state: Lowering, node: OnnxNode) -> View:
 
 def neg(state: Lowering, node: OnnxNode) -> View:
     """Neg."""
+    if isinstance(state.view(node.inputs[0]), Integers):
+        return integers.neg(state, node)
     return affine(reals(state, node, 0), node, fractions(-1), fractions(0))
 
 
@@ -76,12 +81,8 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
     left, right = reals(state, node, 0), reals(state, node, 1)
     if left.value is right.value and left.shape == right.shape:
         return combined(node, operation, left, right)
-    if left.shape != right.shape:
-        raise refuse(
-            node, "stream-shapes",
-            f"two streams must have the same shape, not {list(left.shape)} and {list(right.shape)}",
-            "broadcast constants only, or expand the smaller one before quantizing",
-        )
+    target = np.broadcast_shapes(*(state.model.values[name].shape for name in node.inputs))
+    left, right = (broadcast(state, node, place, view, target) for place, view in enumerate((left, right)))
     if operation in ("add", "sub"):
         return sum_of(state, node, left, right, subtract=operation == "sub")
     if operation == "mul":

@@ -76,7 +76,8 @@ class Lowering:
         return value
 
 
-Handler = Callable[[Lowering, OnnxNode], View]
+Handler = Callable[[Lowering, OnnxNode], "View | tuple[View, ...]"]
+"""What lowers a node: the view of its first output, or one for each output."""
 
 
 def made(value: Value, shape: tuple[int, ...], scale: Fractions, zero_point: Fractions, node: OnnxNode) -> Reals:

@@ -130,3 +130,24 @@ def whole_zero_point(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
         view, value=value, scale=as_array(view.scale / factor),
         zero_point=compact(as_array(factor * view.zero_point - offset)), nodes=(), low=table[0], high=table[-1],
     )
+
+
+def from_zero(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
+    """``view`` (without functions, with integer zero points) with a zero point of 0: moved there where it is not."""
+    zero = uniform(view.zero_point)
+    if zero == 0:
+        return view
+    if view.low is None or view.high is None or view.high - view.low >= MAX_POINTS:
+        raise refuse(
+            node, "zero-point-range", f"the zero point of what {node.op_type} works on must be 0 behind a sum",
+            f"insert QuantizeLinear and DequantizeLinear before '{node.name}'",
+        )
+    axes = varying_axes(view.zero_point)
+    axis = axes.pop() if axes else 0
+    zeros = [int(z) for z in view.zero_point.reshape(-1)]
+    tables = [[q - z for q in range(view.low, view.high + 1)] for z in zeros]
+    stages = tuple((StepStage(StepFunction.of_table(view.low, table)),) for table in tables)
+    value = state.add("requantize", node, [view.value], {"axis": axis, "stages": stages}, view.nodes, origin="")
+    return replace(
+        view, value=value, zero_point=fractions(0), nodes=(), low=view.low - max(zeros), high=view.high - min(zeros)
+    )

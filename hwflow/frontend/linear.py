@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hwflow.frontend.context import Lowering, exact_constant, finite, given, made, reals, refuse
+from hwflow.frontend import spatial
+from hwflow.frontend.context import Lowering, exact_constant, finite, given, integer, made, reals, refuse
 from hwflow.frontend.lattice import plain, whole_zero_point
 from hwflow.frontend.views import (
     Constant,
@@ -28,11 +29,11 @@ _HALF = Fraction(1, 2)
 
 
 def conv(state: Lowering, node: OnnxNode) -> View:
-    """Conv, two-dimensional, one group."""
+    """Conv, of any number of spatial axes."""
     view = reals(state, node, 0)
     weights = state.view(node.inputs[1])
     count = state.model.values[node.inputs[1]].shape[0]
-    return convolution(state, node, view, weights, node.inputs[1], _bias(state, node, 2, count))
+    return convolution(state, node, view, weights, node.inputs[1], bias_of(state, node, 2, count))
 
 
 def convolution(
@@ -40,23 +41,25 @@ def convolution(
 ) -> Reals:
     """The sums of a convolution of ``view`` by the weights ``constant`` (value ``name``), with a bias of one element or
     one an output."""
-    if len(view.shape) != 3:
+    if len(view.shape) < 2:
         raise refuse(
             node, "conv-rank",
-            f"input '{node.inputs[0]}' must be an image (frames, channels, height, width), "
-            f"not of {len(view.shape) + 1} axes",
-            "reshape 1-D data to an image of width 1",
+            f"input '{node.inputs[0]}' must have frames, channels and spatial axes, not {len(view.shape) + 1} axes",
+            "reshape it to (frames, channels, ...)",
         )
-    if node.attributes.get("group", 1) != 1:
-        raise refuse(
-            node, "conv-group", f"group must be 1, not {node.attributes['group']}",
-            "grouped convolutions are not supported yet",
-        )
+    groups = integer(node, "group", 1)
     shape = state.model.values[name].shape
-    if shape[1] != view.shape[0]:
+    if groups < 1 or view.shape[0] % groups or shape[0] % groups:
+        raise refuse(
+            node, "conv-group",
+            f"group must divide the {view.shape[0]} input and {shape[0]} output channels, not be {groups}",
+            "correct the attribute",
+        )
+    if shape[1] != view.shape[0] // groups:
         raise refuse(
             node, "conv-channels",
-            f"weights '{name}' must have the input's {view.shape[0]} channels on axis 1, not {shape[1]}",
+            f"weights '{name}' must have the {view.shape[0] // groups} input channels of a group on axis 1, not "
+            f"{shape[1]}",
             "correct the weights' shape",
         )
     out_shape = state.frame_shape(node.outputs[0])
@@ -78,24 +81,34 @@ def convolution(
             "quantize per tensor before the convolution",
         )
     scale = uniform(view.scale)
-    per_channel = None if scale is not None else view.scale.reshape(1, -1, 1, 1)
+    per_channel = None if scale is not None else of_groups(view.scale, shape, groups)
     weights = integer_weights(node, constant, name, 0, per_channel)
-    weights = _upright(weights, scale, Fraction(1))
+    weights = upright(weights, scale, Fraction(1))
     scale = None if scale is None else abs(scale)
-    channel_zero = view.zero_point if zero is not None else view.zero_point.reshape(-1, 1, 1)
-    binary = zero == _HALF and (view.low, view.high) == (0, 1) and weights.are_signs
+    channel_zero = view.zero_point if zero is not None else of_groups(view.zero_point, shape, groups)
+    bits = zero == _HALF and (view.low, view.high) == (0, 1) and weights.are_signs
+    binary = bits and not (groups > 1 and shape[1] == 1 and len(shape) < 5)
+    if groups > 1:
+        attributes["groups"] = groups
     attributes["weights"] = (weights.integers + 1) // 2 if binary else weights.integers
     if binary:
         attributes |= {"binary": True, "pad_value": 0}
     else:
         attributes["pad_value"] = int(zero) if zero is not None and zero.denominator == 1 else 0
-    value = state.add("conv2d", node, [view.value], attributes, view.nodes, origin=state.real_origin(node))
-    out = _meaning(node, weights, scale, channel_zero, binary, bias)
-    out_scale, zero_point = (compact(v.reshape(-1, 1, 1)) for v in out)
+    value = spatial.convolution(state, node, view.value, view.shape, attributes, view.nodes)
+    out = meaning(node, weights, scale, channel_zero, binary, bias)
+    out_scale, zero_point = (compact(v.reshape(-1, *(1,) * (len(shape) - 2))) for v in out)
     return made(value, out_shape, out_scale, zero_point, node)
 
 
-def _upright(weights: Weights, scale: Fraction | None, factor: Fraction) -> Weights:
+def of_groups(values: Fractions, shape: tuple[int, ...], groups: int) -> Fractions:
+    """``values`` of the input's channels for weights of ``shape``: for each output those of its group."""
+    of_group = values.reshape(groups, 1, -1, *(1,) * (len(shape) - 2))
+    repeated = np.broadcast_to(of_group, (groups, shape[0] // groups, *of_group.shape[2:]))
+    return repeated.reshape(shape[0], *of_group.shape[2:]) if groups > 1 else of_group[0]
+
+
+def upright(weights: Weights, scale: Fraction | None, factor: Fraction) -> Weights:
     """The weights times ``factor``, and negated where ``scale`` (that of the input, None where it is in the weights) is
     negative: every output then has a positive scale, and rises with its accumulator."""
     signs = np.array([-1 if (s < 0) != ((scale or 1) * factor < 0) else 1 for s in weights.scale])
@@ -103,7 +116,7 @@ def _upright(weights: Weights, scale: Fraction | None, factor: Fraction) -> Weig
     return Weights(integers, as_array(abs(weights.scale * factor)))
 
 
-def _meaning(
+def meaning(
     node: OnnxNode, weights: Weights, scale: Fraction | None, zero: Fractions, binary: bool, bias: Fractions | None
 ) -> tuple[Fractions, Fractions]:
     """Scale and zero point of the accumulators, one an output: sum(w * (q - zero)) and the bias.
@@ -119,9 +132,12 @@ def _meaning(
     elif zero.size == 1:
         zero_point = fractions(rows.sum(axis=1)) * zero.reshape(-1)[0]
     else:
-        columns = np.broadcast_to(zero, weights.integers.shape[1:]).reshape(-1)
+        columns = np.broadcast_to(zero, weights.integers.shape).reshape(count, -1)
         zero_point = np.array(
-            [sum((int(w) * z for w, z in zip(row, columns, strict=True)), Fraction(0)) for row in rows]
+            [
+                sum((int(w) * z for w, z in zip(row, own, strict=True)), Fraction(0))
+                for row, own in zip(rows, columns, strict=True)
+            ]
         )
     if bias is None:
         return out_scale, as_array(zero_point)
@@ -133,7 +149,7 @@ def _meaning(
     return out_scale, as_array(zero_point - np.broadcast_to(bias.reshape(-1), (count,)) / out_scale)
 
 
-def _bias(state: Lowering, node: OnnxNode, index: int, count: int) -> Fractions | None:
+def bias_of(state: Lowering, node: OnnxNode, index: int, count: int) -> Fractions | None:
     """The bias as exact reals, of one element or ``count``; None where the node has none."""
     if not given(node, index):
         return None
@@ -173,14 +189,14 @@ def product(
         )
     zero = uniform(view.zero_point)
     zeros = view.zero_point if zero is not None else np.broadcast_to(view.zero_point.reshape(-1), (inputs,))
-    weights = _upright(weights, scale, factor)
+    weights = upright(weights, scale, factor)
     scale = None if scale is None else abs(scale)
     binary = zero == _HALF and (view.low, view.high) == (0, 1) and weights.are_signs
     attributes: dict[str, Any] = {"weights": (weights.integers + 1) // 2 if binary else weights.integers}
     if binary:
         attributes["binary"] = True
     value = state.add("dense", node, [view.value], attributes, view.nodes, origin=state.real_origin(node))
-    out = _meaning(node, weights, scale, zeros, binary, bias)
+    out = meaning(node, weights, scale, zeros, binary, bias)
     out_scale, zero_point = (compact(v) for v in out)
     shape = (*view.shape[:-1], len(weights.integers))
     rank = (1,) * (len(shape) - 1)
@@ -197,18 +213,10 @@ def gemm(state: Lowering, node: OnnxNode) -> View:
     alpha, beta = finite(node, "alpha", 1.0), finite(node, "beta", 1.0)
     if alpha == 0:
         raise refuse(node, "gemm-alpha", "alpha must not be 0", "remove the product")
-    bias = _bias(state, node, 2, state.model.values[name].shape[axis])
+    bias = bias_of(state, node, 2, state.model.values[name].shape[axis])
     if bias is not None:
         bias = as_array(bias * beta)
     return product(state, node, view, state.view(name), name, axis, bias, alpha)
-
-
-def matmul(state: Lowering, node: OnnxNode) -> View:
-    """MatMul with a constant matrix on the right."""
-    view = reals(state, node, 0)
-    right = state.view(node.inputs[1])
-    require_matrix(state, node, node.inputs[0], node.inputs[1], right)
-    return product(state, node, view, right, node.inputs[1], 1, None)
 
 
 def require_matrix(state: Lowering, node: OnnxNode, left: str, right: str, view: View) -> None:

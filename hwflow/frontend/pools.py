@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
+from fractions import Fraction
+from math import lcm, prod
 from typing import Any
 
-from hwflow.frontend.context import Lowering, constant, given, integer, made, reals, refuse
-from hwflow.frontend.lattice import plain, whole_zero_point
-from hwflow.frontend.views import Anchor, Integers, Reals, View, as_array, uniform
-from hwflow.frontend.window import holds_padding_only, window_attributes
-from hwflow.numerics.stages import StepStage
-from hwflow.numerics.step_function import StepFunction
+import numpy as np
+
+from hwflow.frontend import spatial
+from hwflow.frontend.context import Lowering, integer, made, reals, refuse
+from hwflow.frontend.lattice import from_zero, plain, whole_zero_point
+from hwflow.frontend.views import Anchor, Integers, Reals, View, as_array, fractions, uniform
+from hwflow.frontend.window import holds_padding_only, integers_of, window_attributes
+from hwflow.ir.graph import IntArray
 from hwflow.onnxspec.model import OnnxNode
 
 
@@ -33,44 +36,46 @@ def max_pool(state: Lowering, node: OnnxNode) -> View:
             f"every window must hold a pixel, not padding alone as with pads {list(attributes['pads'])}",
             "reduce the pads",
         )
+    return greatest(state, node, view, attributes, shape)
+
+
+def greatest(
+    state: Lowering, node: OnnxNode, view: Integers | Reals, attributes: dict[str, Any], shape: tuple[int, ...], *,
+    least: bool = False,
+) -> View:
+    """The maxima, or minima, over windows."""
     if isinstance(view, Integers):
-        value = state.add("max_pool2d", node, [view.value], attributes)
+        if least:
+            attributes = {**attributes, "least": True}
+        value = spatial.pool(state, node, view.value, view.shape, attributes, "max_pool2d")
         return Integers(value, shape, view.low, view.high)
-    view = _rising(state, node, view)
+    view, falling = _rising(state, node, view)
     if any(size > 1 for v in (view.scale, view.zero_point, *view.functions) for size in v.shape[1:]):
         raise refuse(
             node, "pool-scale", "the pool's input must have one scale and zero point a channel, not one a pixel",
             "quantize before the pool",
         )
-    value = state.add("max_pool2d", node, [view.value], attributes)
+    if falling != least:
+        attributes = {**attributes, "least": True}
+    value = spatial.pool(state, node, view.value, view.shape, attributes, "max_pool2d")
     if view.functions:
         return replace(view, value=value, shape=shape, after=(*view.after, node.name))
     anchor = Anchor(node.outputs[0], value, view.scale, view.zero_point)
     return replace(view, value=value, shape=shape, anchor=anchor, after=())
 
 
-def _rising(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
-    """``view`` as a function of its integers that does not decrease: others are tabulated."""
+def _rising(state: Lowering, node: OnnxNode, view: Reals) -> tuple[Reals, bool]:
+    """``view`` as a function that does not decrease of its integers (others are tabulated), and whether of their
+    negative, so that the greatest real is the least integer's."""
     if not all(f is None or f.rising for step in view.functions for f in step.reshape(-1)):
         view = plain(state, node, view)
-    if any(s < 0 for s in view.scale.reshape(-1)):
-        if view.low is None or view.high is None:
-            raise refuse(
-                node, "pool-direction", "the pool's input must not be negated after a sum", "quantize before the pool"
-            )
-        table = [-q for q in range(view.low, view.high + 1)]
-        if uniform(as_array(view.scale < 0)) is None:
-            raise refuse(
-                node, "pool-direction", "scales of the pool's input must have one sign, not both",
-                "quantize before the pool",
-            )
-        stage = StepStage(StepFunction.of_table(view.low, table))
-        value = state.add("requantize", node, [view.value], {"axis": 0, "stages": ((stage,),)}, (), origin="")
-        view = replace(
-            view, value=value, scale=as_array(-view.scale), zero_point=as_array(-view.zero_point), low=-view.high,
-            high=-view.low,
+    falling = uniform(as_array(view.scale < 0))
+    if falling is None:
+        raise refuse(
+            node, "pool-direction", "scales of the pool's input must have one sign, not both",
+            "quantize before the pool",
         )
-    return view
+    return view, bool(falling)
 
 
 def average_pool(state: Lowering, node: OnnxNode) -> View:
@@ -85,21 +90,64 @@ def averaged(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     assert isinstance(kernel, tuple)
     shape = state.frame_shape(node.outputs[0])
     attributes = window_attributes(node, view.shape[1:], [int(k) for k in kernel], shape[1:])
-    pads = attributes["pads"]
-    # With ceil_mode the last windows may reach beyond the node's own pads: what is added there never counts.
-    own = node.attributes.get("pads") or (0, 0, 0, 0) if node.attributes.get("auto_pad", "NOTSET") == "NOTSET" else pads
-    if any(pads) and (integer(node, "count_include_pad") == 0 or own != pads):
-        raise refuse(
-            node, "pool-count",
-            f"every window must average the same number of elements, not fewer where it meets the pads {list(pads)}",
-            "set count_include_pad to 1, or leave the padding out",
-        )
-    return _window_sum(state, node, view, attributes, shape)
+    pads, axes = attributes["pads"], len(kernel)
+    counted: tuple[int, ...] = (0,) * 2 * axes
+    if integer(node, "count_include_pad"):
+        # With ceil_mode the last windows may reach beyond the node's own pads: what is added there never counts.
+        explicit = node.attributes.get("auto_pad", "NOTSET") == "NOTSET"
+        counted = (integers_of(node, "pads") or counted) if explicit else pads
+    if counted != pads:
+        counts = _counts(view.shape[1:], attributes, counted)
+        if counts.min() != counts.max() or counts.min() == 0:
+            return _average_of_several_counts(state, node, view, attributes, shape, counts)
+        result = window_sum(state, node, view, attributes, shape)
+        share = Fraction(prod(attributes["kernel"]), int(counts.min()))
+        return made(result.value, shape, as_array(result.scale * share), result.zero_point, node)
+    return window_sum(state, node, view, attributes, shape)
 
 
-def _window_sum(
-    state: Lowering, node: OnnxNode, view: Reals, attributes: dict[str, Any], shape: tuple[int, ...]
+def _counts(image: tuple[int, ...], window: dict[str, Any], counted: tuple[int, ...]) -> IntArray:
+    """For each window position the elements its average counts: those of the image and of the pads ``counted``."""
+    per_axis = []
+    axes = len(image)
+    for axis, size in enumerate(image):
+        kernel, stride, dilation = (window[name][axis] for name in ("kernel", "strides", "dilations"))
+        positions = (size + window["pads"][axis] + window["pads"][axis + axes] - (kernel - 1) * dilation - 1) // stride
+        start = np.arange(positions + 1) * stride - window["pads"][axis]
+        taps = start[:, None] + np.arange(kernel) * dilation
+        per_axis.append(((taps >= -counted[axis]) & (taps < size + counted[axis + axes])).sum(axis=1))
+    counts = np.ones((), dtype=np.int64)
+    for along in per_axis:
+        counts = counts[..., None] * along
+    return np.asarray(counts, dtype=np.int64)
+
+
+def _average_of_several_counts(
+    state: Lowering, node: OnnxNode, view: Reals, window: dict[str, Any], shape: tuple[int, ...], counts: IntArray
 ) -> Reals:
+    """Averages whose number of elements depends on the position: each sum times what brings it to their least common
+    multiple."""
+    if (counts == 0).any():
+        raise refuse(
+            node, "pool-pads",
+            f"every window must hold a pixel, not padding alone as with pads {list(window['pads'])}", "reduce the pads",
+        )
+    view = from_zero(state, node, whole_zero_point(state, node, plain(state, node, view)))
+    sums = window_sum(state, node, view, window, shape, origin="")
+    common = lcm(*counts.reshape(-1).tolist())
+    value = state.add(
+        "pixel_product", node, [sums.value], {"factors": common // counts}, origin=state.real_origin(node)
+    )
+    # The sums are of elements without a zero point, in units of their number's reciprocal.
+    return made(value, shape, as_array(sums.scale * prod(window["kernel"]) / common), fractions(0), node)
+
+
+def window_sum(
+    state: Lowering, node: OnnxNode, view: Reals, attributes: dict[str, Any], shape: tuple[int, ...], *,
+    origin: str | None = None,
+) -> Reals:
+    """The average that counts all elements of a window; ``origin``: what the integers stand for, by default the node's
+    result."""
     view = plain(state, node, view)
     if any(attributes["pads"]):
         view = whole_zero_point(state, node, view)
@@ -115,9 +163,12 @@ def _window_sum(
             "the pool's input must have one zero point where it is padded, not one a channel",
             "quantize per tensor before the pool",
         )
-    attributes["pad_value"] = int(zero) if zero is not None and zero.denominator == 1 else 0
     count = prod(attributes["kernel"])
-    value = state.add("sum_pool2d", node, [view.value], attributes, view.nodes, origin=state.real_origin(node))
+    value = spatial.pool(
+        state, node, view.value, view.shape, attributes, "sum_pool2d", view.nodes,
+        origin=state.real_origin(node) if origin is None else origin,
+        pad_value=int(zero) if zero is not None and zero.denominator == 1 else 0,
+    )
     return made(value, shape, as_array(view.scale / count), as_array(view.zero_point * count), node)
 
 
@@ -129,44 +180,31 @@ def global_average_pool(state: Lowering, node: OnnxNode) -> View:
 def globally_averaged(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     """The average of each channel of ``view``."""
     require_image(node, view.shape)
-    attributes: dict[str, Any] = {
-        "kernel": view.shape[1:], "strides": (1, 1), "pads": (0, 0, 0, 0), "dilations": (1, 1)
-    }
-    return _window_sum(state, node, view, attributes, (view.shape[0], 1, 1))
+    return window_sum(state, node, view, whole(view.shape), (view.shape[0], *(1,) * (len(view.shape) - 1)))
 
 
-def reduce_mean(state: Lowering, node: OnnxNode) -> View:
-    """ReduceMean over height and width: a global pool, and another shape without keepdims."""
-    view = reals(state, node, 0)
-    rank = len(view.shape) + 1
-    axes = node.attributes.get("axes", ())
-    if given(node, 1):
-        axes = tuple(int(a) for a in constant(state, node, 1, "axes").array.reshape(-1))
-    assert isinstance(axes, tuple)
-    if len(view.shape) != 3 or {int(a) % rank for a in axes} != {2, 3}:
-        raise refuse(
-            node, "mean-axes",
-            f"the mean must be over height and width of an image (axes 2 and 3), not over axes {list(axes)} of "
-            f"{rank}",
-            "use GlobalAveragePool",
-        )
-    mean = globally_averaged(state, node, view)
-    shape = state.frame_shape(node.outputs[0])
-    if shape == mean.shape:
-        return mean
-    value = state.add("reshape", node, [mean.value], {"shape": shape})
-    scale, zero_point = (v.reshape(() if v.size == 1 else shape) for v in (mean.scale, mean.zero_point))
-    return made(value, shape, scale, zero_point, node)
+def whole(shape: tuple[int, ...]) -> dict[str, Any]:
+    """The window that is the whole image."""
+    axes = len(shape) - 1
+    return {"kernel": shape[1:], "strides": (1,) * axes, "pads": (0,) * (2 * axes), "dilations": (1,) * axes}
+
+
+def global_max_pool(state: Lowering, node: OnnxNode) -> View:
+    """GlobalMaxPool: the greatest element of each channel."""
+    view = state.view(node.inputs[0])
+    if not isinstance(view, Integers):
+        view = reals(state, node, 0)
+    require_image(node, view.shape)
+    return greatest(state, node, view, whole(view.shape), (view.shape[0], *(1,) * (len(view.shape) - 1)))
 
 
 def require_image(node: OnnxNode, shape: tuple[int, ...]) -> None:
-    """Refuse what has not two spatial axes."""
-    if len(shape) != 3:
+    """Refuse what has no spatial axes."""
+    if len(shape) < 2:
         raise refuse(
             node, "pool-rank",
-            f"input '{node.inputs[0]}' must be an image (frames, channels, height, width), "
-            f"not of {len(shape) + 1} axes",
-            "reshape 1-D data to an image of width 1",
+            f"input '{node.inputs[0]}' must have frames, channels and spatial axes, not {len(shape) + 1} axes",
+            "reshape it to (frames, channels, ...)",
         )
 
 

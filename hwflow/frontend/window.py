@@ -16,13 +16,15 @@ MAX_TAPS = 1 << 16
 def window_attributes(
     node: OnnxNode, image: Sequence[int], kernel: Sequence[int], inferred: Sequence[int]
 ) -> dict[str, Any]:
-    """kernel, strides, pads (top, left, bottom, right) and dilations of a two-dimensional window over ``image``.
+    """kernel, strides, pads (of all axes before the image, then of all behind it) and dilations of a window over
+    ``image``, which has any number of axes.
 
     Attributes have one element a spatial axis, none of them negative: shape inference refuses a node otherwise.
-    ``inferred`` is the output's height and width by shape inference, which must be what the specification says (onnx
-    counts too many windows where ceil_mode meets auto_pad VALID, and windows that start behind the image).
+    ``inferred`` is the output's size by shape inference, which must be what the specification says (onnx counts too
+    many windows where ceil_mode meets auto_pad VALID, and windows that start behind the image).
     """
-    named = _integers(node, "kernel_shape") or kernel
+    axes = len(kernel)
+    named = integers_of(node, "kernel_shape") or kernel
     if tuple(named) != tuple(kernel):
         raise refuse(
             node, "window-kernel", f"kernel_shape must be that of the weights {list(kernel)}, not {list(named)}",
@@ -33,14 +35,15 @@ def window_attributes(
             node, "window-size", f"a window must have at most {MAX_TAPS} taps, not {prod(kernel)} {list(kernel)}",
             "use a smaller kernel",
         )
-    strides = _integers(node, "strides") or (1, 1)
-    dilations = _integers(node, "dilations") or (1, 1)
-    spans = [(kernel[axis] - 1) * dilations[axis] + 1 for axis in range(2)]
+    strides = integers_of(node, "strides") or (1,) * axes
+    dilations = integers_of(node, "dilations") or (1,) * axes
+    spans = [(kernel[axis] - 1) * dilations[axis] + 1 for axis in range(axes)]
     pads = tuple(_pads(node, image, spans, strides))
-    output = [(image[a] + pads[a] + pads[a + 2] - spans[a]) // strides[a] + 1 for a in range(2)]
+    output = [(image[a] + pads[a] + pads[a + axes] - spans[a]) // strides[a] + 1 for a in range(axes)]
     if output != list(inferred):
+        counted, found = (" x ".join(map(str, sizes)) for sizes in (output, inferred))
         raise refuse(
-            node, "window-count", f"there must be {output[0]} x {output[1]} windows, not {inferred[0]} x {inferred[1]} "
+            node, "window-count", f"there must be {counted} windows, not {found} "
             "as onnx's shape inference has it", "set ceil_mode to 0 and give the pads explicitly",
         )
     return {"kernel": tuple(kernel), "strides": strides, "pads": pads, "dilations": dilations}
@@ -48,21 +51,22 @@ def window_attributes(
 
 def _pads(node: OnnxNode, image: Sequence[int], spans: Sequence[int], strides: Sequence[int]) -> list[int]:
     auto_pad = node.attributes.get("auto_pad", "NOTSET")
-    pads = [0, 0, 0, 0]
+    axes = len(image)
+    pads = [0] * (2 * axes)
     if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-        for axis in range(2):
+        for axis in range(axes):
             total = max(0, (-(-image[axis] // strides[axis]) - 1) * strides[axis] + spans[axis] - image[axis])
             small, large = total // 2, total - total // 2
-            pads[axis], pads[axis + 2] = (small, large) if auto_pad == "SAME_UPPER" else (large, small)
+            pads[axis], pads[axis + axes] = (small, large) if auto_pad == "SAME_UPPER" else (large, small)
     elif auto_pad == "NOTSET":
-        pads = list(_integers(node, "pads")) or pads
+        pads = list(integers_of(node, "pads")) or pads
         if node.attributes.get("ceil_mode", 0):  # with auto_pad the number of windows is given
-            for axis in range(2):
-                room = image[axis] + pads[axis] + pads[axis + 2] - spans[axis]
+            for axis in range(axes):
+                room = image[axis] + pads[axis] + pads[axis + axes] - spans[axis]
                 windows = -(-room // strides[axis]) + 1
                 if (windows - 1) * strides[axis] >= image[axis] + pads[axis]:
                     windows -= 1  # the last window would start in the padding at the end
-                pads[axis + 2] += max(0, (windows - 1) * strides[axis] - room)
+                pads[axis + axes] += max(0, (windows - 1) * strides[axis] - room)
     elif auto_pad != "VALID":
         raise refuse(
             node, "window-auto-pad", f"auto_pad must be NOTSET, SAME_UPPER, SAME_LOWER or VALID, not '{auto_pad}'",
@@ -73,9 +77,9 @@ def _pads(node: OnnxNode, image: Sequence[int], spans: Sequence[int], strides: S
 
 def holds_padding_only(image: Sequence[int], attributes: Mapping[str, Any]) -> bool:
     """Whether at some position no tap of the window touches the image."""
-    for axis in range(2):
+    for axis in range(len(image)):
         kernel, stride, dilation = (attributes[name][axis] for name in ("kernel", "strides", "dilations"))
-        before, after = attributes["pads"][axis], attributes["pads"][axis + 2]
+        before, after = attributes["pads"][axis], attributes["pads"][axis + len(image)]
         span = (kernel - 1) * dilation + 1
         starts = range(-before, image[axis] + after - span + 1, stride)
         if not starts:
@@ -92,7 +96,7 @@ def holds_padding_only(image: Sequence[int], attributes: Mapping[str, Any]) -> b
     return False
 
 
-def _integers(node: OnnxNode, name: str) -> tuple[int, ...]:
+def integers_of(node: OnnxNode, name: str) -> tuple[int, ...]:
     """A list attribute; empty if absent."""
     given = node.attributes.get(name, ())
     assert isinstance(given, tuple)

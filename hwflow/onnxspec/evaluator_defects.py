@@ -21,6 +21,7 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops import load_op
 from onnx.reference.ops.op_dequantize_linear import DequantizeLinear_19
 
+from hwflow.onnxspec.conv_transpose import conv_transpose
 from hwflow.onnxspec.dialect_operators import qoperator
 from hwflow.onnxspec.dialect_operators.levels import Levels
 from hwflow.onnxspec.dialect_operators.windows import (
@@ -141,6 +142,19 @@ def _inner_axis(attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]
     return x is not None and int(attributes.get("axis", 1)) % x.ndim < x.ndim - 1
 
 
+def _not_two_axes(attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]) -> bool:
+    """Images of other than two spatial axes."""
+    return inputs[0] is not None and inputs[0].ndim != 4
+
+
+def _groups(attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]) -> bool:
+    return int(attributes.get("group", 1)) > 1
+
+
+def _output_shape(attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]) -> bool:
+    return bool(attributes.get("output_shape"))
+
+
 def _always(attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]) -> bool:
     return True
 
@@ -199,6 +213,11 @@ DEFECTS = (
     Defect(
         "averagepool-negative-pads", "AveragePool",
         "with strides greater than the kernel, SAME pads become negative and it fails", _average_negative,
+    ),
+    Defect("convtranspose-groups", "ConvTranspose", "with several groups it fails", _groups),
+    Defect("convtranspose-output-shape", "ConvTranspose", "with output_shape it fails", _output_shape),
+    Defect(
+        "globalmaxpool-axes", "GlobalMaxPool", "with other than two spatial axes it reduces others", _not_two_axes
     ),
     Defect(
         "softmax-axes", "Softmax",
@@ -266,7 +285,19 @@ def substitutes(version: int, note: Callable[[str], None]) -> list[type[OpRun]]:
         tell("AveragePool", attributes, [x])
         return (average_pool(x, attributes),)
 
+    def global_max_pool_run(self: OpRun, x: AnyArray, **attributes: Any) -> tuple[AnyArray]:
+        tell("GlobalMaxPool", attributes, [x])
+        return (x.max(axis=tuple(range(2, x.ndim)), keepdims=True),)
+
+    def conv_transpose_run(
+        self: OpRun, x: AnyArray, w: AnyArray, b: AnyArray | None = None, **attributes: Any
+    ) -> tuple[AnyArray]:
+        tell("ConvTranspose", attributes, [x, w, b])
+        return (conv_transpose(x, w, b, attributes),)
+
     made = [
+        _operator("ConvTranspose", (OpRun,), version, conv_transpose_run),
+        _operator("GlobalMaxPool", (OpRun,), version, global_max_pool_run),
         _operator("MaxPool", (OpRun,), version, max_pool_run),
         _operator("AveragePool", (OpRun,), version, average_pool_run),
     ]

@@ -39,7 +39,6 @@ class Concat(LogicalOperator):
     name = "concat"
     stages = frozenset({Stage.QUANTIZED})
     onnx = ("Concat", "QLinearConcat")
-    limits = "streams of as many pixels, or of as many channels"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         axis = attributes["axis"] % len(inputs[0].shape)
@@ -52,16 +51,12 @@ class Concat(LogicalOperator):
 
     def lower(self, node: Node, context: LoweringContext) -> None:
         axis = node.attributes["axis"] % len(node.outputs[0].typed.shape)
-        streams = [context.stream(value)[0] for value in node.inputs]
-        ways = [(way, _order(node, context, axis, way)) for way in _ways(node, axis, streams)]
-        if not ways:
-            found = " and ".join(f"{p} pixels of {c} channels" for p, c in (s.typed.shape for s in streams))
-            context.refuse(
-                "stream-order",
-                f"the inputs must arrive in as many pixels or with as many channels each, not as {found}",
-                "concatenate images along their channels or along an axis of pixels",
-            )
-            return
+        found = [context.stream(value) for value in node.inputs]
+        ways = [(way, _order(node, found, axis, way)) for way in _ways(node, axis, [stream for stream, _ in found])]
+        if not ways:  # row by row: what follows the axis's positions in front
+            found = [_by_rows(context, value, axis, *each) for value, each in zip(node.inputs, found, strict=True)]
+            ways = [({"axis": 1}, _order(node, found, axis, {"axis": 1}))]
+        streams = [stream for stream, _ in found]
         shape = node.outputs[0].typed.shape
         attributes, order = next((way for way in ways if _is_plain(way[1], shape)), ways[0])
         context.bind(node.outputs[0], context.add("stream_concat", "", streams, attributes), order)
@@ -186,14 +181,23 @@ def _ways(node: Node, axis: int, streams: Sequence[Value]) -> list[dict[str, Any
     return found
 
 
-def _order(node: Node, context: LoweringContext, axis: int, way: Mapping[str, Any]) -> IntArray:
+def _by_rows(
+    context: LoweringContext, value: Value, axis: int, stream: Value, order: IntArray
+) -> tuple[Value, IntArray]:
+    """The stream in row-major order, a pixel for each position in front of ``axis``."""
+    rows = np.arange(order.size)
+    return context.arranged(stream, order, rows, prod(value.typed.shape[axis:])), rows
+
+
+def _order(
+    node: Node, streams: Sequence[tuple[Value, IntArray]], axis: int, way: Mapping[str, Any]
+) -> IntArray:
     """The order of the output's stream: that of each input's, in flat indices of the output, led through the core."""
     shape = node.outputs[0].typed.shape
     ends = np.cumsum([value.typed.shape[axis] for value in node.inputs])
     parts = np.split(np.arange(prod(shape)).reshape(shape), ends[:-1], axis=axis)
     flat = []
-    for part, value in zip(parts, node.inputs, strict=True):
-        stream, order = context.stream(value)
+    for part, (stream, order) in zip(parts, streams, strict=True):
         flat.append(part.reshape(-1)[order].reshape(1, *stream.typed.shape))
     return StreamConcat().evaluate(way, flat)[0].reshape(-1)
 

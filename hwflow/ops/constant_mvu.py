@@ -31,7 +31,7 @@ MOST_DIGITS = 400_000  # of all vectors a beat: some million look-up tables, as 
 
 def is_constant(node: Node, folding: Folding) -> bool:
     """Whether this module builds the folding of a matrix-vector unit."""
-    return folding.multiplier == KIND or folding.input_lanes > int(node.attributes["weights"].shape[1])
+    return folding.multiplier == KIND or folding.input_lanes > int(node.attributes["weights"].shape[-1])
 
 
 def foldings(node: Node, device: Device) -> list[Folding]:
@@ -104,7 +104,7 @@ def pipeline_of(node: Node) -> AdderNetwork:
 
 
 def _vectors(node: Node, folding: Folding) -> int:
-    return folding.output_lanes // int(node.attributes["weights"].shape[0])
+    return folding.output_lanes // int(node.attributes["weights"].shape[-2])
 
 
 def _ranges(node: Node) -> list[tuple[int, int]]:

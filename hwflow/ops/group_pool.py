@@ -28,13 +28,14 @@ class GroupPool(HardwareOperator):
     stages: ClassVar[frozenset[Stage]] = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
     @abstractmethod
-    def reduce(self, groups: IntArray) -> IntArray:
+    def reduce(self, groups: IntArray, attributes: Mapping[str, Any]) -> IntArray:
         """[frames, groups, window, channels] without the third axis."""
 
     def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         frames, pixels, channels = inputs[0].shape
         window = attributes["window"]
-        return (self.reduce(inputs[0].reshape(frames, pixels // window, window, channels)),)
+        groups = inputs[0].reshape(frames, pixels // window, window, channels)
+        return (self.reduce(groups, attributes),)
 
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
         pixels, channels = node.inputs[0].typed.shape
@@ -68,15 +69,14 @@ def divisors(count: int) -> list[int]:
 
 
 def lower_pool(
-    node: Node, context: LoweringContext, window: WindowGeometry, pad_value: int, op: str, suffix: str
+    node: Node, context: LoweringContext, window: WindowGeometry, pad_value: int, op: str, suffix: str,
+    more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Lower a pool over images to the pixels of each window in turn, and ``op`` over these: the stream itself where a
-    single window is the whole image."""
-    stream = image_stream(node, context, "pool")
-    if stream is None:
-        return
+    """Lower a pool over images to the pixels of each window in turn, and ``op`` (with attributes ``more``) over these:
+    the stream itself where a single window is the whole image."""
+    stream = image_stream(node, context)
     if window.kernel != (window.height, window.width) or any(window.pads):
         stream = context.add("sliding_window", "window", [stream], {"geometry": window, "pad_value": pad_value})
-    result = context.add(op, suffix, [stream], {"window": window.taps})
+    result = context.add(op, suffix, [stream], {"window": window.taps, **(more or {})})
     channels = node.inputs[0].typed.shape[0]
     context.bind(node.outputs[0], result, image_order(channels, window.output[0] * window.output[1]))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 import numpy as np
 
 from hwflow.ir.graph import IntArray, Node, Value
@@ -14,16 +17,14 @@ def image_order(channels: int, pixels: int) -> IntArray:
     return np.arange(channels * pixels).reshape(channels, pixels).T.reshape(-1)
 
 
-def image_stream(node: Node, context: LoweringContext, what: str) -> Value | None:
-    """The stream of the node's input (channels, height, width); None, and a refusal of ``what``, in another order."""
+def image_stream(node: Node, context: LoweringContext) -> Value:
+    """The stream of the node's input (channels, height, width), pixel by pixel."""
     stream, order = context.stream(node.inputs[0])
     channels, height, width = node.inputs[0].typed.shape
-    pixels = height * width
-    if stream.typed.shape == (pixels, channels) and np.array_equal(order, image_order(channels, pixels)):
-        return stream
-    context.refuse(
-        "stream-order",
-        f"the {what}'s input must arrive pixel by pixel, channels fastest, not in another order",
-        f"remove the Reshape or Transpose before the {what} that mixes channels and pixels",
-    )
-    return None
+    return context.arranged(stream, order, image_order(channels, height * width), channels)
+
+
+def axis_order(shape: Sequence[int], axis: int) -> IntArray:
+    """The row-major order of a tensor with ``axis`` moved behind the others: pixels of one element for each of its
+    indices."""
+    return np.moveaxis(np.arange(prod(shape)).reshape(shape), axis, -1).reshape(-1)

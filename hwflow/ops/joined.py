@@ -1,8 +1,6 @@
-"""What operators with two input streams of equal shape have in common."""
+"""What operators with several input streams of equal shape have in common."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,7 +11,7 @@ from hwflow.ops.timing import Process, Timing, Wait, every
 
 
 class Joined(HardwareOperator):
-    """A core behind :class:`hdl_lib.joined.Joined`: a step for each pair of beats."""
+    """A core behind :class:`hdl_lib.joined.Joined`: a step for each beat of all inputs."""
 
     def cycles(self, node: Node, folding: Folding) -> int:
         return beats(node.outputs[0].typed.shape, folding.output_lanes)
@@ -27,21 +25,19 @@ def joined_timing(count: int, latency: int, inputs: int = 2) -> Timing:
     return Timing((*buffers, Process(count, {}, {0: every(count)}, waits)), (latency,))
 
 
-def joined_streams(node: Node, context: LoweringContext) -> tuple[list[Value], IntArray] | None:
-    """The streams of both inputs and their common order; None, and a refusal, where they differ."""
-    streams, orders = zip(*(context.stream(value) for value in node.inputs), strict=True)
-    shapes = [stream.typed.shape for stream in streams]
-    if shapes[0] == shapes[1] and np.array_equal(*orders):
-        return list(streams), orders[0]
-    refuse_orders(context, shapes)
-    return None
+def joined_streams(node: Node, context: LoweringContext) -> tuple[list[Value], IntArray]:
+    """The streams of all inputs in one order, and that order: of the orders there are the one that leaves the fewest of
+    them to rearrange, of these the first that is no plain row-major one (an image's, say)."""
+    found = [context.stream(value) for value in node.inputs]
 
+    def cost(place: int) -> tuple[int, bool]:
+        stream, order = found[place]
+        changed = sum(
+            not context.is_rearranged(s) and (s.typed.shape != stream.typed.shape or not np.array_equal(o, order))
+            for s, o in found
+        )
+        return changed, bool((order == np.arange(order.size)).all())
 
-def refuse_orders(context: LoweringContext, shapes: Sequence[tuple[int, ...]]) -> None:
-    """Refuse a node whose inputs' elements come in different orders."""
-    found = " and ".join(f"{pixels} pixels of {channels} channels" for pixels, channels in shapes)
-    context.refuse(
-        "stream-order",
-        f"both inputs must arrive in one order of elements, not as {found} in different orders",
-        "remove the Reshape or Transpose before one of them, or do the same to both",
-    )
+    stream, order = found[min(range(len(found)), key=cost)]
+    channels = stream.typed.shape[1]
+    return [context.arranged(each, own, order, channels) for each, own in found], order

@@ -1,4 +1,5 @@
-"""Maximum over each group of ``window`` consecutive pixels of a stream, channel by channel. Attribute: ``window``."""
+"""Maximum, or minimum, over each group of ``window`` consecutive pixels of a stream, channel by channel. Attributes:
+``window``; ``least`` (absent: False), the minimum."""
 
 from __future__ import annotations
 
@@ -25,8 +26,9 @@ class MaxPool(GroupPool):
         shape = (source.shape[0] // attributes["window"], source.shape[1])
         return (TensorType(shape, source.element, source.interval, source.channels, 1),)
 
-    def reduce(self, groups: IntArray) -> IntArray:
-        return np.asarray(groups.max(axis=2), dtype=np.int64)
+    def reduce(self, groups: IntArray, attributes: Mapping[str, Any]) -> IntArray:
+        best = groups.min(axis=2) if attributes.get("least") else groups.max(axis=2)
+        return np.asarray(best, dtype=np.int64)
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
         channels, window = node.inputs[0].typed.shape[1], node.attributes["window"]
@@ -39,9 +41,10 @@ class MaxPool(GroupPool):
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
         shape, channels = shape_of(node.inputs[0].typed.element), node.inputs[0].typed.shape[1]
         window, together = node.attributes["window"], folding.input_lanes // channels
+        least = bool(node.attributes.get("least", False))
         core: Core | TreeCore
         if together > 1:
-            core = TreeCore(shape, channels, together, window, depth=depths[0])
+            core = TreeCore(shape, channels, together, window, least=least, depth=depths[0])
         else:
-            core = Core(shape, channels, folding.input_lanes, window, depth=depths[0])
+            core = Core(shape, channels, folding.input_lanes, window, least=least, depth=depths[0])
         return Built(core, [core.i], [core.o])

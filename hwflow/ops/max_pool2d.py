@@ -1,8 +1,8 @@
-"""Maximum over a sliding window, channel by channel; padding never wins.
+"""Maximum, or minimum, over a sliding window, channel by channel; padding never wins.
 
-Attributes: ``kernel``, ``strides``, ``pads`` (top, left, bottom, right), ``dilations``. A window of padding only is
-refused by the front end. Lowers to a sliding window padded with the least value of the input's interval and a maximum;
-a window over the whole image needs no sliding window.
+Attributes: ``least`` (absent: False), the minimum; ``kernel``, ``strides``, ``pads`` (top, left, bottom, right),
+``dilations``. A window of padding only is refused by the front end. Lowers to a sliding window padded with the end of
+the input's interval that never wins, and a maximum or minimum; a window over the whole image needs no sliding window.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ def geometry(attributes: Mapping[str, Any], height: int, width: int) -> WindowGe
 class MaxPool2d(LogicalOperator):
     name = "max_pool2d"
     stages = frozenset({Stage.QUANTIZED})
-    onnx = ("MaxPool",)
-    limits = "2-D, one output"
+    onnx = ("GlobalMaxPool", "MaxPool", "ReduceMax", "ReduceMin")
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         channels, height, width = inputs[0].shape
@@ -40,10 +39,15 @@ class MaxPool2d(LogicalOperator):
     def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         images = np.moveaxis(inputs[0], 1, 3)
         window = geometry(attributes, *images.shape[1:3])
-        taps = window.windows(images, int(np.iinfo(np.int64).min))
-        return (np.moveaxis(taps.max(axis=3), 3, 1),)
+        least, bounds = attributes.get("least", False), np.iinfo(np.int64)
+        taps = window.windows(images, int(bounds.max if least else bounds.min))
+        return (np.moveaxis(taps.min(axis=3) if least else taps.max(axis=3), 3, 1),)
 
     def lower(self, node: Node, context: LoweringContext) -> None:
         _, height, width = node.inputs[0].typed.shape
         window = geometry(node.attributes, height, width)
-        lower_pool(node, context, window, node.inputs[0].typed.interval.lo, "max_pool", "max")
+        interval, more = node.inputs[0].typed.interval, {"least": True}
+        if node.attributes.get("least", False):
+            lower_pool(node, context, window, interval.hi, "max_pool", "min", more)
+        else:
+            lower_pool(node, context, window, interval.lo, "max_pool", "max")

@@ -1,6 +1,7 @@
 """Matrix-vector unit: weights stationary on chip, ``pe`` outputs and ``simd`` inputs a cycle.
 
-Attributes: ``weights`` int64 [M, K], ``pixels_per_vector`` (a vector is that many consecutive pixels of the input
+Attributes: ``weights`` int64 [M, K], or [sets, M, K] of which vectors take one after the other in turns,
+``pixels_per_vector`` (a vector is that many consecutive pixels of the input
 stream), ``binary`` (absent: False; weights and inputs are 0 and 1, and what is summed is 1 where they are equal, else
 0). Derived: ``weight_range`` (least and greatest weight, the zeros of surplus lanes among them). Folding: input_lanes =
 SIMD, output_lanes = PE. Neither needs to divide its channel count: surplus lanes carry zero weights, or, binary, a
@@ -54,17 +55,20 @@ class Mvu(HardwareOperator):
         weights, vector = attributes["weights"], attributes["pixels_per_vector"]
         pixels, _ = inputs[0].shape
         ranges = inputs[0].channel_intervals(1) * vector
-        channels = row_intervals(weights, ranges, binary=is_binary(attributes))
-        return (TensorType.of((pixels // vector, weights.shape[0]), channels, 1),)
+        of_sets = [row_intervals(each, ranges, binary=is_binary(attributes)) for each in sets_of(attributes)]
+        channels = tuple(Interval(min(r.lo for r in c), max(r.hi for r in c)) for c in zip(*of_sets, strict=True))
+        return (TensorType.of((pixels // vector, weights.shape[-2]), channels, 1),)
 
     def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         frames, pixels, channels = inputs[0].shape
         vector = attributes["pixels_per_vector"]
-        vectors = inputs[0].reshape(frames, pixels // vector, vector * channels)
-        return (row_values(attributes["weights"], vectors, binary=is_binary(attributes)),)
+        sets, binary = sets_of(attributes), is_binary(attributes)
+        vectors = inputs[0].reshape(frames, pixels // vector // len(sets), len(sets), vector * channels)
+        rows = [row_values(each, vectors[:, :, turn], binary=binary) for turn, each in enumerate(sets)]
+        return (np.stack(rows, axis=2).reshape(frames, pixels // vector, -1),)
 
     def macs(self, node: Node) -> int:
-        return int(node.attributes["weights"].size) * node.outputs[0].typed.shape[0]
+        return int(sets_of(node.attributes)[0].size) * node.outputs[0].typed.shape[0]
 
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
         width = costs.FAMILIES[device.family].dsp_width
@@ -77,14 +81,14 @@ class Mvu(HardwareOperator):
             kinds = ("dsp2", "dsp", "lut")
         widest = max(node.inputs[0].typed.element.bits, weight_type(node).bits)
         parts = {"dsp": width - 1 if widest > BLOCK else 0, "dsp2": width - 1}
-        channels, (outputs, elements) = node.inputs[0].typed.shape[1], node.attributes["weights"].shape
+        channels, (outputs, elements) = node.inputs[0].typed.shape[1], node.attributes["weights"].shape[-2:]
         found = [
             Folding(simd, pe, pe * simd, kind, parts.get(kind, 0), whole)
             for kind in kinds
             for pe, simd, whole in _lane_pairs(channels, outputs, elements, 2 if kind == "dsp2" else 1)
             if kind != "dsp2" or pe > 1
         ]
-        if not is_binary(node.attributes):
+        if not is_binary(node.attributes) and node.attributes["weights"].ndim == 2:
             found += constant_mvu.foldings(node, device)
         return sorted(found, key=lambda folding: (folding.multipliers, folding.output_lanes))
 
@@ -126,6 +130,7 @@ class Mvu(HardwareOperator):
             device.family, node.inputs[0].typed.element, weight_type(node), node.outputs[0].typed.element,
             folding, synapse, neuron, depths[0], surplus=surplus_lanes(node, folding), ranges=_ranges(node),
             packing=_packing(node, folding), digits=_digits(node, folding), known=_few_words(node, folding),
+            sets=len(sets_of(node.attributes)),
         )
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
@@ -145,6 +150,12 @@ class Mvu(HardwareOperator):
             packing=packing, digits=digits,
         )
         return Built(core, [core.i], [core.o], [file])
+
+
+def sets_of(attributes: Mapping[str, Any]) -> list[IntArray]:
+    """The matrices of weights [M, K] that vectors take in turns."""
+    weights = attributes["weights"]
+    return [weights] if weights.ndim == 2 else list(weights)
 
 
 def weight_type(node: Node) -> IntType:
@@ -200,7 +211,8 @@ def _few_words(node: Node, folding: Folding) -> costs.FewWords | None:
     """The table, where it is so small that the weights in it matter."""
     synapse, neuron = folds(node, folding)
     lanes = folding.input_lanes * folding.output_lanes
-    if synapse * neuron * lanes * weight_type(node).bits > costs.MOST_KNOWN_BITS:
+    table = len(sets_of(node.attributes)) * synapse * neuron * lanes
+    if table * weight_type(node).bits > costs.MOST_KNOWN_BITS:
         return None
     stored, bits = _stored(node, folding)
     words = weight_words(node, folding)
@@ -290,13 +302,14 @@ def surplus_lanes(node: Node, folding: Folding) -> int:
 
 
 def weight_words(node: Node, folding: Folding) -> IntArray:
-    """Weights as [words, lanes]: word nf * SF + sf holds lane p * SIMD + s; surplus lanes hold zero, or one if binary
-    (inputs there are taken as 0)."""
-    weights, (vector, channels) = node.attributes["weights"], _vector(node, folding)
+    """Weights as [words, lanes]: word nf * SF + sf of each set holds lane p * SIMD + s; surplus lanes hold zero, or one
+    if binary (inputs there are taken as 0)."""
+    sets, (vector, channels) = sets_of(node.attributes), _vector(node, folding)
     pe, simd = folding.output_lanes, folding.input_lanes
-    outputs = weights.shape[0]
+    outputs = len(sets[0])
     neuron, blocks = -(-outputs // pe), -(-channels // simd)
-    padded = np.full((neuron * pe, vector, blocks * simd), int(is_binary(node.attributes)), dtype=np.int64)
-    padded[:outputs, :, :channels] = weights.reshape(outputs, vector, channels)
-    lanes = padded.reshape(neuron, pe, vector, blocks, simd).transpose(0, 2, 3, 1, 4)
-    return lanes.reshape(neuron * vector * blocks, pe * simd)
+    shape = len(sets), neuron * pe, vector, blocks * simd
+    padded = np.full(shape, int(is_binary(node.attributes)), dtype=np.int64)
+    padded[:, :outputs, :, :channels] = np.stack(sets).reshape(len(sets), outputs, vector, channels)
+    lanes = padded.reshape(len(sets), neuron, pe, vector, blocks, simd).transpose(0, 1, 3, 4, 2, 5)
+    return lanes.reshape(len(sets) * neuron * vector * blocks, pe * simd)

@@ -6,18 +6,23 @@ from hwflow.ir.graph import Stage
 from hwflow.ops.concat import Concat, StreamConcat
 from hwflow.ops.conv2d import Conv2d
 from hwflow.ops.dense import Dense
+from hwflow.ops.elementwise import Elementwise
 from hwflow.ops.max_pool import MaxPool
 from hwflow.ops.max_pool2d import MaxPool2d
 from hwflow.ops.mvu import Mvu
 from hwflow.ops.operator import HardwareOperator, LogicalOperator, Operator
+from hwflow.ops.pixel_product import PixelProduct
 from hwflow.ops.plumbing import Fifo, Fork, FrameSync, WidthConverter
 from hwflow.ops.product import Product
+from hwflow.ops.rearrange import Rearrange
+from hwflow.ops.reindex import Reindex
 from hwflow.ops.requantize import Requantize
 from hwflow.ops.reshape import Reshape, Transpose
 from hwflow.ops.scaled_add import ScaledAdd
 from hwflow.ops.sliding_window import SlidingWindow
 from hwflow.ops.sum_pool import SumPool
 from hwflow.ops.sum_pool2d import SumPool2d
+from hwflow.ops.weighted_pool import WeightedPool
 
 OPERATORS: dict[str, Operator] = {
     operator.name: operator
@@ -25,13 +30,17 @@ OPERATORS: dict[str, Operator] = {
         Concat(),
         Conv2d(),
         Dense(),
+        Elementwise(),
         Fifo(),
         Fork(),
         FrameSync(),
         MaxPool(),
         MaxPool2d(),
         Mvu(),
+        PixelProduct(),
         Product(),
+        Rearrange(),
+        Reindex(),
         Requantize(),
         Reshape(),
         ScaledAdd(),
@@ -40,6 +49,7 @@ OPERATORS: dict[str, Operator] = {
         SumPool(),
         SumPool2d(),
         Transpose(),
+        WeightedPool(),
         WidthConverter(),
     )
 }

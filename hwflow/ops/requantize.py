@@ -26,6 +26,7 @@ from hwflow.numerics.requantizer import Form, LookupForm, MultiplyAddShift, Sear
 from hwflow.numerics.stages import chain
 from hwflow.numerics.step_function import StepFunction
 from hwflow.ops import constant_requantize, costs
+from hwflow.ops.images import axis_order
 from hwflow.ops.memory import pack_words
 from hwflow.ops.operator import (
     Built,
@@ -53,7 +54,6 @@ class Requantize(LogicalOperator, HardwareOperator):
         "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Mish", "Neg", "PRelu", "Pow", "Reciprocal", "Relu",
         "Round", "Selu", "Sigmoid", "Sign", "Softplus", "Softsign", "Sqrt", "Tanh", "ThresholdedRelu",
     )
-    limits = "other operands are constants; scales vary along one axis at most"
 
     def derive(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> Mapping[str, Any]:
         source, axis = inputs[0], attributes["axis"]
@@ -96,12 +96,9 @@ class Requantize(LogicalOperator, HardwareOperator):
         if len(stages) > 1:
             coordinate = np.unravel_index(order, shape)[node.attributes["axis"]].reshape(stream.typed.shape)
             if (coordinate != coordinate[0]).any():
-                context.refuse(
-                    "stream-order",
-                    "each channel's scale must belong to one channel of the stream, not vary from pixel to pixel",
-                    "quantize per tensor after a Reshape",
-                )
-                return
+                wanted = axis_order(shape, node.attributes["axis"])
+                stream, order = context.arranged(stream, order, wanted, len(stages)), wanted
+                coordinate = np.arange(len(stages))[None]
             stages = tuple(stages[c] for c in coordinate[0])
         result = context.add("requantize", "", [stream], {"axis": 1, "stages": stages})
         context.bind(node.outputs[0], result, order)

@@ -17,6 +17,7 @@ from hdl_lib.stream_add import AddPlan
 from hdl_lib.stream_add import StreamAdd as Core
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ops import costs
+from hwflow.ops.images import axis_order
 from hwflow.ops.joined import Joined, joined_streams, joined_timing
 from hwflow.ops.memory import pack_words
 from hwflow.ops.operator import Built, Device, Folding, LogicalOperator, LoweringContext, MemoryFile, Resources, grouped
@@ -29,7 +30,6 @@ class ScaledAdd(LogicalOperator, Joined):
     name = "scaled_add"
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
     onnx = ("Add", "QLinearAdd", "Sub")
-    limits = "two streams of one shape, or a constant (no adder)"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         shape, axis = inputs[0].shape, attributes["axis"]
@@ -55,21 +55,15 @@ class ScaledAdd(LogicalOperator, Joined):
         return (total,)
 
     def lower(self, node: Node, context: LoweringContext) -> None:
-        joined = joined_streams(node, context)
-        if joined is None:
-            return
-        streams, order = joined
+        streams, order = joined_streams(node, context)
         multipliers = tuple(tuple(int(m) for m in values) for values in node.attributes["multipliers"])
         if any(len(values) > 1 for values in multipliers):
             shape = node.inputs[0].typed.shape
             coordinate = np.unravel_index(order, shape)[node.attributes["axis"]].reshape(streams[0].typed.shape)
             if (coordinate != coordinate[0]).any():
-                context.refuse(
-                    "stream-order",
-                    "each channel's multiplier must belong to one channel of the stream, not vary from pixel to pixel",
-                    "quantize per tensor, or remove the Reshape or Transpose before",
-                )
-                return
+                wanted, count = axis_order(shape, node.attributes["axis"]), shape[node.attributes["axis"]]
+                streams = [context.arranged(stream, order, wanted, count) for stream in streams]
+                order, coordinate = wanted, np.arange(count)[None]
             multipliers = tuple(
                 values if len(values) == 1 else tuple(values[c] for c in coordinate[0]) for values in multipliers
             )

@@ -26,7 +26,7 @@ class SumPool(GroupPool):
         ranges = tuple(Interval(window * r.lo, window * r.hi) for r in inputs[0].channel_intervals(1))
         return (TensorType.of((pixels // window, channels), ranges, 1),)
 
-    def reduce(self, groups: IntArray) -> IntArray:
+    def reduce(self, groups: IntArray, attributes: Mapping[str, Any]) -> IntArray:
         return np.asarray(groups.sum(axis=2), dtype=np.int64)
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:

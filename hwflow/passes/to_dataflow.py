@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from hwflow.errors import Finding, ModelRefused
-from hwflow.ir.graph import Graph, IntArray, Names, Node, Port, Stage, Value, identity_order
+from hwflow.ir.graph import Carried, Graph, IntArray, Names, Node, Port, Stage, Value, identity_order
+from hwflow.ops.index_map import IndexMap
 from hwflow.ops.registry import OPERATORS, logical
 from hwflow.types import TensorType
 
@@ -21,11 +22,12 @@ class _Context:
     def __init__(self, graph: Graph) -> None:
         self.nodes: list[Node] = []
         self.findings: list[Finding] = []
-        self._graph = graph
+        self._consumers, self._producers = graph.consumers(), graph.producers()
         self._streams: dict[Value, tuple[Value, IntArray]] = {}
         self._node_names = Names()
         self._value_names = Names()
         self._current: Node | None = None
+        self._makers: dict[Value, Node] = {}
 
     def begin(self, node: Node) -> None:
         self._current = node
@@ -47,10 +49,43 @@ class _Context:
         (type_,) = operator.infer(attributes, types)
         value = Value(self._value_names.fresh(name), type_, node.outputs[0].origin)
         self.nodes.append(Node(name, op, inputs, [value], attributes, node.sources))
+        self._makers[value] = self.nodes[-1]
         return value
+
+    def wished_channels(self, value: Value) -> int | None:
+        rank = len(value.typed.shape)
+        pixels = _wish(self._consumers, self._producers, value, tuple(range(rank)))
+        others = [] if pixels is None else [axis for axis in range(rank) if axis not in pixels]
+        return others[0] if len(others) == 1 else None
+
+    def arranged(self, stream: Value, order: IntArray, wanted: IntArray, channels: int) -> Value:
+        if stream.typed.shape[1] == channels and np.array_equal(order, wanted):
+            return stream
+        position = np.empty(order.size, dtype=np.int64)
+        position[order] = np.arange(order.size)
+        moved, fill = IndexMap(position[wanted], order.size), 0
+        maker = self._makers.get(stream)
+        if maker is not None and maker.op == "rearrange":  # one does the work of both
+            first: IndexMap = maker.attributes["map"]
+            moved, fill = IndexMap(first.index[moved.index], first.elements), maker.attributes["fill"]
+            stream = maker.inputs[0]
+            if moved.is_identity and stream.typed.shape[1] == channels:
+                return stream
+        return self.add("rearrange", "arranged", [stream], {"map": moved, "channels": channels, "fill": fill})
+
+    def is_rearranged(self, stream: Value) -> bool:
+        maker = self._makers.get(stream)
+        return maker is not None and maker.op == "rearrange"
+
+    def drop_unread(self, outputs: list[Port]) -> None:
+        """Leave out the rearrangers that others have taken the place of."""
+        read = {v for node in self.nodes for v in node.inputs} | {port.value for port in outputs}
+        self.nodes = [n for n in self.nodes if n.op != "rearrange" or n.outputs[0] in read]
 
     def bind(self, value: Value, stream: Value, order: IntArray) -> None:
         self._streams[value] = (stream, order)
+        if stream.carried is None:  # later ones are the same elements under another name
+            stream.carried = Carried(value.name, value.typed.shape, order)
 
     def refuse(self, rule: str, message: str, remedy: str) -> None:
         node = self._current
@@ -77,8 +112,8 @@ def _stream_type(type_: TensorType, pixels: int) -> TensorType:
 
 
 _Axes = tuple[int | None, ...]
-_IMAGE = frozenset({"conv2d", "max_pool2d", "sum_pool2d"})
-_JOIN = frozenset({"scaled_add", "product", "concat"})
+_IMAGE = frozenset({"conv2d", "max_pool2d", "pixel_product", "sum_pool2d"})
+_JOIN = frozenset({"concat", "elementwise", "product", "scaled_add"})
 
 
 def _pixel_axes(graph: Graph, value: Value) -> tuple[int, ...]:
@@ -109,8 +144,11 @@ def _wish(
             if split is None:
                 break
             axes = split
+        elif node.op == "reindex":
+            if len(node.attributes["index"].shape) != len(axes):
+                break
         elif node.op in _JOIN:
-            if any(_of_image(producers, other) for other in node.inputs):
+            if any(_of_image(consumers, producers, other) for other in node.inputs):
                 return _all_but(axes, 0)
             if any(len(m) > 1 for m in node.attributes.get("multipliers", ())):
                 return _all_but(axes, node.attributes["axis"])
@@ -147,11 +185,17 @@ def _all_but(axes: _Axes, channel: int) -> tuple[int, ...] | None:
     return None if axes[channel] in others else tuple(dict.fromkeys(others))
 
 
-def _of_image(producers: Mapping[Value, Node], value: Value) -> bool:
-    """Whether an image operator made ``value``, and nothing behind it changed the order."""
+def _of_image(
+    consumers: Mapping[Value, list[tuple[Node, int]]], producers: Mapping[Value, Node], value: Value
+) -> bool:
+    """Whether an image operator made ``value``, and nothing behind it changed the order, or reads it, if it is an
+    input."""
     pending = [value]
     while pending:
-        node = producers.get(pending.pop())
+        value = pending.pop()
+        node = producers.get(value)
+        if node is None and any(reader.op in _IMAGE for reader, _ in consumers[value]):
+            return True
         if node is not None and node.op in _IMAGE:
             return True
         if node is not None and (node.op in _JOIN or node.op == "requantize"):
@@ -173,4 +217,5 @@ def to_dataflow(graph: Graph) -> Graph:
     for port in graph.outputs:
         stream, order = context.stream(port.value)
         outputs.append(Port(port.name, stream, port.shape, order, port.scale, port.zero_point, port.axis))
+    context.drop_unread(outputs)
     return Graph(graph.name, Stage.DATAFLOW, inputs, outputs, context.nodes, graph.prefix, graph.suffix)

@@ -72,7 +72,8 @@ def runtime(proto: onnx.ModelProto, feeds: dict[str, Array]) -> Array:
 
 
 def test_every_defect_is_shown_here() -> None:
-    others = ["quantize-overflow", "dequantize-opset", "batchnormalization-statistics"]
+    others = ["globalmaxpool-axes", "quantize-overflow", "dequantize-opset", "batchnormalization-statistics"]
+    others += TRANSPOSED
     assert sorted(d.name for d in DEFECTS) == sorted([*POOLS, *AVERAGES, *QUANTIZED, *SOFTMAX, *others])
 
 
@@ -101,6 +102,44 @@ def test_max_pool_where_the_evaluator_is_right(attributes: dict[str, Any]) -> No
     np.testing.assert_array_equal(found, reference(proto, {"x": X}))
     np.testing.assert_array_equal(found, runtime(proto, {"x": X}))
     assert not names
+
+
+TRANSPOSED: dict[str, dict[str, Any]] = {
+    "convtranspose-groups": {"group": 2, "strides": [2, 1], "pads": [1, 0, 0, 1]},
+    "convtranspose-output-shape": {"output_shape": [10, 6], "strides": [2, 1]},
+}
+
+
+@pytest.mark.parametrize("name", [*TRANSPOSED, None])
+def test_transposed_convolution(name: str | None) -> None:
+    attributes = TRANSPOSED[name] if name else {"strides": [2, 3], "pads": [1, 0, 1, 1], "output_padding": [1, 2]}
+    graph = [node("ConvTranspose", ["x", "w", "b"], ["y"], **attributes)]
+    rng = np.random.default_rng(0)
+    outputs = 3 * attributes.get("group", 1)
+    constants = {"w": rng.integers(-9, 9, (2, 3, 3, 2)), "b": rng.integers(-9, 9, outputs)}
+    constants = {key: array.astype(np.float32) for key, array in constants.items()}
+    proto = model(graph, [value("x", [1, 2, 5, 5])], [value("y", [None] * 4)], constants, {"": 13}, 8)
+    found, names = around(proto, {"x": X})
+    np.testing.assert_array_equal(found, runtime(proto, {"x": X}))
+    if name:
+        with pytest.raises(ValueError):
+            reference(proto, {"x": X})
+    else:
+        np.testing.assert_array_equal(found, reference(proto, {"x": X}))
+    assert names == ({name} if name else set())
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 5), (1, 2, 5, 3), (1, 2, 3, 4, 2)])
+def test_global_max_pool(shape: tuple[int, ...]) -> None:
+    graph = [node("GlobalMaxPool", ["x"], ["y"])]
+    proto = model(graph, [value("x", list(shape))], [value("y", [None] * len(shape))], {}, {"": 13}, 8)
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    found, names = around(proto, {"x": x})
+    np.testing.assert_array_equal(found, runtime(proto, {"x": x}))
+    right = reference(proto, {"x": x}).shape == found.shape and len(shape) == 4
+    assert names == (set() if right else {"globalmaxpool-axes"})
+    if not right:
+        assert reference(proto, {"x": x}).shape != found.shape
 
 
 def quantize_model(opset: int) -> onnx.ModelProto:

@@ -228,24 +228,6 @@ def division_by_zero(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'pool' (AveragePool): every window must average the same number of elements, not fewer where it meets "
-    "the pads [1, 1, 1, 1] [pool-count]\n"
-    "  remedy: set count_include_pad to 1, or leave the padding out",
-)
-def average_without_the_pads(b: Builder) -> str:
-    return b.node("AveragePool", image(b), kernel_shape=[3, 3], pads=[1, 1, 1, 1], name="pool")
-
-
-@cases(
-    "error: node 'mean' (ReduceMean): the mean must be over height and width of an image (axes 2 and 3), not over axes "
-    "[1] of 4 [mean-axes]\n"
-    "  remedy: use GlobalAveragePool",
-)
-def mean_over_channels(b: Builder) -> str:
-    return b.node("ReduceMean", image(b), b.constant([1], "int64"), name="mean")
-
-
-@cases(
     "error: node 'cast' (Cast): reals must become integers of at most 16 bits, not int32 [cast-types]\n"
     "  remedy: use QuantizeLinear",
 )

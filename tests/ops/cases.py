@@ -27,9 +27,12 @@ from tests.ops.case_parts import (
     intervals_within,
     stream,
 )
+from tests.ops.elementwise_cases import ELEMENTWISE
 from tests.ops.harness import Case
+from tests.ops.rearrange_cases import REARRANGE
 from tests.ops.requantize_cases import REQUANTIZE
 from tests.ops.two_stream_cases import PRODUCT, SCALED_ADD, STREAM_CONCAT
+from tests.ops.weighted_pool_cases import WEIGHTED_POOL
 from tests.ops.window_cases import SLIDING_WINDOW
 
 # --- forks, width converters, frame synchronisers -----------------------------------------------------------------
@@ -284,6 +287,21 @@ MVU += [
     ),
 ]
 
+
+
+def _sets(case: Case, sets: int) -> Case:
+    """The case with further sets of weights, the first one's rows in other orders, taken in turns."""
+    weights = case.attributes["weights"]
+    several = np.stack([np.roll(weights, shift, axis=0) for shift in range(sets)])
+    return replace(case, name=f"{case.name}_sets", attributes={**case.attributes, "weights": several}, corners=None)
+
+
+MVU += [
+    _sets(_mvu("conv", 6, 2, 5, 3, I8, I8, (_fold(1, 1, "dsp"), _fold(5, 3, "dsp"), _fold(3, 2, "lut"))), 3),
+    _sets(_mvu("pairs", 4, 1, 7, 4, I4, I4, (_fold2(7, 4), _fold2(3, 2))), 2),
+    _sets(_xnor("xnor", 4, 2, 5, 3, ((5, 3), (2, 2))), 4),
+]
+
 # --- maxima -------------------------------------------------------------------------------------------------------
 
 
@@ -317,6 +335,12 @@ MAX_POOL = [
 
 
 
+MAX_POOL += [
+    replace(_max_pool(name, *sizes), attributes={"window": sizes[2], "least": True})
+    for name, *sizes in (("least", 12, 3, 4, I8, (1, 2, 3)), ("least_groups", 24, 2, 4, U8, (4, 8, 16)))
+]
+
+
 def _sum_pool(name: str, pixels: int, channels: int, window: int, element: IntType, lanes: tuple[int, ...]) -> Case:
     source, foldings = stream(pixels, channels, element), _pool_foldings(channels, window, lanes)
     return Case(name, "sum_pool", {"window": window}, source, foldings, constant_corners)
@@ -334,17 +358,20 @@ SUM_POOL = [
 ]
 
 CASES: dict[str, list[Case]] = {
+    "elementwise": ELEMENTWISE,
     "fifo": FIFO,
     "fork": FORK,
     "frame_sync": FRAME_SYNC,
     "max_pool": MAX_POOL,
     "mvu": MVU,
     "product": PRODUCT,
+    "rearrange": REARRANGE,
     "requantize": REQUANTIZE,
     "scaled_add": SCALED_ADD,
     "sliding_window": SLIDING_WINDOW,
     "stream_concat": STREAM_CONCAT,
     "sum_pool": SUM_POOL,
+    "weighted_pool": WEIGHTED_POOL,
     "width_converter": WIDTH_CONVERTER,
 }
 """Operator name -> cases. The harness fails for a hardware operator that has none."""

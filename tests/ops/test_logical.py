@@ -95,6 +95,22 @@ def test_conv2d(shape, outputs, kernel, strides, pads, dilations, pad_value) -> 
     check_lowering(graph, frames, result)
 
 
+@pytest.mark.parametrize(("channels", "outputs", "groups"), [(4, 4, 4), (3, 6, 3), (4, 6, 2), (6, 3, 3), (2, 2, 1)])
+@pytest.mark.parametrize(("kernel", "pads"), [((3, 2), (1, 0, 1, 1)), ((1, 1), (0, 0, 0, 0))])
+def test_grouped_conv2d(channels, outputs, groups, kernel, pads) -> None:
+    shape, pad_value = (channels, 5, 4), -3
+    weights = np.random.default_rng(2).integers(-128, 128, (outputs, channels // groups, *kernel))
+    graph, frames, result = single(
+        "conv2d", shape, I8, weights=weights, strides=(1, 1), pads=pads, dilations=(1, 1), pad_value=pad_value,
+        groups=groups,
+    )
+    attributes = {"kernel_shape": kernel, "pads": pads, "group": groups}
+    centred = reference("Conv", [(frames - pad_value).astype(np.float64), weights.astype(np.float64)], **attributes)
+    expected = centred + pad_value * weights.sum(axis=(1, 2, 3))[:, None, None]
+    assert np.array_equal(result, expected)
+    check_lowering(graph, frames, result)
+
+
 @pytest.mark.parametrize(("rows", "length", "outputs"), [((), 5, 3), ((), 1, 1), ((4,), 6, 2), ((2, 3), 4, 5)])
 def test_dense(rows, length, outputs) -> None:
     weights = np.random.default_rng(3).integers(-128, 128, (outputs, length))
@@ -429,41 +445,21 @@ def _mixed(build: Builder, value: Value) -> Value:
 
 
 @pytest.mark.parametrize(
-    ("build_node", "message", "remedy"),
+    ("build_node", "rearranged"),
     [
-        (
-            lambda b, x: b.conv2d(b.node("transpose", b.max_pool2d(x, 1, 1), perm=(1, 0, 2)), 2, 1, 1, 0, I8),
-            "the convolution's input must arrive pixel by pixel, channels fastest, not in another order",
-            "remove the Reshape or Transpose before the convolution that mixes channels and pixels",
-        ),
-        (
-            lambda b, x: b.max_pool2d(b.node("transpose", b.max_pool2d(x, 1, 1), perm=(1, 0, 2)), 2, 1),
-            "the pool's input must arrive pixel by pixel, channels fastest, not in another order",
-            "remove the Reshape or Transpose before the pool that mixes channels and pixels",
-        ),
-        (
-            lambda b, x: b.dense(b.max_pool2d(x, 1, 1), 2, I8),
-            "the 4 elements of each row must follow each other in the stream, not be mixed with other rows",
-            "remove the Reshape or Transpose before the matrix product, or give it one row a frame",
-        ),
+        (lambda b, x: b.conv2d(b.node("transpose", b.max_pool2d(x, 1, 1), perm=(1, 0, 2)), 2, 1, 1, 0, I8), 1),
+        (lambda b, x: b.max_pool2d(b.node("transpose", b.max_pool2d(x, 1, 1), perm=(1, 0, 2)), 2, 1), 1),
+        (lambda b, x: b.dense(b.max_pool2d(x, 1, 1), 2, I8), 1),
         *(
             (
                 lambda b, x, op=op, a=a: b.node(
                     op, b.node("reshape", y := b.max_pool2d(x, 1, 1), shape=(24,)), _mixed(b, y), **a
                 ),
-                "both inputs must arrive in one order of elements, not as 12 pixels of 2 channels and 12 pixels of "
-                "2 channels in different orders",
-                "remove the Reshape or Transpose before one of them, or do the same to both",
+                1,
             )
             for op, a in (("scaled_add", {"axis": 0, "multipliers": ((1,), (1,))}), ("product", {"offsets": (0, 0)}))
         ),
-        (
-            lambda b, x: b.node(
-                "scaled_add", y := b.max_pool2d(x, 1, 1), y, axis=1, multipliers=((1, 2, 3), (1,))
-            ),
-            "each channel's multiplier must belong to one channel of the stream, not vary from pixel to pixel",
-            "quantize per tensor, or remove the Reshape or Transpose before",
-        ),
+        (lambda b, x: b.node("scaled_add", y := b.max_pool2d(x, 1, 1), y, axis=1, multipliers=((1, 2, 3), (1,))), 2),
         (
             lambda b, x: b.node(
                 "concat",
@@ -471,21 +467,78 @@ def _mixed(build: Builder, value: Value) -> Value:
                 b.flatten(b.conv2d(x, 3, 2, 1, 0, I8)),
                 axis=0,
             ),
-            "the inputs must arrive in as many pixels or with as many channels each, not as 12 pixels of 2 channels "
-            "and 6 pixels of 3 channels",
-            "concatenate images along their channels or along an axis of pixels",
+            2,
         ),
+        (lambda b, x: b.requantize(b.node("transpose", b.max_pool2d(x, 1, 1), perm=(1, 0, 2)), U4), 1),
     ],
-    ids=["conv2d", "max_pool2d", "dense", "scaled_add", "product", "multipliers", "concat"],
+    ids=["conv2d", "max_pool2d", "dense", "scaled_add", "product", "multipliers", "concat", "requantize"],
 )
-def test_an_order_no_core_can_take_is_refused(build_node, message: str, remedy: str) -> None:
+def test_a_stream_in_another_order_is_rearranged(build_node, rearranged: int) -> None:
     build = Builder(np.random.default_rng(6))
-    result = build_node(build, build.input((2, 3, 4), I8))
-    build.output(result)
-    node = build.graph.nodes[-1]
-    with pytest.raises(ModelRefused) as raised:
-        dataflow(build.done())
-    assert str(raised.value) == f"error: node '{node.name}' ({node.op}): {message} [stream-order]\n  remedy: {remedy}"
+    build.output(build_node(build, build.input((2, 3, 4), I8)))
+    graph = build.done()
+    frames = np.random.default_rng(7).integers(-128, 128, (3, 2, 3, 4))
+    (result,) = golden.evaluate(graph, {"x0": frames}).values()
+    check_lowering(graph, frames, result)
+    assert [n.op for n in dataflow(graph).nodes].count("rearrange") == rearranged
+
+
+REINDEXED = [
+    # frame, where each element of the result comes from (numbers of elements, -1: the fill value)
+    ((3, 4, 5), lambda n: n[:, 1:3, ::-2]),
+    ((3, 4, 5), lambda n: np.pad(n, ((0, 0), (1, 2), (2, 0)), constant_values=-1)),
+    ((3, 4, 5), lambda n: np.pad(n, ((1, 0), (1, 2), (2, 0)), constant_values=-1)),
+    ((4, 2, 3), lambda n: n.repeat(2, 1).repeat(2, 2)),
+    ((8, 2, 3), lambda n: n.reshape(2, 2, 2, 2, 3).transpose(2, 3, 0, 4, 1).reshape(2, 4, 6)),
+    ((6,), lambda n: n[[5, 5, 0]]),
+    ((6, 2), lambda n: np.tile(n, (2, 3))),
+    ((1, 5), lambda n: np.broadcast_to(n, (4, 5))),
+    ((2, 3), lambda n: n[1, 2].reshape(1)),
+]
+
+
+@pytest.mark.parametrize(("frame", "move"), REINDEXED)
+def test_reindex(frame, move) -> None:
+    """The meaning is indexing by numpy; behind a pool the stream is an image's."""
+    index = move(np.arange(np.prod(frame)).reshape(frame))
+    graph, frames, result = single("reindex", frame, I8, index=index, fill=-9)
+    flat = frames.reshape(len(frames), -1)
+    expected = np.array([[-9 if k < 0 else x[k] for k in index.reshape(-1)] for x in flat]).reshape(-1, *index.shape)
+    assert np.array_equal(result, expected)
+    check_lowering(graph, frames, result)
+    if len(frame) == 3:
+        build = Builder(np.random.default_rng(0))
+        build.output(build.node("reindex", build.max_pool2d(build.input(frame, I8), 1, 1), index=index, fill=-9))
+        check_lowering(build.done(), frames, result)
+
+
+def test_pixel_product() -> None:
+    factors = np.arange(-4, 8).reshape(3, 4)
+    graph, frames, result = single("pixel_product", (2, 3, 4), I8, factors=factors)
+    assert np.array_equal(result, frames * factors)
+    check_lowering(graph, frames, result)
+
+
+def test_dense_of_sets() -> None:
+    """Rows take the matrices in turns: a product with a constant batch of matrices."""
+    weights = np.random.default_rng(3).integers(-128, 128, (3, 4, 5))
+    graph, frames, result = single("dense", (2, 3, 5), I8, weights=weights)
+    expected = np.stack([frames[:, :, turn] @ weights[turn].T for turn in range(3)], axis=2)
+    assert np.array_equal(result, expected)
+    check_lowering(graph, frames, result)
+
+
+def test_intervals_of_channels_follow_reindexed_elements() -> None:
+    source = TensorType.of((2, 3), (Interval(0, 3), Interval(-5, 7)), 0)
+    numbers = np.arange(6).reshape(2, 3)
+    (turned,) = OPERATORS["reindex"].infer({"index": numbers.T[:, ::-1], "fill": 0}, [source])
+    assert (turned.shape, turned.channel_intervals(1)) == ((3, 2), (Interval(-5, 7), Interval(0, 3)))
+    (padded,) = OPERATORS["reindex"].infer(
+        {"index": np.pad(numbers, ((0, 1), (0, 0)), constant_values=-1), "fill": 9}, [source]
+    )
+    assert padded.channel_intervals(0) == (Interval(0, 3), Interval(-5, 7), Interval(9, 9))
+    (mixed,) = OPERATORS["reindex"].infer({"index": np.array([[0, 5], [4, -1]]), "fill": 9}, [source])
+    assert (mixed.interval, mixed.channels) == (Interval(-5, 9), ())
 
 
 def test_every_logical_operator_is_tested_here() -> None:

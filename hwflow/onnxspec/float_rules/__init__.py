@@ -23,6 +23,7 @@ _ONNX: Mapping[str, Rule] = {
     "Clip": moves.monotone,
     "Concat": moves.joined,
     "Conv": linear.conv,
+    "ConvTranspose": linear.conv_transpose,
     "DepthToSpace": moves.moved,
     "DequantizeLinear": quantizers.dequantize,
     "Div": linear.div,

@@ -29,6 +29,16 @@ def conv(step: Step) -> Errors:
     return error
 
 
+def conv_transpose(step: Step) -> Errors:
+    """At most as many terms as an input channel of a group has weights over all of them."""
+    weights = step.value(1)
+    terms = int(np.prod(weights.shape, dtype=np.int64)) // (weights.shape[1] * int(step.attributes.get("group", 1)))
+    error = products(step, terms, lambda x, w: step.again([x, w]))
+    if step.has(2):
+        error = error + step.error(2).reshape(-1, *(1,) * (weights.ndim - 2)) + step.unit * magnitude(step.output)
+    return error
+
+
 def matmul(step: Step) -> Errors:
     return products(step, step.value(0).shape[-1], np.matmul)
 

@@ -87,22 +87,23 @@ def _significant(number: int, signed: bool) -> int:
 def mvu(
     family: str, x: IntType, w: IntType, accumulator: IntType, folding: Folding, synapse: int, neuron: int, depth: int,
     *, surplus: int = 0, ranges: tuple[tuple[int, int], tuple[int, int]] | None = None,
-    packing: Packing | None = None, digits: Digits | None = None, known: FewWords | None = None,
+    packing: Packing | None = None, digits: Digits | None = None, known: FewWords | None = None, sets: int = 1,
 ) -> Resources:
     """Matrix-vector unit: weight table, products, adder trees, accumulators, replay buffer, queue. ``surplus``: lanes
     of some beats that are made zero; ``ranges``: of inputs and weights, where they are known; ``packing``: of two
     weights, for "dsp2"; ``digits``: of weights, for "lut"; ``known``: what
-    the table holds, where it is looked at."""
+    the table holds, where it is looked at; ``sets``: of weights."""
     pe, simd = folding.output_lanes, folding.input_lanes
     word = pe * simd * w.bits
     if packing is not None:
         word = simd * (pe // 2 * packing.bits + pe % 2 * w.bits)
     if digits is not None:
         word = pe * simd * digits.bits
-    table = rom(family, synapse * neuron, word) if known is None else filled_rom(family, known.words, word)
+    table = rom(family, sets * synapse * neuron, word) if known is None else filled_rom(family, known.words, word)
     total, idle = table, 0  # multiplier blocks that synthesis saves
     inside = FAMILIES[family].dsp_registers  # then weights' registers at multiplier blocks are theirs
-    if folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1 and synapse * neuron > 1 and not inside:
+    changing = sets * synapse * neuron > 1
+    if folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1 and changing and not inside:
         total += Resources(ff=word if known is None else table.ff // 2)  # weights at multiplier blocks
     if known is not None and folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1:
         signed = w.signed if packing is None else packing.operand_shape.signed
@@ -115,7 +116,7 @@ def mvu(
     if known is not None and folding.multiplier == "lut" and len(known.words) <= FEW:
         few = known.weights[:, :, 0].reshape(-1, pe, simd)
     if folding.multiplier == "xnor":
-        total += match_counts(family, pe, simd, accumulator.bits, synapse * neuron == 1)
+        total += match_counts(family, pe, simd, accumulator.bits, sets * synapse * neuron == 1)
     elif folding.multiplier == "lut" and ranges is not None and x.bits == w.bits == 2:
         corners = [a * b for a in ranges[0] for b in ranges[1]]
         width = IntType.holding(Interval(min(corners), max(corners))).bits
@@ -177,14 +178,14 @@ def mvu(
     if folding.multiplier not in ("dsp", "dsp2"):
         ahead = int(operands(x, w, 1, folding.multiplier).ff > 0)
     ahead += int(synapse > 1 and neuron > 1)
-    total += _control(synapse, neuron, ceil(pe / GROUP), latency, ahead, surplus)
+    total += _control(sets, synapse, neuron, ceil(pe / GROUP), latency, ahead, surplus)
     return total + queue(family, pe * accumulator.bits, depth)
 
 
-def _control(synapse: int, neuron: int, groups: int, latency: int, ahead: int, surplus: int) -> Resources:
+def _control(sets: int, synapse: int, neuron: int, groups: int, latency: int, ahead: int, surplus: int) -> Resources:
     """Counters of the folds and of the table's address, and what says of a step whether it reads (``ahead`` cycles
     later), updates and ends a sum (in ``groups`` registers each), pushes."""
-    words, place = synapse * neuron, (synapse - 1).bit_length()
+    words, place = sets * synapse * neuron, (synapse - 1).bit_length()
     total = loop(neuron) + count_up(words) + Resources(lut=4, ff=latency - 1)
     if words > 1:
         total += Resources(ff=ahead * ((words - 1).bit_length() + int(synapse > 1)))

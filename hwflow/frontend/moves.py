@@ -1,0 +1,283 @@
+"""Operators that put elements in another place: each element of the result is one of the operand's, or a constant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+
+from hwflow.frontend.context import Lowering, constant, exact_constant, given, integer, moved, reals, refuse
+from hwflow.frontend.lattice import plain
+from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, View, compact, uniform
+from hwflow.ir.graph import IntArray
+from hwflow.onnxspec.model import OnnxNode
+
+Move = Callable[[Any], Any]
+"""What a node does to an array of its operand's whole shape, the frame axis included."""
+
+
+def slice_(state: Lowering, node: OnnxNode) -> View:
+    """Slice: with any steps, the frame axis left whole."""
+    shape = state.model.values[node.inputs[0]].shape
+    if node.version < 10:
+        starts, ends = (_ints(node, name) for name in ("starts", "ends"))
+        axes, steps = _ints(node, "axes") or tuple(range(len(starts))), (1,) * len(starts)
+    else:
+        starts, ends = (_parameter(state, node, index, what) for index, what in ((1, "starts"), (2, "ends")))
+        axes = _parameter(state, node, 3, "axes") if given(node, 3) else tuple(range(len(starts)))
+        steps = _parameter(state, node, 4, "steps") if given(node, 4) else (1,) * len(starts)
+    picks = [slice(None)] * len(shape)
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        picks[axis % len(shape)] = _slice_of(shape[axis % len(shape)], start, end, step)
+    return _moved(state, node, lambda array: array[tuple(picks)])
+
+
+def _slice_of(size: int, start: int, end: int, step: int) -> slice:
+    """ONNX's bounds (operator Slice 13: negative ones count from the end, then all are clamped) as Python's."""
+    start, end = (bound + size if bound < 0 else bound for bound in (start, end))
+    if step > 0:
+        return slice(min(max(start, 0), size), min(max(end, 0), size), step)
+    start, end = min(max(start, 0), size - 1), min(max(end, -1), size - 1)
+    return slice(start, None if end < 0 else end, step)
+
+
+def pad(state: Lowering, node: OnnxNode) -> View:
+    """Pad in all its modes; no negative pads of the frame axis."""
+    shape = state.model.values[node.inputs[0]].shape
+    pads = _parameter(state, node, 1, "pads") if node.version >= 11 else _ints(node, "pads")
+    axes = _parameter(state, node, 3, "axes") if given(node, 3) else tuple(range(len(shape)))
+    mode = node.attributes.get("mode", "constant")
+    before, after = [0] * len(shape), [0] * len(shape)
+    for place, axis in enumerate(axes):
+        before[axis % len(shape)], after[axis % len(shape)] = pads[place], pads[place + len(axes)]
+    if before[0] or after[0]:
+        raise refuse(
+            node, "frame-axis", f"the frame axis must not be padded, not by {[before[0], after[0]]}",
+            "pad within a frame",
+        )
+    modes: dict[Any, Literal["edge", "reflect", "wrap"]] = {
+        "constant": "edge", "edge": "edge", "reflect": "reflect", "wrap": "wrap"
+    }
+    if mode not in modes:
+        raise refuse(
+            node, "pad-mode", f"mode must be constant, edge, reflect or wrap, not '{mode}'", "correct the attribute"
+        )
+    crop = tuple(slice(max(0, -b), size - max(0, -a)) for b, a, size in zip(before, after, shape, strict=True))
+    width = [(max(0, b), max(0, a)) for b, a in zip(before, after, strict=True)]
+
+    def move(array: Any) -> Any:
+        # numpy's edge mode tells which element's scale a constant stands beside.
+        return np.pad(array[crop], width, mode=modes[mode])
+
+    if mode != "constant":
+        return _moved(state, node, move)
+    holes = np.pad(np.zeros(shape, dtype=bool)[crop], width, constant_values=True)
+    return _moved(state, node, move, holes, _pad_value(state, node))
+
+
+def _pad_value(state: Lowering, node: OnnxNode) -> Fraction:
+    if node.version < 11:
+        value = node.attributes.get("value", 0.0)
+        assert isinstance(value, int | float)
+        return Fraction(value)
+    if not given(node, 2):
+        return Fraction(0)
+    (value,) = exact_constant(state, node, 2, "the constant").reshape(-1)
+    return Fraction(value)
+
+
+def gather(state: Lowering, node: OnnxNode) -> View:
+    """Gather with constant indices, along an axis of the frame."""
+    rank = len(state.model.values[node.inputs[0]].shape)
+    axis = integer(node, "axis") % rank
+    indices = constant(state, node, 1, "indices").array.astype(np.int64)
+    size = state.model.values[node.inputs[0]].shape[axis]
+    if indices.size and (indices.min() < -size or indices.max() >= size):
+        raise refuse(
+            node, "gather-indices",
+            f"indices must lie in [{-size}, {size - 1}], not in [{indices.min()}, {indices.max()}]",
+            "correct the constant",
+        )
+    return _moved(state, node, lambda array: np.take(array, indices % size, axis=axis))
+
+
+def tile(state: Lowering, node: OnnxNode) -> View:
+    """Tile within a frame."""
+    repeats = _parameter(state, node, 1, "repeats")
+    return _moved(state, node, lambda array: np.tile(array, repeats))
+
+
+def expand(state: Lowering, node: OnnxNode) -> View:
+    """Expand: axes of length 1 are repeated, new ones stand in front."""
+    shape = _parameter(state, node, 1, "shape")
+    return _moved(state, node, lambda array: np.broadcast_to(array, np.broadcast_shapes(array.shape, shape)))
+
+
+def depth_to_space(state: Lowering, node: OnnxNode) -> View:
+    """DepthToSpace in both modes."""
+    _, channels, height, width = state.model.values[node.inputs[0]].shape
+    block = integer(node, "blocksize")
+    if node.attributes.get("mode", "DCR") == "CRD":
+        split, order = (1, channels // block**2, block, block, height, width), (0, 1, 4, 2, 5, 3)
+    else:
+        split, order = (1, block, block, channels // block**2, height, width), (0, 3, 4, 1, 5, 2)
+    shape = (1, channels // block**2, height * block, width * block)
+    return _moved(state, node, lambda array: array.reshape(split).transpose(order).reshape(shape))
+
+
+def space_to_depth(state: Lowering, node: OnnxNode) -> View:
+    """SpaceToDepth."""
+    _, channels, height, width = state.model.values[node.inputs[0]].shape
+    block = integer(node, "blocksize")
+    split = (1, channels, height // block, block, width // block, block)
+    shape = (1, channels * block**2, height // block, width // block)
+    return _moved(state, node, lambda array: array.reshape(split).transpose(0, 3, 5, 1, 2, 4).reshape(shape))
+
+
+def split(state: Lowering, node: OnnxNode) -> tuple[View, ...]:
+    """Split along an axis of the frame: as many views as outputs."""
+    shape = state.model.values[node.inputs[0]].shape
+    axis = integer(node, "axis") % len(shape)
+    sizes = [state.model.values[name].shape[axis] if name else None for name in node.outputs]
+    if None in sizes:  # of one that is left out nothing else tells the size
+        lengths = _parameter(state, node, 1, "split") if given(node, 1) else _ints(node, "split")
+        sizes = list(lengths) or [-(-shape[axis] // len(sizes))] * len(sizes)
+    views = []
+    start = 0
+    for place, size in enumerate(sizes):
+        assert size is not None, "sizes are known"
+        views.append(_moved(state, node, _part(axis, start, size), output=place))
+        start += size
+    return tuple(views)
+
+
+def _part(axis: int, start: int, size: int) -> Move:
+    picks = (slice(None),) * axis + (slice(start, start + size),)
+    return lambda array: array[picks]
+
+
+def _moved(
+    state: Lowering, node: OnnxNode, move: Move, holes: Any = None, fill: Fraction = Fraction(0), *, output: int = 0
+) -> View:
+    """The operand after ``move``; where ``holes`` (of the result's whole shape) is set, the real number ``fill``."""
+    view = state.view(node.inputs[0])
+    whole = state.model.values[node.inputs[0]].shape
+    if isinstance(view, Constant | QuantizedConstant):
+        return _moved_constant(node, view, move, holes)
+    index = move(np.arange(prod(whole)).reshape(whole))
+    if index.shape[:1] != (1,):
+        raise refuse(
+            node, "frame-axis", f"the result must keep the frame axis in front, not have shape {list(index.shape)}",
+            "work within a frame",
+        )
+    if not isinstance(view, Integers):
+        view = reals(state, node, 0)
+    number = 0
+    if holes is not None and holes.any():
+        if isinstance(view, Reals):
+            view = plain(state, node, view)
+        number = _integer_fill(node, view, fill)
+        index = np.where(holes, -1, index)
+    name = node.outputs[output]
+    origin = name if isinstance(view, Integers) or state.real_origin(node) else ""
+    return _placed(state, node, view, whole, move, index, number, origin)
+
+
+def broadcast(state: Lowering, node: OnnxNode, index: int, view: Reals, target: tuple[int, ...]) -> Reals:
+    """``view``, of input ``index``, repeated to the whole shape ``target`` (ONNX: multidirectional broadcasting)."""
+    whole = state.model.values[node.inputs[index]].shape
+    if whole == target:
+        return view
+
+    def move(array: Any) -> Any:
+        return np.broadcast_to(array, target)
+
+    result = _placed(state, node, view, whole, move, move(np.arange(prod(whole)).reshape(whole)), 0, "")
+    assert isinstance(result, Reals), "reals stay reals"
+    return result
+
+
+def broadcast_to(state: Lowering, node: OnnxNode, view: Reals, shape: tuple[int, ...]) -> Reals:
+    """``view`` repeated to the frame shape ``shape``."""
+    if view.shape == shape:
+        return view
+
+    def move(array: Any) -> Any:
+        return np.broadcast_to(array, (1, *shape))
+
+    whole = (1, *view.shape)
+    index = move(np.arange(prod(whole)).reshape(1, *(1,) * (len(shape) - len(view.shape)), *view.shape))
+    result = _placed(state, node, view, whole, move, index, 0, "")
+    assert isinstance(result, Reals), "reals stay reals"
+    return result
+
+
+def _placed(
+    state: Lowering, node: OnnxNode, view: Integers | Reals, whole: tuple[int, ...], move: Move, index: IntArray,
+    number: int, origin: str,
+) -> Integers | Reals:
+    """``view``, of ``whole`` shape, with its elements where ``index`` has them, ``number`` where that is -1."""
+    shape = index.shape[1:] or (1,)
+    value = state.add("reindex", node, [view.value], {"index": index.reshape(shape), "fill": number}, origin=origin)
+    if isinstance(view, Integers):
+        return Integers(value, shape, min(view.low, number), max(view.high, number))
+    old = view.shape
+
+    def move_parameters(values: Any) -> Any:
+        if values.size == 1:
+            return values.reshape(())
+        return compact(move(np.broadcast_to(values, old).reshape(whole)).reshape(shape))
+
+    result = moved(view, node, value, shape, move_parameters)
+    if view.low is None or view.high is None:
+        return result
+    return replace(result, low=min(view.low, number), high=max(view.high, number))
+
+
+def _integer_fill(node: OnnxNode, view: Integers | Reals, fill: Fraction) -> int:
+    """The integer that means ``fill``."""
+    if isinstance(view, Integers):
+        wanted = fill
+    else:
+        zero, scale = uniform(view.zero_point), uniform(view.scale)
+        if zero is None or (scale is None and fill != 0) or scale == 0:
+            raise refuse(
+                node, "pad-scale",
+                "what is padded must have one zero point, and one scale unless it is padded with 0, not one a channel",
+                "quantize per tensor before the node",
+            )
+        wanted = zero if scale is None else zero + fill / scale
+    if wanted.denominator != 1:
+        raise refuse(
+            node, "pad-value", f"the constant must be a multiple of the operand's scale, not {float(fill):.9g}",
+            "pad with a number that the quantizer before can make",
+        )
+    return int(wanted)
+
+
+def _moved_constant(node: OnnxNode, view: Constant | QuantizedConstant, move: Move, holes: Any) -> View:
+    if isinstance(view, Constant) or (holes is not None and holes.any()):
+        raise refuse(
+            node, "stream-operand", f"input '{node.inputs[0]}' must be computed at run time, not be a constant",
+            "fold the node",
+        )
+    whole = view.integers.shape
+    scale, zero_point = (
+        v.reshape(()) if v.size == 1 else compact(move(np.broadcast_to(v, whole)))
+        for v in (view.scale, view.zero_point)
+    )
+    return QuantizedConstant(move(view.integers), scale, zero_point)
+
+
+def _parameter(state: Lowering, node: OnnxNode, index: int, what: str) -> tuple[int, ...]:
+    return tuple(int(v) for v in constant(state, node, index, what).array.reshape(-1))
+
+
+def _ints(node: OnnxNode, name: str) -> tuple[int, ...]:
+    value = node.attributes.get(name, ())
+    assert isinstance(value, tuple)
+    return tuple(int(v) for v in value if isinstance(v, int))

@@ -1,0 +1,44 @@
+"""The golden model, in both stages, against ONNX's reference evaluator: for models that floats compute exactly."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from onnx.reference import ReferenceEvaluator
+
+from hwflow import golden
+from hwflow.compiler import Model
+from hwflow.host import model_outputs, port_inputs
+from hwflow.ir.graph import Graph
+from hwflow.onnxspec.evaluator_defects import substitutes
+from hwflow.passes import pipeline
+from tests.agreement import same
+from tests.models import Builder
+
+FRAMES = 3
+
+
+def agree_with_reference(builder: Builder, seed: int = 0, step: float = 0.25, reach: int = 200) -> Graph:
+    """Random frames (multiples of ``step``, up to ``reach`` of them) through both, equal bit for bit. Returns the
+    dataflow graph."""
+    with tempfile.TemporaryDirectory() as folder:
+        model: Model = builder.load(Path(folder))
+    rng = np.random.default_rng(seed)
+    arrays = {}
+    for info in model.proto.graph.input:
+        shape = [dim.dim_value or 1 for dim in info.type.tensor_type.shape.dim][1:]
+        arrays[info.name] = (rng.integers(-reach, reach + 1, (FRAMES, *shape)) * step).astype(np.float32)
+    version = next(opset.version for opset in model.proto.opset_import if opset.domain == "")
+    evaluator = ReferenceEvaluator(model.proto, new_ops=substitutes(version, lambda defect: None))
+    frames = [evaluator.run(None, {name: a[k : k + 1] for name, a in arrays.items()}) for k in range(FRAMES)]
+    graph = model.quantized
+    feeds = port_inputs(model, arrays)
+    found = model_outputs(model, golden.evaluate(graph, feeds), arrays)
+    for place, info in enumerate(model.proto.graph.output):
+        expected = np.concatenate([np.asarray(frame[place]) for frame in frames])
+        np.testing.assert_array_equal(found[info.name], expected, info.name)
+    lowered = pipeline.run(graph, pipeline.DATAFLOW)
+    same(graph, lowered, feeds)
+    return lowered
