@@ -223,7 +223,8 @@ def _constant_sums(
     if packing is not None:
         group = 1 << packing.levels
         for first in range(0, simd, group):
-            total += known_sums(family, [row[first : first + group] for row in terms[:pairs]], packing.levels, _UNLIMITED)
+            together = [row[first : first + group] for row in terms[:pairs]]
+            total += known_sums(family, together, packing.levels, _UNLIMITED)
         total += split_tree(packing, simd, accumulator.bits, synapse > 1).times(pairs)
         if pe % 2:
             total += Resources(ff=0 if synapse > 1 else accumulator.bits)
