@@ -12,6 +12,7 @@ from hdl_lib.address_walk import AddressWalk, LoopAxis
 from hdl_lib.rearrange import RearrangePlan
 from hdl_lib.storage import REGISTER_DEPTH
 from hwflow.ops.costs.basics import adder, bits, chain, count_up, difference, loop
+from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
@@ -20,12 +21,16 @@ from hwflow.types import IntType
 def lane_map(
     family: str, sources: Sequence[int | None], source: IntType, result: IntType, fill: int, depth: int
 ) -> Resources:
-    """A queue of what is left of a beat's bits: none of the fill value's zeros, none of the copies of a sign; in
-    registers, each input lane and the fill value's ones once."""
+    """A queue of what is left of a beat's bits: none of the fill value's zeros, none of the copies of a sign, and, in
+    registers, each input lane and the fill value's ones once. Where memories are made of flip-flops, that is so of
+    them, and registers hold everything."""
     ones = (fill & (1 << result.bits) - 1).bit_count()
     taken = [lane for lane in sources if lane is not None]
     fills = len(sources) - len(taken)
-    if depth <= REGISTER_DEPTH:
+    registers, flat = depth <= REGISTER_DEPTH, FAMILIES[family].lutram is None
+    if registers and flat:
+        width = len(sources) * result.bits
+    elif registers or flat:
         width = len(set(taken)) * source.bits + int(fills > 0 and ones > 0)
     else:
         width = len(taken) * (result.bits if source.signed else source.bits) + fills * ones
