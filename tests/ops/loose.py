@@ -8,7 +8,7 @@ from __future__ import annotations
 LOOSE: dict[str, dict[str, dict[str, float]]] = {
     "ecp5": {
         "elementwise": {
-            "right": 0.2,
+            "right": 0.2, "tensor_or_tensor": 0.4,
         },
         "mvu": {
             "bits": 0.2, "wide_weights": 0.15, "random_3": 0.25, "pairs_one_step": 0.15, "pairs_unsigned": 0.25,
@@ -50,7 +50,7 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
             "3x3_groups": 0.25,
         },
         "elementwise": {
-            "quotient_of_constant": 0.35, "modulus_of_negative": 0.35,
+            "quotient_of_constant": 0.35, "modulus_of_negative": 0.35, "tensor_or_tensor": 0.4,
         },
         "mvu": {
             "conv": 0.25, "vectors": 0.2, "vector_of_pixels": 0.15, "one_step": 0.15, "one_vector": 0.15,
