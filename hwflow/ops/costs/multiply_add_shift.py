@@ -16,6 +16,7 @@ from hwflow.ops.costs.basics import chain, count_up, difference
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import queue, rom
 from hwflow.ops.costs.packed import digit_sum
+from hwflow.ops.costs.products import SOFT_PRODUCT
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
 
@@ -175,8 +176,10 @@ def _products(
         if factor is not None and abs(factor) & (abs(factor) - 1) == 0:  # a shift
             width -= max(0, abs(factor).bit_length() - 1)
             total += Resources(lut=chain(family, width) if factor < 0 else 0)
-        elif min(a.shape.width, b.shape.width) > 1 and a.shape.width + b.shape.width >= device.dsp_product:
+        elif device.in_block(a.shape.width, b.shape.width):
             total += Resources(ff=-device.dsp_registers * width)
+        elif 1 < min(a.shape.width, b.shape.width) < device.dsp_least:
+            total += Resources(lut=round(SOFT_PRODUCT * a.shape.width * b.shape.width))
         total += Resources(ff=BLOCK_LATENCY * width)
         ends.append((low << summand.first, high << summand.first))
     terms = []
