@@ -35,9 +35,9 @@ class Elementwise(Joined):
 
     Timing
     ------
-    As :class:`hdl_lib.joined.Joined` says; :attr:`latency` cycles from a step to ``o.valid``: 2 for a table's memory and
-    the register behind it if there is one, the function's stages, 1 for the output queue. Initiation interval 1 cycle a
-    beat. Under backpressure no step begins; those begun go on.
+    As :class:`hdl_lib.joined.Joined` says; :attr:`latency` cycles from a step to ``o.valid``: 2 for a table's memory
+    and the register behind it if there is one, the function's stages, 1 for the output queue. Initiation interval 1
+    cycle a beat. Under backpressure no step begins; those begun go on.
 
     Ordering
     --------

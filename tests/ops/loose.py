@@ -59,7 +59,6 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         },
         "product": {
             "wrapped": 0.25, "wrapped_wide": 0.15,
-            "one_offset": 0.15,
         },
         "requantize": {
             "multiply": 0.15, "multiply_wide": 0.15, "multiply_alike": 0.2, "multiply_ties": 0.2, "constant": 4.6,
