@@ -196,7 +196,9 @@ class _Hardware:
                 limits=(form.low, form.high), known=self._known_parameters(form, family), rows=self._rows(form),
             )
         if isinstance(form, ThresholdForm):
-            known, ones, bases = None, [], []
+            known: Resources | None = None
+            ones: list[list[int]] = []
+            bases: list[list[int]] = []
             if self.channels * form.levels * (self.input.bits + 1) <= costs.MOST_KNOWN_BITS:
                 known = self._known(self._threshold_fields(form), family)
                 ones = np.bitwise_or.reduce(self._padded(form.thresholds), axis=0).tolist()
