@@ -14,14 +14,13 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
             "wrapped": 0.2, "wrapped_wide": 0.45,
         },
         "requantize": {
-            "multiply_ties_odd": 0.35, "thresholds_alike": 0.15, "thresholds_bases": 0.15,
-            "multiply_negated_constants4": 0.15, "multiply_both_rows": 0.3,
+            "multiply_ties_odd": 0.35, "multiply_negated_constants4": 0.15, "multiply_both_rows": 0.3,
         },
         "scaled_add": {
             "both_a_channel": 0.15, "bits": 0.35,
         },
         "sliding_window": {
-            "3x3": 0.15, "single_pixel": 0.15, "random_2": 0.15, "random_3": 0.35,
+            "single_pixel": 0.2, "random_3": 0.2,
         },
         "stream_concat": {
             "three": 0.15,
@@ -61,8 +60,8 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         "requantize": {
             "multiply": 0.15, "multiply_wide": 0.15, "multiply_alike": 0.2, "multiply_ties": 0.2, "constant": 2.1,
             "multiply_falling_alike": 0.2, "multiply_negated_alike": 0.2, "multiply_shifted_alike": 0.15,
-            "multiply_falling_ties": 0.2, "thresholds_both": 0.15, "thresholds_bases": 1.15,
-            "thresholds_bases_alike": 1.15, "search_alike": 0.25, "search_values": 0.25, "search_values_both": 0.25,
+            "multiply_falling_ties": 0.2, "thresholds_both": 0.15, "thresholds_bases": 1.1,
+            "thresholds_bases_alike": 1.1, "search_alike": 0.25, "search_values": 0.25, "search_values_both": 0.25,
             "search_one": 1.55, "multiply_negated_constants4": 0.2, "multiply_negated_odd_constants2": 0.2,
             "multiply_products_constants5shift_add": 0.2, "multiply_alike_products_constants3shift_add": 0.15,
             "multiply_rows": 0.25, "multiply_many_rows": 0.15, "multiply_unsigned_rows": 0.25,
@@ -73,8 +72,8 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
             "intervals": 0.15,
         },
         "sliding_window": {
-            "stride_2": 0.25, "single_pixel": 0.25, "pad_beyond_the_type": 0.25, "random_3": 0.15, "same": 0.15,
-            "same_channels": 0.15, "valid": 0.2, "pool": 0.15, "uneven_pads": 0.15, "right_pad": 0.15, "skips": 0.15,
+            "stride_2": 0.25, "single_pixel": 0.15, "pad_beyond_the_type": 0.25, "same": 0.15, "same_channels": 0.15,
+            "valid": 0.2, "pool": 0.15, "uneven_pads": 0.15, "right_pad": 0.15, "skips": 0.15,
         },
         "stream_concat": {
             "channels": 0.15, "three": 0.25,
