@@ -194,7 +194,7 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
             turns.i.valid.eq(shell.s_axis_tvalid),
             shell.s_axis_tready.eq(turns.i.ready),
         ]
-        result = {}
+        result: dict[str, Any] = {}
         for k in range(len(self.sources)):
             o = getattr(turns, f"o{k}")
             result |= _connections("i", f"s{k}_axis", o.payload.data, o.valid, o.ready, o.payload.last)
@@ -214,7 +214,7 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
             shell.m_axis_tvalid.eq(turns.o.valid & ~core_reset),
             turns.o.ready.eq(shell.m_axis_tready),
         ]
-        result = {}
+        result: dict[str, Any] = {}
         for k in range(len(self.sinks)):
             i = getattr(turns, f"i{k}")
             valid = Signal(name=f"valid{k}")
