@@ -18,9 +18,10 @@ from hdl_lib.packed_product import Packing
 from hwflow.ir.graph import IntArray
 from hwflow.ops.costs.basics import adders, count_up, loop
 from hwflow.ops.costs.family import FAMILIES
+from hwflow.ops.costs.fixed_factors import FixedFactor, fixed_products, fixed_sums
 from hwflow.ops.costs.known_products import digit_sums, table_products
 from hwflow.ops.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue, rom
-from hwflow.ops.costs.packed import digit_sum, paired_sums
+from hwflow.ops.costs.packed import digit_sum, packed_sums, paired_sums
 from hwflow.ops.costs.products import (
     adder_tree,
     match_counts,
@@ -55,6 +56,20 @@ class FewWords:
             if len(ones) > 1 or (several and _significant(-ones[0] if signed else ones[0], signed) >= least):
                 needed.add((lane % simd, *numbers))
         return needed
+
+    def factors(
+        self, x: IntType, w: IntType, pe: int, simd: int, packing: Packing | None
+    ) -> list[list[FixedFactor | None]]:
+        """What inputs are multiplied with where the weights never change, for each row or pair of rows; None: 0."""
+        numbers = self.weights[0].tolist()
+        rows = []
+        for row in range(len(numbers) // simd):
+            paired = packing is not None and row < pe // 2
+            shape, shift = (packing.operand_shape, packing.shift) if paired else (None, 0)
+            kind = w if shape is None else IntType(shape.width, shape.signed)
+            values = [sum(n << shift * k for k, n in enumerate(lane)) for lane in numbers[row * simd : (row + 1) * simd]]
+            rows.append([FixedFactor(x, kind, value) if value else None for value in values])
+        return rows
 
     def idle(self, simd: int, signed: bool, least: int) -> int:
         """Multiplier blocks that synthesis saves where the weights never change: those of 0 and those that are a single
@@ -105,7 +120,11 @@ def mvu(
     changing = sets * synapse * neuron > 1
     if folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1 and changing and not inside:
         total += Resources(ff=word if known is None else table.ff // 2)  # weights at multiplier blocks
-    if known is not None and folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1:
+    in_blocks = folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1
+    fixed = None
+    if known is not None and len(known.words) == 1 and in_blocks and inside and max(x.bits, w.bits) <= BLOCK:
+        fixed = known.factors(x, w, pe, simd, packing)
+    elif known is not None and in_blocks:
         signed = w.signed if packing is None else packing.operand_shape.signed
         least = FAMILIES[family].dsp_product - x.bits
         idle = known.idle(simd, signed, least)
@@ -131,6 +150,14 @@ def mvu(
         total += digit_sums(family, x, digits, few, accumulator.bits, synapse > 1)
     elif digits is not None:
         total += digit_sum(x, digits, simd, accumulator.bits, synapse > 1).times(pe)
+    elif fixed is not None:
+        lanes = [[row[lane] for row in fixed if row[lane] is not None] for lane in range(simd)]
+        total += fixed_products(family, lanes)
+        if packing is None:
+            total += fixed_sums(family, fixed, accumulator.bits)
+        else:
+            total += packed_sums(packing, simd, accumulator.bits, synapse > 1).times(pe // 2)
+            total += fixed_sums(family, fixed[pe // 2 :], accumulator.bits)
     elif packing is not None:
         sums = paired_sums(family, x, packing, simd, accumulator.bits, synapse > 1).times(pe // 2)
         operand = IntType(packing.operand_shape.width, packing.operand_shape.signed)

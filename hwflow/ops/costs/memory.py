@@ -110,7 +110,7 @@ def in_block_ram(family: str, words: int, width: int) -> int:
     """Block RAMs yosys takes for a memory that is written and read, 0 if it makes it of something else."""
     device, blocks = FAMILIES[family], block_rams(family, words, width)
     if device.lutram is None:
-        return blocks if device.bram_cost * blocks < words * width else 0
+        return blocks if device.bram_cost * blocks + BLOCK_EXTRA < words * width else 0
     rows = ceil(words / 16)
     # What memory_libmap of yosys 0.70 prints with its debug messages on; half a point a bit of each further row's
     # multiplexer, the rest for addresses.
@@ -118,11 +118,18 @@ def in_block_ram(family: str, words: int, width: int) -> int:
     return blocks if device.bram_cost * blocks + 2 <= flat else 0
 
 
+# What memory_libmap charges for a block RAM besides, without look-up table memories: a read port of its own (1), a first
+# value of the register at the port, which blocks of such families have not (2), each twice.
+BLOCK_EXTRA = 6
+
+
 def asynchronous_memory(family: str, words: int, width: int) -> Resources:
     """A memory read in the same cycle."""
     per_block = FAMILIES[family].lutram
     if words == 1:
         return Resources(ff=width)
+    if per_block is None and words == 2:
+        return Resources(lut=2 + width, ff=2 * width)
     if per_block is None:  # flip-flops and a multiplexer
         return Resources(lut=words + round(FLAT_READ[words & (words - 1) > 0] * width * words), ff=width * words)
     blocks = ceil(words / 16)

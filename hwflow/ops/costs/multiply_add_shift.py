@@ -14,6 +14,7 @@ from hdl_lib.digit_product import Digits
 from hdl_lib.wide_product import WideProduct
 from hwflow.ops.costs.basics import chain, count_up, difference
 from hwflow.ops.costs.family import FAMILIES
+from hwflow.ops.costs.fixed_factors import FixedFactor
 from hwflow.ops.costs.memory import queue, rom
 from hwflow.ops.costs.packed import digit_sum
 from hwflow.ops.operator import Resources
@@ -175,6 +176,10 @@ def _products(
         if factor is not None and abs(factor) & (abs(factor) - 1) == 0:  # a shift
             width -= max(0, abs(factor).bit_length() - 1)
             total += Resources(lut=chain(family, width) if factor < 0 else 0)
+        elif factor is not None and device.dsp_registers:
+            fixed = FixedFactor(*(IntType(part.shape.width, part.shape.signed) for part in (a, b)), factor)
+            width = fixed.bits
+            total += Resources(ff=-device.dsp_registers * width * (fixed.takes_block(device) and fixed.holds_product))
         elif min(a.shape.width, b.shape.width) > 1 and a.shape.width + b.shape.width >= device.dsp_product:
             total += Resources(ff=-device.dsp_registers * width)
         total += Resources(ff=BLOCK_LATENCY * width)

@@ -25,6 +25,12 @@ def paired_sums(family: str, x: IntType, packing: Packing, lanes: int, limit: in
     width = x.bits + operand.width
     behind = BLOCK_LATENCY - FAMILIES[family].dsp_registers * block
     total = Resources(lut=0 if block else x.bits * operand.width, ff=behind * width, dsp=int(block)).times(lanes)
+    return total + packed_sums(packing, lanes, limit, accumulated)
+
+
+def packed_sums(packing: Packing, lanes: int, limit: int, accumulated: bool) -> Resources:
+    """The sums behind the products."""
+    total = Resources()
     group, groups = 1 << packing.levels, []
     for first in range(0, lanes, group):
         terms = min(group, lanes - first)
