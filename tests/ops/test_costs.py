@@ -94,11 +94,11 @@ def sliding_window(row: Row) -> Resources:
 def whole_windows(row: Row) -> Resources:
     height, width, k, s, p, channels = numbers(row, "height", "width", "kernel", "stride", "pad", "channels")
     pixels, windows, rows, depth = numbers(row, "pixels", "windows", "rows", "depth")
-    geometry, bits = CoreGeometry(height, width, (k, k), (s, s), (p, p, p, p), (1, 1)), element(row["element"]).bits
+    geometry, values = CoreGeometry(height, width, (k, k), (s, s), (p, p, p, p), (1, 1)), element(row["element"])
     if pixels == height * width:
-        return costs.window_image("ecp5", geometry, channels, bits, depth)
+        return costs.window_image("ecp5", geometry, channels, values.bits, depth)
     steps = WindowSteps(geometry, pixels, windows)
-    return costs.window_rows("ecp5", steps, channels * bits, channels * bits, 2 * channels, rows, depth)  # pads are 3
+    return costs.window_rows("ecp5", steps, values, values, channels, 3, rows, depth)  # pads are 3
 
 
 def pool_tree(row: Row) -> Resources:

@@ -51,6 +51,7 @@ from hwflow.ops.costs.products import products as products
 from hwflow.ops.costs.products import split_sums as split_sums
 from hwflow.ops.costs.products import sum_tree as sum_tree
 from hwflow.ops.costs.products import wide_product as wide_product
+from hwflow.ops.costs.rearranged import lane_map as lane_map
 from hwflow.ops.costs.rearranged import rearrange as rearrange
 from hwflow.ops.costs.requantize import lookup as lookup
 from hwflow.ops.costs.requantize import search as search

@@ -23,7 +23,7 @@ def weighted_pool(
     """A pool of products: the table, the products, what a sum pool takes."""
     total = filled_rom(family, words, lanes * w.bits) + count_up(len(words))
     if kind == "dsp" and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
-        total += wide_product(family, x, w).times(lanes)
+        total += wide_product(family, x, w, lanes)
     else:
         total += products(family, x, w, lanes, kind)
     if kind == "dsp" and min(x.bits, w.bits) > 1 and len(words) > 1:
