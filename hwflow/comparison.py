@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hwflow.compared_layers import ComparedLayers
 from hwflow.compiler import Model, Progress, load
 from hwflow.errors import Finding, Mismatch
 from hwflow.explanation import NOT_FINITE
@@ -26,11 +27,13 @@ BATCH_ELEMENTS = 1 << 21
 
 @dataclass(frozen=True)
 class Comparison:
-    """The verdict: ``ok`` iff nothing is unexplained."""
+    """The verdict: ``ok`` iff nothing is unexplained. ``layers``: the rows in the model's order, with the first frame
+    and element that differ."""
 
     rows: tuple[Row, ...]
     drift: Drift
     inputs: Inputs
+    layers: ComparedLayers
 
     @property
     def mismatches(self) -> int:
@@ -107,7 +110,8 @@ def compare(
         say(f"comparing frames {start + 1} to {stop} of {chosen.frames}")
         arrays = {name: array[start:stop] for name, array in chosen.arrays.items()}
         comparer.add(start, arrays, None if chosen.labels is None else chosen.labels[start:stop])
-    return Comparison(tuple(comparer.rows.values()), comparer.drift, chosen)
+    layers = ComparedLayers.of(model.resolved, comparer.rows)
+    return Comparison(tuple(comparer.rows.values()), comparer.drift, chosen, layers)
 
 
 def require(comparison: Comparison) -> None:

@@ -17,19 +17,19 @@ from hwflow.budget import beyond_part, budget_for, frame_bytes
 from hwflow.codegen.board_top import ClockPlan
 from hwflow.codegen.report import Seconds
 from hwflow.errors import Finding, ModelRefused, UsageError
-from hwflow.frontend.lower import KEPT, lower
+from hwflow.frontend.lower import KEPT, lower, refuse_unsupported
 from hwflow.ir.graph import Graph
 from hwflow.onnxspec import (
     ModelProto,
     ResolvedModel,
     TrainingModel,
     read_model,
-    resolve,
     resolve_with_graph,
     validate,
     write_model,
 )
 from hwflow.onnxspec.external_data import Folders, load_external_data, write_complete
+from hwflow.onnxspec.frame_axis import lacks_frame_axis, with_frame_axis
 from hwflow.passes import pipeline
 from hwflow.request import request
 from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
@@ -43,7 +43,9 @@ class Model:
     ``path``: the file that it is from, None if there is none; ``trained``: it is the present state of a
     :class:`~hwflow.onnxspec.TrainingModel` from there, and so not what the file holds. ``external``: bytes of tensors
     that were in files beside it; in ``proto`` they are inside. ``flat`` is ``proto`` with functions and branches
-    inlined: it has every value of ``resolved`` by the same name (and is ``proto`` itself where there are none).
+    inlined: it has every value of ``resolved`` by the same name (and is ``proto`` itself where there are none). Where
+    the inputs are whole tensors, not frames along a first axis, both have a frame axis in front of everything
+    (:mod:`hwflow.onnxspec.frame_axis`).
     """
 
     path: Path | None
@@ -105,7 +107,18 @@ def dataflow_of(proto: ModelProto, dimensions: Mapping[str, int]) -> Graph:
 
     Raises :class:`ModelRefused` with all reasons.
     """
-    return _dataflow(pipeline.run(lower(resolve(proto, dimensions, KEPT, validated=True)), pipeline.QUANTIZED))
+    return _dataflow(pipeline.run(lower(_resolved(proto, dimensions)[0]), pipeline.QUANTIZED))
+
+
+def _resolved(proto: ModelProto, dimensions: Mapping[str, int]) -> tuple[ResolvedModel, ModelProto]:
+    """As :func:`hwflow.onnxspec.resolve_with_graph`; a model without a frame axis with one, where that can be."""
+    if lacks_frame_axis(proto):
+        resolved, flat = resolve_with_graph(proto, dimensions, KEPT, validated=True, whole=True)
+        framed = with_frame_axis(flat, resolved)
+        if framed is not None:
+            return resolve_with_graph(framed, {}, KEPT, validated=True)
+        refuse_unsupported(resolved)
+    return resolve_with_graph(proto, dimensions, KEPT, validated=True)
 
 
 def load(
@@ -132,7 +145,7 @@ def load(
     if errors:
         raise ModelRefused(errors)
     external = load_external_data(proto, path, trusted)
-    resolved, flat = resolve_with_graph(proto, dimensions or {}, KEPT, validated=True)
+    resolved, flat = _resolved(proto, dimensions or {})
     return Model(path, proto, flat, resolved, dict(dimensions or {}), time.perf_counter() - begin, trained, external)
 
 

@@ -18,12 +18,15 @@ from hwflow.compiler import compile as compile_model
 from hwflow.errors import Finding, Mismatch, ToolError, UsageError
 from hwflow.host import Arrays, model_outputs, port_inputs
 from hwflow.inputs import Inputs, choose_inputs
+from hwflow.layers import Layers, judge
 from hwflow.onnxspec.external_data import Folders
 from hwflow.sim.errors import ManifestError, SimulatorFailed, VectorError
 from hwflow.sim.icarus_run import run_icarus
+from hwflow.sim.manifest import Design as EmittedDesign
 from hwflow.sim.manifest import load_design
 from hwflow.sim.result import RunResult
 from hwflow.sim.run_options import wave_format
+from hwflow.sim.taps import Tap, load_taps
 from hwflow.sim.vectors import Vectors, from_stream
 from hwflow.sim.verilator_run import run_verilator
 from hwflow.toolchain.icarus import ICARUS, VVP
@@ -41,7 +44,8 @@ class Simulation:
 
     ``outputs``: the model's outputs by ONNX name, frames first: the hardware's integers through the nodes left to the
     host behind it; None where the hardware is wrong. ``accuracy``: share of frames whose class (see
-    :func:`hwflow.results.classes`) is the label's; None without labels, or where no output classifies.
+    :func:`hwflow.results.classes`) is the label's; None without labels, or where no output classifies. ``layers``: what
+    every core put out, where that was asked for.
     """
 
     model: Model
@@ -52,6 +56,7 @@ class Simulation:
     findings: tuple[Finding, ...]
     outputs: results.Results | None
     accuracy: float | None
+    layers: Layers | None = None
 
     @property
     def ok(self) -> bool:
@@ -63,6 +68,7 @@ class Simulation:
         return {
             "frames": r.frames, "mismatches": r.mismatches, "cycles": r.cycles,
             "initiation_interval": r.initiation_interval, "latency": r.latency, "simulator": r.simulator,
+            **({} if self.layers is None else self.layers.table()),
         }
 
     def output_lines(self) -> Iterator[str]:
@@ -85,13 +91,15 @@ def simulate(
     trusted: Folders = (),
     progress: Progress | None = None,
     on_frames: Callable[[int, int], None] | None = None,
+    layers: bool = False,
 ) -> Simulation:
     """Simulate an output folder of ``synth``, or a model (which is compiled to a temporary folder first).
 
     ``stall``: probability per cycle that the source pauses and that the sink is not ready; timing is judged without
     stalls only. ``output``: an .npz for the model's outputs, written if the hardware's are right. ``dimensions`` (of a
     model; an output folder has its own) and ``trusted``: as for :func:`hwflow.load`. ``on_frames``: called with the
-    number of frames that Verilator has simulated so far, and of all. Raises :class:`UsageError`,
+    number of frames that Verilator has simulated so far, and of all. ``layers``: look at the output of every core, and
+    say which is the first that differs from the golden model (Verilator only). Raises :class:`UsageError`,
     :class:`ModelRefused`, :class:`ToolError`; a wrong design raises nothing.
     """
     say = progress or (lambda line: None)
@@ -119,6 +127,9 @@ def simulate(
         raise UsageError(
             Finding("positive-seed", "option --seed", f"must be at least 0, not {seed}", "give another number")
         )
+    if layers and simulator != "verilator":
+        message = f"must be with '--simulator verilator', not {simulator}"
+        raise UsageError(Finding("layers-simulator", "option --layers", message, "leave out --simulator"))
     if wave is not None:
         _check_wave(Path(wave), simulator)
     if output is not None:
@@ -129,7 +140,7 @@ def simulate(
             raise UsageError(Finding("dimension-option", "option --dim", message, "leave it out"))
         model = _compiled_model(path)
         chosen = choose_inputs(model, path / "model.onnx", inputs, frames, np.random.default_rng(seed))
-        simulation = _run(model, path, chosen, frames, simulator, stall, seed, wave, say, report)
+        simulation = _run(model, path, chosen, frames, simulator, stall, seed, wave, say, report, layers)
         return _written(simulation, output)
     design: Design = compile_model(
         path, DEFAULT_BOARD, dimensions=dimensions, trusted=trusted, progress=progress
@@ -138,7 +149,7 @@ def simulate(
     with tempfile.TemporaryDirectory(prefix="hwflow-") as folder:
         out = Path(folder) / "out"
         design.write(out, "verilog", progress)
-        simulation = _run(design.model, out, chosen, frames, simulator, stall, seed, wave, say, report)
+        simulation = _run(design.model, out, chosen, frames, simulator, stall, seed, wave, say, report, layers)
     return _written(simulation, output)
 
 
@@ -198,17 +209,29 @@ def _compiled_model(out: Path) -> Model:
 
 def _run(
     model: Model, out: Path, chosen: Inputs, frames: int | None, simulator: str, stall: float, seed: int,
-    wave: str | os.PathLike[str] | None, say: Progress, report: Callable[[int, int], None],
+    wave: str | os.PathLike[str] | None, say: Progress, report: Callable[[int, int], None], layers: bool,
 ) -> Simulation:
     arrays = chosen.arrays
     if simulator == "icarus" and frames is None:
         arrays = {name: array[:ICARUS_FRAMES] for name, array in arrays.items()}
     say("golden model")
+    inside: Layers | None = None
     try:
-        vectors = golden_vectors(model, out, port_inputs(model, arrays))
+        integers = port_inputs(model, arrays)
+        vectors = golden_vectors(model, out, integers)
         say(f"simulating {vectors.frames} frames with {simulator}")
         interval, latency = _predicted(out, vectors.frames)
-        result = _simulator(simulator, out, vectors, stall, seed, Path(wave) if wave is not None else None, report)
+        waveform = Path(wave) if wave is not None else None
+        if layers:
+            design, taps = load_taps(load_design(out))
+            with tempfile.TemporaryDirectory(prefix="hwflow-layers-") as records:
+                result = _verilator(design, vectors, stall, seed, waveform, report, taps, Path(records))
+                say(f"comparing {len(taps)} layers with the golden model")
+                inside = judge(model, taps, Path(records), integers, vectors.frames)
+        elif simulator == "verilator":
+            result = _verilator(load_design(out), vectors, stall, seed, waveform, report)
+        else:
+            result = _icarus(out, vectors, stall, seed, waveform)
     except (ManifestError, VectorError) as error:
         raise UsageError(Finding("output-folder", f"folder '{out}'", str(error), "run 'hwflow synth' again")) from None
     except SimulatorFailed as error:
@@ -218,28 +241,27 @@ def _run(
             )
         ) from None
     findings = list(_findings(result, interval, latency, stall))
+    wrong = None if inside is None else inside.first
+    if wrong is not None:
+        findings.insert(0, wrong.finding())
     outputs = _model_outputs(model, out, vectors, arrays) if result.ok else None
     found = None if outputs is None else results.classes(model, outputs)
     accuracy = None if found is None else results.accuracy(found[1], chosen.labels)
-    return Simulation(model, result, chosen, interval, latency, tuple(findings), outputs, accuracy)
+    return Simulation(model, result, chosen, interval, latency, tuple(findings), outputs, accuracy, inside)
 
 
-def _simulator(
-    simulator: str, out: Path, vectors: Vectors, stall: float, seed: int, wave: Path | None,
-    report: Callable[[int, int], None],
+def _verilator(
+    design: EmittedDesign, vectors: Vectors, stall: float, seed: int, wave: Path | None,
+    report: Callable[[int, int], None], taps: tuple[Tap, ...] = (), records: Path | None = None,
 ) -> RunResult:
-    if simulator == "verilator":
-        verilator = VERILATOR.find()
-        return run_verilator(
-            out,
-            vectors,
-            command=verilator.command,
-            environment=verilator.environment,
-            stall=stall,
-            seed=seed,
-            wave=wave,
-            on_frames=lambda done: report(done, vectors.frames),
-        )
+    verilator = VERILATOR.find()
+    return run_verilator(
+        design, vectors, command=verilator.command, environment=verilator.environment, stall=stall, seed=seed,
+        wave=wave, on_frames=lambda done: report(done, vectors.frames), taps=taps, records=records,
+    )
+
+
+def _icarus(out: Path, vectors: Vectors, stall: float, seed: int, wave: Path | None) -> RunResult:
     icarus = ICARUS.find()
     VVP.find()
     return run_icarus(

@@ -34,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hwflow import golden
+from hwflow.compared_layers import Element
 from hwflow.compiler import Model
 from hwflow.errors import ModelRefused
 from hwflow.explanation import RegionBounds, differing, no_bound, unexplained
@@ -55,7 +56,8 @@ class Row:
     """One value. ``elements`` and counts are over all frames; ``max_lsb`` is the greatest difference, in levels (of a
     real value in units of its scale, or, where it has none, of its error bound, rounded up). ``defects``: known defects
     of the evaluator that were gone around. ``first``: the first unexplained element, in words; "" if there is none.
-    ``failed``: why the evaluator has no value at all; all elements are unexplained then."""
+    ``failed``: why the evaluator has no value at all; all elements are unexplained then. ``element``: the first
+    unexplained element, or, as long as there is none, the first that differs."""
 
     name: str
     elements: int = 0
@@ -65,6 +67,12 @@ class Row:
     defects: set[str] = field(default_factory=set)
     first: str = ""
     failed: str = ""
+    element: Element | None = None
+
+    def note(self, element: Element) -> None:
+        """An element that differs."""
+        if self.element is None or (self.element.explained and not element.explained):
+            self.element = element
 
 
 @dataclass
@@ -169,6 +177,8 @@ class Comparer:
             if reason is not None:
                 row.unexplained += 1
                 row.first = row.first or f"{batch.where(place)}: {reason}"
+            reference = None if wrong[place] else int(found[place])
+            self._note(row, batch, place, expected.shape, int(expected[place]), reference, reason is None)
 
     def _renamed(self, batch: _Batch, port: Port) -> None:
         """An integer tensor at an output that other integers stand for, or another name of one: exactly equal."""
@@ -185,6 +195,7 @@ class Comparer:
         row.unexplained += len(places)
         for place in places[:1]:
             row.first = row.first or f"{batch.where(place)}: golden {expected[place]}, reference {found[place]}"
+            self._note(row, batch, place, expected.shape, int(expected[place]), int(found[place]))
 
     def _real_output(self, batch: _Batch, port: Port) -> None:
         """A real tensor at an output: the evaluator's lies within its bound of scale * (integer - zero point)."""
@@ -211,7 +222,9 @@ class Comparer:
                 row.mismatches += 1
                 row.unexplained += 1
                 row.max_lsb = max(row.max_lsb, lsb)
-                where = batch.where((part.start + place[0], *place[1:]))
+                place = (part.start + place[0], *place[1:])
+                self._note(row, batch, place, integers.shape, nearest_float(exact), value)
+                where = batch.where(place)
                 row.first = row.first or f"{where}: golden {nearest_float(exact):.9g}, reference {value:.9g}, {reason}"
 
     def _host_output(self, batch: _Batch, name: str) -> None:
@@ -253,10 +266,19 @@ class Comparer:
             if distance is not None:
                 lsb = ceil(distance) if not real else ceil(distance / bound) if bound else _MOST_LSB
             row.max_lsb = max(row.max_lsb, min(lsb, _MOST_LSB))
+            self._note(row, batch, place, found.shape, a.item(), b.item(), within)
             if not within:
                 row.unexplained += 1
                 reason = reason or f"float error at most {nearest_float(bound):.3g}"
                 row.first = row.first or f"{batch.where(place)}: golden {a:.9g}, reference {b:.9g}, {reason}"
+
+    def _note(
+        self, row: Row, batch: _Batch, place: tuple[int, ...], shape: tuple[int, ...], golden_value: int | float,
+        found: int | float | None, explained: bool = False,
+    ) -> None:
+        """Tell the row of an element that differs, at ``place`` in tensors of ``shape``, frames first."""
+        info = self.model.resolved.values[row.name].shape[1:]
+        row.note(Element.at(place, batch.start, shape[1:], info, golden_value, found, explained))
 
     def _drift(self, arrays: Mapping[str, AnyArray], labels: npt.NDArray[Any] | None, batch: _Batch) -> None:
         drift = self.drift

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from .errors import SimulatorFailed, tail_of
 from .manifest import Design, Stream
+from .taps import Tap
 
 _HERE = Path(__file__).resolve().parent / "verilator"
 _SMALL = 300_000  # bytes of generated C++ below which one compiler call is fastest: each call parses the same headers
@@ -38,7 +39,7 @@ class Build:
     reused: bool
 
 
-def pins_header(design: Design) -> str:
+def pins_header(design: Design, taps: Sequence[Tap] = ()) -> str:
     """The C++ header that tells the harness the names and widths of the model's ports."""
     error = f"&m.{design.error}" if design.error else "nullptr"
     lines = [
@@ -57,7 +58,16 @@ def pins_header(design: Design) -> str:
         lines.append(f'    static_assert(sizeof(m.{s.port}_tdata) == {size}, "{message}");')
     lines.append("    return {")
     lines += [f"        {_pins(s)}," for s in design.streams]
+    lines += ["    };", "}", "static std::vector<Tap> model_taps(Model& m) {", "    (void)m;", "    return {"]
+    lines += [f"        {_tap(tap)}," for tap in taps]
     return "\n".join([*lines, "    };", "}", ""])
+
+
+def _tap(tap: Tap) -> str:
+    payload, valid, ready = (
+        "&m." + f"{tap.port}__{pin}".replace("__", "___05F") for pin in ("payload", "valid", "ready")
+    )  # as Verilator spells two underscores
+    return f'{{"{tap.port}", {tap.bytes}, {payload}, {valid}, {ready}}}'
 
 
 def _pins(s: Stream) -> str:
@@ -118,19 +128,21 @@ def build(
     wave: bool = False,
     optimize: str | None = None,
     jobs: int | None = None,
+    taps: Sequence[Tap] = (),
 ) -> Build:
     """Make (or find) the harness program of ``design`` under ``folder``.
 
     ``command``: how Verilator is called (prefix and environment additions); ``wave``: it can write a VCD;
     ``optimize``: the C++ compiler's level (default: -O1 for small designs, where compiling is what takes time, else
-    -O2; none for those that are so large that it would take minutes).
+    -O2; none for those that are so large that it would take minutes); ``taps``: streams of the design that the program
+    can record.
 
     Raises :class:`SimulatorFailed` with the log's tail.
     """
     begin = time.monotonic()
     flags = ["--cc", "--prefix", _PREFIX, "--top-module", design.top, "-O3", "--no-timing", "-Wno-fatal"]
     flags += ["--trace"] if wave else []
-    header = pins_header(design)
+    header = pins_header(design, taps)
     hashed = hashlib.sha256()
     ours = sorted(_HERE.iterdir())
     for part in (*command, *sorted(map(str, environment.items())), *flags, str(optimize), header):

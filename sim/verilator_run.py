@@ -13,6 +13,7 @@ from .errors import SimulatorFailed, tail_of
 from .manifest import Design, load_design
 from .result import RunResult
 from .run_options import check_probability, wave_format
+from .taps import Tap, files
 from .vectors import Vectors, pack
 from .verilator_build import build
 
@@ -32,6 +33,8 @@ def run_verilator(
     optimize: str | None = None,
     jobs: int | None = None,
     on_frames: Callable[[int], None] | None = None,
+    taps: Sequence[Tap] = (),
+    records: Path | None = None,
 ) -> RunResult:
     """Simulate all frames of ``vectors`` and return the verdict.
 
@@ -40,7 +43,8 @@ def run_verilator(
     ready in a cycle, and (unless ``gap`` is given) that the source pauses before a beat in a cycle; ``seed`` of both
     and of the registers' initial values; ``wave``: write a waveform (.vcd; another program is built for it);
     ``watchdog``: cycles without a handshake after which the design counts as hung; ``on_frames``: called now and then
-    with the number of frames that are done.
+    with the number of frames that are done; ``taps``: streams inside (of a design by :func:`.taps.load_taps`) whose
+    beats are written to the folder ``records``, see :func:`.taps.files`.
 
     Raises ManifestError, VectorError, :class:`SimulatorFailed`. A wrong design raises nothing: see the result.
     """
@@ -58,6 +62,7 @@ def run_verilator(
         wave=wave is not None,
         optimize=optimize,
         jobs=jobs,
+        taps=taps,
     )
     begin = time.monotonic()
     log = folder / "run.log"
@@ -78,6 +83,9 @@ def run_verilator(
             words = Path(scratch) / f"{s.port}.bin"
             pack(s, vectors[s.port]).tofile(words)
             lines.append(f"stream {s.port} {s.beats} {s.channels} {s.lanes} {s.element_bytes} {int(s.signed)} {words}")
+        if records is not None:
+            for tap, file in files(tuple(taps), records):
+                lines.append(f"tap {tap.port} {tap.beats * vectors.frames} {file.absolute()}")
         config.write_text("\n".join(lines) + "\n")
         status, text = _run(
             [str(built.program), str(config), str(seed)], design.directory, {**os.environ, **(environment or {})},

@@ -6,6 +6,7 @@ import argparse
 import gc
 import secrets
 from collections import Counter
+from dataclasses import asdict
 from typing import Any
 
 from hwflow.cli.options import dimensions
@@ -44,6 +45,7 @@ def run_sim(arguments: argparse.Namespace) -> int:
             arguments.target, inputs=arguments.input, frames=arguments.frames, simulator=arguments.simulator,
             stall=arguments.stall, seed=seed, wave=arguments.wave, output=arguments.output,
             dimensions=dimensions(arguments.dim), trusted=arguments.trust, progress=progress, on_frames=progress.count,
+            layers=arguments.layers,
         )
     if arguments.format == "json":
         print_json(simulation.table())
@@ -70,6 +72,9 @@ def _print_simulation(simulation: Any, seed: int, stall: float) -> None:
         f"simulator {result.simulator}, inputs {simulation.inputs.origin}, stall {stall:g}, seed {seed}, "
         f"{result.cycles} cycles"
     )
+    if simulation.layers is not None:
+        for line in simulation.layers.lines():
+            print(line)
     for line in simulation.output_lines():
         print(line)
     if simulation.accuracy is not None:
@@ -87,9 +92,9 @@ def run_compare(arguments: argparse.Namespace) -> int:
             dimensions=dimensions(arguments.dim), trusted=arguments.trust,
         )
     if arguments.format == "json":
-        print_json(comparison.table())
+        print_json({**comparison.table(), **(comparison.layers.table() if arguments.layers else {})})
     else:
-        for line in comparison.lines():
+        for line in (*comparison.lines(), *(comparison.layers.lines() if arguments.layers else ())):
             print(line)
         print(f"inputs {comparison.inputs.origin}, seed {seed}")
     require(comparison)
@@ -128,15 +133,17 @@ def run_boards(arguments: argparse.Namespace) -> int:
 
 def run_ops(arguments: argparse.Namespace) -> int:
     """List the operators."""
-    from hwflow.frontend.handlers import HANDLERS, NEVER
-    from hwflow.ops.registry import OPERATORS
+    from hwflow.operator_list import TITLES, markdown, operators
 
-    by_onnx = {spelling: operator for operator in OPERATORS.values() for spelling in operator.onnx}
-    grid = new_table("domain", "ONNX operator", "becomes", "limits")
-    for domain, name in sorted(HANDLERS.keys() - NEVER):
-        operator = by_onnx.get(name)
-        grid.add_row(domain, name, operator.name if operator else "no hardware", operator.limits if operator else "")
-    print_table(grid)
+    if arguments.format == "markdown":
+        print("\n".join(markdown()))
+    elif arguments.format == "json":
+        print_json({"operators": [asdict(operator) for operator in operators()]})
+    else:
+        grid = new_table(*TITLES)
+        for operator in operators():
+            grid.add_row(*operator.cells())
+        print_table(grid)
     return 0
 
 

@@ -94,6 +94,10 @@ def command_line() -> argparse.ArgumentParser:
     command.add_argument(
         "--stall", type=float, default=0.0, metavar="P", help="stall both sides with probability P a cycle"
     )
+    command.add_argument(
+        "--layers", action="store_true",
+        help="look at the output of every core too, and name the first layer, frame and element that differ",
+    )
     command.add_argument("--wave", metavar="F", help="write a waveform (.vcd or .fst)")
     command.add_argument("--output", metavar="Y.npz", help="write the model's outputs, by name, frames first")
     dimension(command)
@@ -102,6 +106,10 @@ def command_line() -> argparse.ArgumentParser:
     command = add("compare", run_compare, "compare the golden model with the ONNX reference evaluator, value by value")
     command.add_argument("model")
     common(command)
+    command.add_argument(
+        "--layers", action="store_true",
+        help="layer by layer: name the first value, its node, the frame and the element that differ",
+    )
     dimension(command)
     trust(command)
 
@@ -126,6 +134,7 @@ def command_line() -> argparse.ArgumentParser:
     trust(command)
 
     add("boards", run_boards, "list the boards")
-    add("ops", run_ops, "list the operators")
+    command = add("ops", run_ops, "list the ONNX operators: dialects, what each becomes, devices, limits")
+    command.add_argument("--format", choices=("text", "json", "markdown"), default="text")
     add("doctor", run_doctor, "list the external tools: found where, which version, good enough")
     return parser

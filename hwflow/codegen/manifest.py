@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from hwflow.codegen.taps import LAYERS_FILE, LAYERS_TOP
 from hwflow.codegen.top import TOP, StreamPort, Top
 from hwflow.ir.graph import Graph
 from hwflow.schedule.schedule import Schedule
@@ -37,6 +38,8 @@ def manifest(
             "frames": len(schedule.run.last_output),
             "last_output": list(schedule.run.last_output),
         },
+        "layers": {"top": LAYERS_TOP, "source": LAYERS_FILE},
+        "streams": [tap.table(top.names[tap.node.name]) for tap in top.taps],
         "names": _names(schedule.graph, top),
         "board": board,
         "host": {"prefix": None, "suffix": None} if host is None else dict(host),

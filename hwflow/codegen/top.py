@@ -12,6 +12,7 @@ from amaranth.lib.data import ArrayLayout
 
 from hdl_lib.frame_mark import FrameMark
 from hwflow.codegen.names import identifiers
+from hwflow.codegen.taps import taps
 from hwflow.ir.graph import Graph, Port
 from hwflow.ops.operator import Built, MemoryFile, beats
 from hwflow.ops.registry import hardware
@@ -74,6 +75,7 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
                 self._signals[f"{stream.prefix}_{name}"] = Signal(width, name=f"{stream.prefix}_{name}")
         marks = [f"{stream.prefix}_mark" for stream in self.outputs]
         self.names = identifiers([n.name for n in graph.nodes], [s.name for s in self.ports] + marks)
+        self.taps = taps(graph, self.names)
         self._built = {
             node: hardware(node.op).build(
                 node, node.attributes["folding"], node.attributes["depths"], self.names[node.name]
@@ -90,6 +92,11 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
     def ports(self) -> list[Signal]:
         """clk, rst, the streams, error."""
         return [self.domain.clk, self.domain.rst, *self._signals.values(), self.error]
+
+    @property
+    def tap_ports(self) -> list[Signal]:
+        """Payload, valid and ready of each of the taps, all outputs."""
+        return [signal for tap in self.taps for signal in tap.signals]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -108,6 +115,11 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
                     wiring.connect(m, sources[value], sink)
         for stream in self.outputs:
             self._connect_output(m, stream, sources[stream.port.value])
+        for tap in self.taps:
+            stream = sources[tap.value]
+            m.d.comb += [
+                tap.payload.eq(HdlValue.cast(stream.payload)), tap.valid.eq(stream.valid), tap.ready.eq(stream.ready)
+            ]
         errors = [b.component.error for b in self._built.values() if hasattr(b.component, "error")]
         m.d.comb += self.error.eq(Cat(errors).any())
         return m

@@ -12,6 +12,7 @@ from amaranth.back import rtlil
 
 from hdl_lib.rom import VERILOG as ROM_VERILOG
 from hwflow.codegen.names import KEYWORDS
+from hwflow.codegen.taps import LAYERS_FILE, LAYERS_TOP, with_layers
 from hwflow.codegen.top import TOP, Top
 
 # Processes become conditional expressions (pmuxtree: no case statement whose branches overlap, which linters dislike
@@ -36,20 +37,29 @@ opt_expr
 opt_clean -purge
 attrmap {remove}
 attrmap -modattr {remove}
+select {layers}
+write_verilog -selected layers.v
+select -clear
+delete {layers}
 write_verilog design.v
-""".format(remove=" ".join(f"-remove {name}" for name in _REMOVED))
+""".format(remove=" ".join(f"-remove {name}" for name in _REMOVED), layers=LAYERS_TOP)
 
 HEADER = """\
 // Made by hwflow from the ONNX model '{model}'. Verilog-2005. Top module: {top}.
 // Weights are read by $readmemh from weights/: run tools where that path resolves.
 """
 
+LAYERS_HEADER = """\
+// {top} of design.v once more, for simulation, with what every core puts out at its ports ('hwflow sim --layers').
+"""
+
 
 def emit(top: Top, model: str, folder: Path, run_yosys: Callable[[str, Path], None]) -> None:
-    """Write ``folder``/design.v. ``run_yosys(script, cwd)`` runs a yosys script of that name in that folder."""
+    """Write ``folder``/design.v and testbench/layers.v (see :mod:`hwflow.codegen.taps`). ``run_yosys(script, cwd)``
+    runs a yosys script of that name in that folder."""
     with _uncollected():
-        text = rtlil.convert(top, name=TOP, ports=top.ports, emit_src=False)
-    (folder / "design.il").write_text(readable(text))
+        text = rtlil.convert(top, name=TOP, ports=[*top.ports, *top.tap_ports], emit_src=False)
+    (folder / "design.il").write_text(with_layers(readable(text), TOP, top.taps))
     (folder / "design.ys").write_text(SCRIPT)
     run_yosys("design.ys", folder)
     verilog = (folder / "design.v").read_text()
@@ -58,7 +68,11 @@ def emit(top: Top, model: str, folder: Path, run_yosys: Callable[[str, Path], No
     needs_rom = any("hwflow_rom" in line for line in text.splitlines() if "cell" in line)
     parts = [header, verilog, ROM_VERILOG.read_text() if needs_rom else ""]
     (folder / "design.v").write_text("\n".join(p for p in parts if p))
-    (folder / "design.il").unlink()
+    layers = folder / LAYERS_FILE
+    layers.parent.mkdir(exist_ok=True)
+    layers.write_text(LAYERS_HEADER.format(top=TOP) + "\n" + (folder / "layers.v").read_text())
+    for name in ("layers.v", "design.il"):
+        (folder / name).unlink()
     (folder / "design.ys").unlink()
 
 

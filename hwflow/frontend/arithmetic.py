@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from hwflow.frontend import integers
 from hwflow.frontend.context import Lowering, behind, exact_constant, frame_constant, made, reals, refuse
 from hwflow.frontend.lattice import plain, whole_zero_point
 from hwflow.frontend.moves import broadcast
 from hwflow.frontend.views import (
     Constant,
     Functions,
+    Integers,
     QuantizedConstant,
     Reals,
     View,
@@ -64,6 +66,8 @@ def div(state: Lowering, node: OnnxNode) -> View:
 
 def neg(state: Lowering, node: OnnxNode) -> View:
     """Neg."""
+    if isinstance(state.view(node.inputs[0]), Integers):
+        return integers.neg(state, node)
     return affine(reals(state, node, 0), node, fractions(-1), fractions(0))
 
 

@@ -11,8 +11,11 @@ INTEGER_TYPES: Mapping[str, IntType] = {
 }
 """ONNX integer element types that can be hardware values, by name."""
 
+STREAM_TYPES: Mapping[str, IntType] = {**INTEGER_TYPES, "bool": IntType(1, False)}
+"""Those, and bool: ONNX element types whose values hardware takes as they are."""
+
 REAL_TYPES = frozenset({"float16", "bfloat16", "float32", "float64"})
 """ONNX element types that stand for real numbers: what an integer's scale makes of it, until the next quantizer."""
 
-KNOWN_TYPES = ", ".join((*sorted(REAL_TYPES), *INTEGER_TYPES))
+KNOWN_TYPES = ", ".join((*sorted(REAL_TYPES), *STREAM_TYPES))
 """All of them, in a message."""

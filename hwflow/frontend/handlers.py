@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from hwflow.frontend import (
     arithmetic,
+    integers,
     islands,
     linear,
     matmul,
@@ -27,7 +28,7 @@ from hwflow.onnxspec.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
 Operator = tuple[str, str]  # domain, type
 
 STANDARD: Mapping[str, Handler] = {
-    "Add": arithmetic.add,
+    "Add": integers.or_real("Add", arithmetic.add),
     "AveragePool": pools.average_pool,
     "BatchNormalization": islands.batch_normalization,
     "Cast": islands.cast,
@@ -38,7 +39,7 @@ STANDARD: Mapping[str, Handler] = {
     "DepthToSpace": moves.depth_to_space,
     "ConvTranspose": transposed.conv_transpose,
     "DequantizeLinear": qdq.dequantize_linear,
-    "Div": arithmetic.div,
+    "Div": integers.or_real("Div", arithmetic.div),
     "Dropout": islands.dropout,
     "DynamicQuantizeLinear": qlinear.dynamic_quantize_linear,
     "Expand": moves.expand,
@@ -51,7 +52,7 @@ STANDARD: Mapping[str, Handler] = {
     "MatMul": matmul.matmul,
     "MatMulInteger": qlinear.matmul_integer,
     "MaxPool": pools.max_pool,
-    "Mul": arithmetic.mul,
+    "Mul": integers.or_real("Mul", arithmetic.mul),
     "Neg": arithmetic.neg,
     "PRelu": islands.prelu,
     "Pad": moves.pad,
@@ -69,11 +70,13 @@ STANDARD: Mapping[str, Handler] = {
     "SpaceToDepth": moves.space_to_depth,
     "Split": moves.split,
     "Squeeze": shapes.reshape,
-    "Sub": arithmetic.sub,
+    "Sub": integers.or_real("Sub", arithmetic.sub),
     "Tile": moves.tile,
     "Transpose": shapes.transpose,
     "Unsqueeze": shapes.reshape,
     **islands.UNARY,
+    "Abs": integers.or_real("Abs", islands.UNARY["Abs"]),
+    **{name: integers.or_real(name) for name in integers.INTEGER_ONLY},
 }
 
 HANDLERS: Mapping[Operator, Handler] = {
@@ -89,8 +92,11 @@ and powers are cut off."""
 NEVER = frozenset({("", "DynamicQuantizeLinear")})
 """Those whose handler says why hardware cannot be made of them."""
 
-KEPT = frozenset(HANDLERS)
+_WHOLE = frozenset({("", "LogSoftmax"), ("", "Softmax")})  # a host has them, and hardware not all of their parts
+
+KEPT = frozenset(HANDLERS) | _WHOLE
 """The operators to keep when a model is resolved: others may be replaced by their definition."""
+
 
 def makes_integers(operator: Operator) -> bool:
     """Whether an operator turns reals into integers, or works on integers: what stands behind the last one is the

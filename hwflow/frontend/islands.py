@@ -9,6 +9,7 @@ from math import inf
 
 import numpy as np
 
+from hwflow.frontend import integers
 from hwflow.frontend.arithmetic import affine
 from hwflow.frontend.context import (
     Handler,
@@ -24,7 +25,7 @@ from hwflow.frontend.context import (
     reals,
     refuse,
 )
-from hwflow.frontend.element_types import INTEGER_TYPES, REAL_TYPES
+from hwflow.frontend.element_types import INTEGER_TYPES, REAL_TYPES, STREAM_TYPES
 from hwflow.frontend.quantizers import Quantization, requantize
 from hwflow.frontend.views import (
     Constant,
@@ -35,6 +36,7 @@ from hwflow.frontend.views import (
     elementwise,
     fractions,
 )
+from hwflow.ir.integer_functions import MAXIMUM
 from hwflow.numerics.elementwise import (
     Abs,
     Affine,
@@ -118,6 +120,10 @@ UNARY: dict[str, Handler] = {
 def clip(state: Lowering, node: OnnxNode) -> View:
     """Clip of reals (a function before the next quantizer) or of integers (narrow ranges of QCDQ models)."""
     view = state.view(node.inputs[0])
+    if isinstance(view, Integers):
+        bounds = [state.view(node.inputs[index]) for index in (1, 2) if given(node, index)]
+        if view.high - view.low >= MAX_LEVELS or not all(isinstance(v, Constant) for v in bounds):
+            return integers.clip(state, node)
     low, high = _bound(state, node, 1, "min", -inf), _bound(state, node, 2, "max", inf)
     if isinstance(view, Integers):
         return _clipped(state, node, view, low, high)
@@ -132,6 +138,8 @@ def relu(state: Lowering, node: OnnxNode) -> View:
     """Relu of reals, or of integers."""
     view = state.view(node.inputs[0])
     if isinstance(view, Integers):
+        if view.high >= MAX_LEVELS:
+            return integers.combined(state, node, MAXIMUM, [view, 0])
         return _clipped(state, node, view, Fraction(0), None)
     return behind(reals(state, node, 0), node, as_array(Relu()))
 
@@ -140,11 +148,6 @@ def _clipped(
     state: Lowering, node: OnnxNode, view: Integers, low: Fraction | None, high: Fraction | None
 ) -> Integers:
     least, most = (_limited(level, low, high) for level in (view.low, view.high))
-    if most - least >= MAX_LEVELS:
-        raise refuse(
-            node, "clip-levels", f"the bounds must leave at most {MAX_LEVELS} integers, not {most - least + 1}",
-            "quantize with QuantizeLinear",
-        )
     stage = QuantizerStage(Fraction(1), Fraction(0), (), Fraction(1), 0, least, most)
     value = state.add("requantize", node, [view.value], {"axis": 0, "stages": ((stage,),)})
     return Integers(value, view.shape, least, most)
@@ -232,10 +235,10 @@ def cast(state: Lowering, node: OnnxNode) -> View:
         if target in REAL_TYPES:
             real = made(view.value, view.shape, fractions(1), fractions(0), node)
             return replace(real, low=view.low, high=view.high)
-        type_ = INTEGER_TYPES.get(target)
-        if type_ is not None and type_.min <= view.low and view.high <= type_.max:
-            return view
-        raise _narrow_cast(node, source, target)
+        type_ = STREAM_TYPES.get(target)
+        if type_ is None:
+            raise _narrow_cast(node, source, target)
+        return view if type_.min <= view.low and view.high <= type_.max else integers.cast(state, node, view, target)
     view = reals(state, node, 0)
     if target in REAL_TYPES:
         return replace(view, nodes=(*view.nodes, node.name), after=(*view.after, node.name))

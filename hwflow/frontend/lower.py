@@ -8,8 +8,9 @@ from math import prod
 from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend import boundary
 from hwflow.frontend.context import Handler, Lowering, Refusal, made, refuse
-from hwflow.frontend.element_types import INTEGER_TYPES, KNOWN_TYPES, REAL_TYPES
+from hwflow.frontend.element_types import KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
 from hwflow.frontend.handlers import HANDLERS, KEPT, REAL_ONLY
+from hwflow.frontend.integers import INTEGER_ONLY
 from hwflow.frontend.quantizers import graph_input
 from hwflow.frontend.unquantized import input_type, is_dialect, unquantized
 from hwflow.frontend.views import Constant, HostInput, HostOutput, Integers, Reals, Refused, View, fractions
@@ -17,7 +18,7 @@ from hwflow.ir.graph import Graph, Node, Stage, Value
 from hwflow.onnxspec.dialect_operators import can_run
 from hwflow.onnxspec.model import OnnxNode, ResolvedModel
 
-__all__ = ["HANDLERS", "KEPT", "lower"]
+__all__ = ["HANDLERS", "KEPT", "lower", "refuse_unsupported"]
 
 MAX_ELEMENTS = 1 << 23
 """Of one value in one frame: a colour image of 1,600 x 1,600 pixels. Streams beyond are far beyond the devices."""
@@ -57,6 +58,17 @@ def lower(model: ResolvedModel) -> Graph:
     return graph
 
 
+def refuse_unsupported(model: ResolvedModel) -> None:
+    """Raise :class:`ModelRefused` where a model of integers has operators that no hardware is made of."""
+    findings = [
+        _unsupported_operator(node.where, _operator(node))
+        for node in model.nodes
+        if (node.domain, node.op_type) not in KEPT
+    ]
+    if findings and _integer_only(model):
+        raise ModelRefused(findings)
+
+
 def _refuse_oversized(model: ResolvedModel) -> None:
     """A shape is a few bytes in the file, whatever it claims: nothing is allocated for an absurd one."""
     makers = {name: node.where for node in model.nodes for name in node.outputs}
@@ -86,7 +98,7 @@ def _unsupported_operator(where: str, operator: str) -> Finding:
 
 
 def _integer_only(model: ResolvedModel) -> bool:
-    return all(model.values[name].dtype in INTEGER_TYPES for name in model.inputs)
+    return all(model.values[name].dtype in STREAM_TYPES for name in model.inputs)
 
 
 def _input_view(state: Lowering, name: str) -> View:
@@ -98,8 +110,8 @@ def _input_view(state: Lowering, name: str) -> View:
             )
         )
         return Refused()
-    if info.dtype in INTEGER_TYPES:
-        return graph_input(state, name, name, INTEGER_TYPES[info.dtype])
+    if info.dtype in STREAM_TYPES:
+        return graph_input(state, name, name, STREAM_TYPES[info.dtype])
     if info.dtype in REAL_TYPES:
         return HostInput(name, state.frame_shape(name))
     state.findings.append(input_type(name, info.dtype))
@@ -110,8 +122,8 @@ def _foreign(state: Lowering, names: Iterable[str]) -> Iterator[tuple[str, str]]
     """Values, with their element types, that neither hardware nor the host's real numbers can be made of."""
     for name in names:
         info = state.model.values.get(name)
-        # Shapes, axes and the like are int64, constant switches (training_mode) bool.
-        known = (*REAL_TYPES, *INTEGER_TYPES, "int64", *(["bool"] if name in state.model.constants else []))
+        # Shapes, axes and the like are int64.
+        known = (*REAL_TYPES, *STREAM_TYPES, "int64")
         if info is not None and info.dtype not in known:
             yield name, info.dtype
 
@@ -129,6 +141,8 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
     result: View | tuple[View, ...] = Refused()
     handler = HANDLERS.get((node.domain, node.op_type))
     views = [state.view(name) for name in node.inputs if name]
+    if node.domain == "" and node.op_type in INTEGER_ONLY and not any(isinstance(v, Integers) for v in views):
+        handler = None
     if handler is None and not can_run(node.domain, node.op_type):
         state.findings.append(_unsupported_operator(node.where, _operator(node)))
         in_hardware = any(isinstance(v, Integers | Reals) for v in views)  # elsewhere, it may be a quantizer
@@ -225,11 +239,11 @@ def _stand_in(state: Lowering, node: OnnxNode, views: list[View]) -> HostInput |
     if info is None or info.shape[:1] != (1,) or min(info.shape) < 1:
         return None
     shape = state.frame_shape(node.outputs[0])
-    if not (info.dtype in INTEGER_TYPES or info.dtype in REAL_TYPES):
+    if not (info.dtype in STREAM_TYPES or info.dtype in REAL_TYPES):
         return None
     in_hardware = any(isinstance(v, Integers | Reals) for v in known)
     if in_hardware or (boundary.quantizes(node) and any(isinstance(v, HostInput) for v in known)):
-        element = INTEGER_TYPES.get(info.dtype)
+        element = STREAM_TYPES.get(info.dtype)
         value = Value(state.value_names.fresh(node.outputs[0]))
         if element is not None:
             return Integers(value, shape, element.min, element.max)
@@ -256,7 +270,7 @@ def _result(
             )
     if node.domain == "" and node.op_type in REAL_ONLY:
         for name in node.inputs:
-            if isinstance(state.views.get(name), Reals) and state.model.values[name].dtype in INTEGER_TYPES:
+            if isinstance(state.views.get(name), Reals) and state.model.values[name].dtype in STREAM_TYPES:
                 raise refuse(
                     node, "integer-arithmetic",
                     f"input '{name}' must be of a real type, not {state.model.values[name].dtype}: products of "

@@ -33,7 +33,7 @@ def matmul(state: Lowering, node: OnnxNode) -> View:
             "reshape to (frames, ...)",
         )
     if place == 0:
-        return _product(state, node, view, right, node.inputs[1])
+        return product_with(state, node, view, right, node.inputs[1])
     if not isinstance(left, Constant | QuantizedConstant):
         reals(state, node, 0)
         raise refuse(
@@ -46,12 +46,12 @@ def matmul(state: Lowering, node: OnnxNode) -> View:
     shape = state.model.values[node.inputs[0]].shape
     shape = shape if len(shape) > 1 else (1, *shape)
     turned = changed(left, shape, lambda array: np.swapaxes(array, -1, -2))
-    result = _turned(state, node, _product(state, node, _turned(state, node, view), turned, node.inputs[0]))
+    result = _turned(state, node, product_with(state, node, _turned(state, node, view), turned, node.inputs[0]))
     return _in_shape(state, node, result, state.frame_shape(node.outputs[0]))
 
 
-def _product(state: Lowering, node: OnnxNode, view: Reals, weights: View, name: str) -> Reals:
-    """view @ weights."""
+def product_with(state: Lowering, node: OnnxNode, view: Reals, weights: View, name: str) -> Reals:
+    """view @ weights, a constant of any number of axes."""
     assert isinstance(weights, Constant | QuantizedConstant), "one operand is constant"
     shape = (weights.array if isinstance(weights, Constant) else weights.integers).shape
     if len(shape) == 1:  # a vector: the axis of its one column goes again

@@ -9,6 +9,7 @@ import numpy as np
 
 from hwflow.frontend.context import Lowering, constant, given, refuse
 from hwflow.frontend.linear import convolution, product, require_matrix
+from hwflow.frontend.matmul import product_with
 from hwflow.frontend.qdq import dequantized, element, parameters, quantized
 from hwflow.frontend.quantizers import Quantization, require_positive, without_frame_axis
 from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, View, as_array, fractions
@@ -92,9 +93,11 @@ def qlinear_conv(state: Lowering, node: OnnxNode) -> View:
 
 
 def qlinear_matmul(state: Lowering, node: OnnxNode) -> View:
-    """QLinearMatMul with a constant matrix on the right."""
+    """QLinearMatMul with constant matrices on the right."""
     a = stream(state, node, 0, 1, 2)
     b = fixed(state, node, 3, 4, 5, 1)
+    if b.integers.ndim > 2:
+        return requantized(state, node, product_with(state, node, a, b, node.inputs[3]), 6, 7)
     require_matrix(state, node, node.inputs[0], node.inputs[3], b)
     return requantized(state, node, product(state, node, a, b, node.inputs[3], 1, None), 6, 7)
 

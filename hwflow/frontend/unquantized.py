@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hwflow.errors import Finding, ModelRefused
-from hwflow.frontend.element_types import INTEGER_TYPES, KNOWN_TYPES, REAL_TYPES
+from hwflow.frontend.element_types import KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
 from hwflow.onnxspec import ModelProto
 from hwflow.onnxspec.graph import Scope
 from hwflow.onnxspec.tensors import DTYPE_NAMES, ELEMENT_TYPES
@@ -33,7 +33,7 @@ def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope]) -> None:
     operators = {(node.op_type, node.domain) for scope in scopes for node in scope.nodes}
     if any(is_dialect((domain, op_type)) for op_type, domain in operators):
         return
-    integer_types = {ELEMENT_TYPES[name] for name in INTEGER_TYPES}
+    integer_types = {ELEMENT_TYPES[name] for name in STREAM_TYPES}
     initializers = {*main.initializers}
     inputs = [info.type.tensor_type.elem_type for info in model.graph.input if info.name not in initializers]
     if all(number in integer_types for number in inputs):
@@ -43,7 +43,7 @@ def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope]) -> None:
         for info in model.graph.input
         if info.name not in initializers
         and (number := info.type.tensor_type.elem_type) in DTYPE_NAMES
-        and DTYPE_NAMES[number] not in (*INTEGER_TYPES, *REAL_TYPES)
+        and DTYPE_NAMES[number] not in (*STREAM_TYPES, *REAL_TYPES)
     ]
     raise ModelRefused([unquantized(model.graph.name), *types])
 

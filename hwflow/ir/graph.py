@@ -40,18 +40,30 @@ class Meaning:
     zero_point: Fractions
 
 
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """The tensor that a stream carries: the name and shape of a value of the quantized stage, and the flat index there
+    of each of the stream's elements (see :class:`Port`)."""
+
+    name: str
+    shape: tuple[int, ...]
+    order: IntArray
+
+
 @dataclass(eq=False)
 class Value:
     """One tensor. ``type`` is None until types are inferred. ``origin`` is the ONNX value it stands for, or ''.
 
     ``meaning`` is set where that ONNX value is a real tensor that a quantizer made (QONNX): the integers, rounded,
-    carry it exactly. Where it is an integer tensor ``meaning`` is None.
+    carry it exactly. Where it is an integer tensor ``meaning`` is None. ``carried``: of a stream of the dataflow stage,
+    the tensor it was made for; None for one inside an operator (a window, say).
     """
 
     name: str
     type: TensorType | None = None
     origin: str = ""
     meaning: Meaning | None = None
+    carried: Carried | None = None
 
     @property
     def typed(self) -> TensorType:

@@ -163,12 +163,14 @@ def bind_dimensions(
     given: Mapping[str, int],
     inner: Collection[str] = (),
     stored: Mapping[str, tuple[int, str]] | None = None,
+    *,
+    whole: bool = False,
 ) -> Binding:
     """Sizes for all dimension variables of ``inputs`` (the graph inputs that are no initializers).
 
     The variable in the leading place of an input is the number of frames and becomes 1; the others come from ``given``.
     ``inner``: variables of values behind the inputs, which may be in ``given`` too; ``stored``: those that the model
-    itself gives a size (:func:`stored_sizes`).
+    itself gives a size (:func:`stored_sizes`). ``whole``: inputs are whole tensors, with any numbers as leading sizes.
     Findings: a leading size other than 1, a variable that ``given`` leaves open, a name in ``given`` that the model
     does not have, a size below 1, an input that is no tensor or has no shape, a variable that counts frames and is the
     size of another axis as well (unless ``given`` says that it is 1).
@@ -195,7 +197,7 @@ def bind_dimensions(
                     frames.setdefault(name, info.name)
                 else:
                     others.setdefault(name, (info.name, axis))
-            elif axis == 0 and dimension.dim_value != 1:
+            elif axis == 0 and dimension.dim_value != 1 and not (whole and dimension.dim_value > 0):
                 binding.findings.append(
                     Finding(
                         RULE,

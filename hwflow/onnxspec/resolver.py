@@ -73,12 +73,15 @@ def resolve_with_graph(
     keep: Collection[Operator] | None = None,
     *,
     validated: bool = False,
+    whole: bool = False,
 ) -> tuple[ResolvedModel, onnx.ModelProto]:
     """As :func:`resolve`, and the model with the same inlining but nothing folded: it has every value of the resolved
-    model by the same name, for any number of frames. It is ``model`` itself if there was nothing to inline."""
+    model by the same name, for any number of frames. It is ``model`` itself if there was nothing to inline.
+
+    ``whole``: the inputs are whole tensors, without a frame axis (:mod:`hwflow.onnxspec.frame_axis`)."""
     if not validated:
         _raise_if(structural_findings(model))
-    resolver = _Resolver(model, dimensions, keep)
+    resolver = _Resolver(model, dimensions, keep, whole=whole)
     return resolver.run(), resolver.flat_model()
 
 
@@ -102,7 +105,8 @@ class _Resolver:
     """One run over one model."""
 
     def __init__(
-        self, model: onnx.ModelProto, dimensions: Mapping[str, int], keep: Collection[Operator] | None
+        self, model: onnx.ModelProto, dimensions: Mapping[str, int], keep: Collection[Operator] | None, *,
+        whole: bool = False,
     ) -> None:
         self.model = model
         self.graph = model.graph
@@ -138,7 +142,9 @@ class _Resolver:
                 self.declared.setdefault(info.name, (kind, info))
         inner = {d.dim_param for _, info in self.declared.values() for d in info.type.tensor_type.shape.dim}
         inner.discard("")
-        self.binding: Binding = bind_dimensions(inputs, dimensions, inner, stored_sizes(self.graph))
+        self.binding: Binding = bind_dimensions(
+            inputs, dimensions, inner, stored_sizes(self.graph), whole=whole
+        )
         self.findings.extend(self.binding.findings)
         self.binding.findings = []
         for info in inputs:

@@ -39,7 +39,6 @@ class Concat(LogicalOperator):
     name = "concat"
     stages = frozenset({Stage.QUANTIZED})
     onnx = ("Concat", "QLinearConcat")
-    limits = "along an axis of a frame"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         axis = attributes["axis"] % len(inputs[0].shape)

@@ -33,8 +33,7 @@ def geometry(attributes: Mapping[str, Any], height: int, width: int) -> WindowGe
 class Conv2d(LogicalOperator):
     name = "conv2d"
     stages = frozenset({Stage.QUANTIZED})
-    onnx = ("Conv", "ConvInteger", "QLinearConv")
-    limits = "2-D, constant quantized weights"
+    onnx = ("Conv", "ConvInteger", "ConvTranspose", "QLinearConv")
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         weights = attributes["weights"]

@@ -24,7 +24,6 @@ class Dense(LogicalOperator):
     name = "dense"
     stages = frozenset({Stage.QUANTIZED})
     onnx = ("Gemm", "MatMul", "MatMulInteger", "QGemm", "QLinearMatMul")
-    limits = "one constant quantized operand, transA = 0"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         weights = attributes["weights"]

@@ -1,4 +1,4 @@
-"""What operators with two input streams of equal shape have in common."""
+"""What operators with several input streams of equal shape have in common."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hwflow.ops.timing import Process, Timing, Wait, every
 
 
 class Joined(HardwareOperator):
-    """A core behind :class:`hdl_lib.joined.Joined`: a step for each pair of beats."""
+    """A core behind :class:`hdl_lib.joined.Joined`: a step for each beat of all inputs."""
 
     def cycles(self, node: Node, folding: Folding) -> int:
         return beats(node.outputs[0].typed.shape, folding.output_lanes)
@@ -32,7 +32,10 @@ def joined_streams(node: Node, context: LoweringContext) -> tuple[list[Value], I
 
     def cost(place: int) -> tuple[int, bool]:
         stream, order = found[place]
-        changed = sum(s.typed.shape != stream.typed.shape or not np.array_equal(o, order) for s, o in found)
+        changed = sum(
+            not context.is_rearranged(s) and (s.typed.shape != stream.typed.shape or not np.array_equal(o, order))
+            for s, o in found
+        )
         return changed, bool((order == np.arange(order.size)).all())
 
     stream, order = found[min(range(len(found)), key=cost)]

@@ -30,7 +30,6 @@ class MaxPool2d(LogicalOperator):
     name = "max_pool2d"
     stages = frozenset({Stage.QUANTIZED})
     onnx = ("GlobalMaxPool", "MaxPool", "ReduceMax", "ReduceMin")
-    limits = "one output"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         channels, height, width = inputs[0].shape

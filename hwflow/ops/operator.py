@@ -100,6 +100,10 @@ class LoweringContext(Protocol):
         through a new node that rearranges it. Both orders are of the same flat indices."""
         ...
 
+    def is_rearranged(self, stream: Value) -> bool:
+        """Whether ``stream`` comes from a node that rearranges, so that another order costs nothing more."""
+        ...
+
     def bind(self, value: Value, stream: Value, order: IntArray) -> None:
         """Say which stream carries the quantized ``value``."""
         ...
@@ -110,12 +114,11 @@ class LoweringContext(Protocol):
 
 
 class Operator(ABC):
-    """Rule and meaning of an operator. ``onnx`` lists the ONNX spellings it takes, ``limits`` what it does not take."""
+    """Rule and meaning of an operator. ``onnx`` lists the ONNX operators whose work it does."""
 
     name: ClassVar[str]
     stages: ClassVar[frozenset[Stage]]
     onnx: ClassVar[tuple[str, ...]] = ()
-    limits: ClassVar[str] = ""
 
     def derive(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> Mapping[str, Any]:
         """Attributes that follow from the others and the input types (staircases, say); computed before ``infer``."""

@@ -21,7 +21,6 @@ class PixelProduct(LogicalOperator):
     name = "pixel_product"
     stages = frozenset({Stage.QUANTIZED})
     onnx = ("AveragePool",)
-    limits = "averages of fewer elements at the border"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         ends = int(attributes["factors"].min()), int(attributes["factors"].max())

@@ -1,6 +1,7 @@
 """The product of two tensors of one shape, element by element: exact, before any rounding.
 
-Attribute: ``offsets`` (two integers): ``(a - offsets[0]) * (b - offsets[1])``.
+Attributes: ``offsets`` (two integers): ``(a - offsets[0]) * (b - offsets[1])``; ``wrap`` (optional): the integer type
+that the result wraps around to, as ONNX's.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 from hdl_lib.multiplier import Multiplier
 from hdl_lib.stream_product import StreamProduct as Core
 from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ir.wrapping import wrapped, wrapped_interval
 from hwflow.ops import costs
 from hwflow.ops.joined import Joined, joined_streams, joined_timing
 from hwflow.ops.operator import Built, Device, Folding, LogicalOperator, LoweringContext, Resources
@@ -23,7 +25,6 @@ class Product(LogicalOperator, Joined):
     name = "product"
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
     onnx = ("Mul", "QLinearMul")
-    limits = "two streams of one shape, or a constant (no product)"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         a, b = inputs
@@ -32,16 +33,18 @@ class Product(LogicalOperator, Joined):
         for left, right in zip(a.channel_intervals(axis), b.channel_intervals(axis), strict=True):
             xs, ys = _factors(left, attributes["offsets"][0]), _factors(right, attributes["offsets"][1])
             corners = [x * y for x in xs for y in ys]
-            channels.append(Interval(min(corners), max(corners)))
+            exact, wrap = Interval(min(corners), max(corners)), attributes.get("wrap")
+            channels.append(exact if wrap is None else wrapped_interval(exact, wrap))
         return (TensorType.of(a.shape, tuple(channels), axis),)
 
     def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         (a, b), (offset_a, offset_b) = inputs, attributes["offsets"]
-        return ((a - offset_a) * (b - offset_b),)
+        result = (a - offset_a) * (b - offset_b)
+        return (result if attributes.get("wrap") is None else wrapped(result, attributes["wrap"]),)
 
     def lower(self, node: Node, context: LoweringContext) -> None:
         streams, order = joined_streams(node, context)
-        result = context.add("product", "", streams, {"offsets": node.attributes["offsets"]})
+        result = context.add("product", "", streams, dict(node.attributes))
         context.bind(node.outputs[0], result, order)
 
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:

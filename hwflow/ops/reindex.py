@@ -24,9 +24,8 @@ class Reindex(LogicalOperator):
     name = "reindex"
     stages = frozenset({Stage.QUANTIZED})
     onnx = (
-        "DepthToSpace", "Expand", "Gather", "Pad", "Resize", "Slice", "SpaceToDepth", "Split", "Tile", "Upsample",
+        "ConvTranspose", "DepthToSpace", "Expand", "Gather", "Pad", "Slice", "SpaceToDepth", "Split", "Tile",
     )
-    limits = "within a frame, constant parameters"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         source, index = inputs[0], attributes["index"]

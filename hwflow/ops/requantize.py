@@ -54,7 +54,6 @@ class Requantize(LogicalOperator, HardwareOperator):
         "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Mish", "Neg", "PRelu", "Pow", "Reciprocal", "Relu",
         "Round", "Selu", "Sigmoid", "Sign", "Softplus", "Softsign", "Sqrt", "Tanh", "ThresholdedRelu",
     )
-    limits = "other operands are constants; scales vary along one axis at most"
 
     def derive(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> Mapping[str, Any]:
         source, axis = inputs[0], attributes["axis"]

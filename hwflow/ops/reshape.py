@@ -18,7 +18,6 @@ class Reshape(LogicalOperator):
     name = "reshape"
     stages = frozenset({Stage.QUANTIZED})
     onnx = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
-    limits = "the frame dimension stays in front"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         source, shape = inputs[0], attributes["shape"]
@@ -42,7 +41,6 @@ class Transpose(LogicalOperator):
     name = "transpose"
     stages = frozenset({Stage.QUANTIZED})
     onnx = ("Transpose",)
-    limits = "within a frame"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         source, perm = inputs[0], attributes["perm"]

@@ -30,7 +30,6 @@ class ScaledAdd(LogicalOperator, Joined):
     name = "scaled_add"
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
     onnx = ("Add", "QLinearAdd", "Sub")
-    limits = "two streams of one shape, or a constant (no adder)"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         shape, axis = inputs[0].shape, attributes["axis"]

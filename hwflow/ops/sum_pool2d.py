@@ -24,8 +24,8 @@ class SumPool2d(LogicalOperator):
     stages = frozenset({Stage.QUANTIZED})
     onnx = (
         "AveragePool", "GlobalAveragePool", "QLinearAveragePool", "QLinearGlobalAveragePool", "ReduceMean",
+        "ReduceSum",
     )
-    limits = "over height and width, windows of one size (pads count)"
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         channels, height, width = inputs[0].shape

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hwflow.errors import Finding, ModelRefused
-from hwflow.ir.graph import Graph, IntArray, Names, Node, Port, Stage, Value, identity_order
+from hwflow.ir.graph import Carried, Graph, IntArray, Names, Node, Port, Stage, Value, identity_order
 from hwflow.ops.index_map import IndexMap
 from hwflow.ops.registry import OPERATORS, logical
 from hwflow.types import TensorType
@@ -27,6 +27,7 @@ class _Context:
         self._node_names = Names()
         self._value_names = Names()
         self._current: Node | None = None
+        self._makers: dict[Value, Node] = {}
 
     def begin(self, node: Node) -> None:
         self._current = node
@@ -48,6 +49,7 @@ class _Context:
         (type_,) = operator.infer(attributes, types)
         value = Value(self._value_names.fresh(name), type_, node.outputs[0].origin)
         self.nodes.append(Node(name, op, inputs, [value], attributes, node.sources))
+        self._makers[value] = self.nodes[-1]
         return value
 
     def wished_channels(self, value: Value) -> int | None:
@@ -61,11 +63,29 @@ class _Context:
             return stream
         position = np.empty(order.size, dtype=np.int64)
         position[order] = np.arange(order.size)
-        attributes = {"map": IndexMap(position[wanted], order.size), "channels": channels, "fill": 0}
-        return self.add("rearrange", "arranged", [stream], attributes)
+        moved, fill = IndexMap(position[wanted], order.size), 0
+        maker = self._makers.get(stream)
+        if maker is not None and maker.op == "rearrange":  # one does the work of both
+            first: IndexMap = maker.attributes["map"]
+            moved, fill = IndexMap(first.index[moved.index], first.elements), maker.attributes["fill"]
+            stream = maker.inputs[0]
+            if moved.is_identity and stream.typed.shape[1] == channels:
+                return stream
+        return self.add("rearrange", "arranged", [stream], {"map": moved, "channels": channels, "fill": fill})
+
+    def is_rearranged(self, stream: Value) -> bool:
+        maker = self._makers.get(stream)
+        return maker is not None and maker.op == "rearrange"
+
+    def drop_unread(self, outputs: list[Port]) -> None:
+        """Leave out the rearrangers that others have taken the place of."""
+        read = {v for node in self.nodes for v in node.inputs} | {port.value for port in outputs}
+        self.nodes = [n for n in self.nodes if n.op != "rearrange" or n.outputs[0] in read]
 
     def bind(self, value: Value, stream: Value, order: IntArray) -> None:
         self._streams[value] = (stream, order)
+        if stream.carried is None:  # later ones are the same elements under another name
+            stream.carried = Carried(value.name, value.typed.shape, order)
 
     def refuse(self, rule: str, message: str, remedy: str) -> None:
         node = self._current
@@ -93,7 +113,7 @@ def _stream_type(type_: TensorType, pixels: int) -> TensorType:
 
 _Axes = tuple[int | None, ...]
 _IMAGE = frozenset({"conv2d", "max_pool2d", "pixel_product", "sum_pool2d"})
-_JOIN = frozenset({"scaled_add", "product", "concat"})
+_JOIN = frozenset({"concat", "elementwise", "product", "scaled_add"})
 
 
 def _pixel_axes(graph: Graph, value: Value) -> tuple[int, ...]:
@@ -197,4 +217,5 @@ def to_dataflow(graph: Graph) -> Graph:
     for port in graph.outputs:
         stream, order = context.stream(port.value)
         outputs.append(Port(port.name, stream, port.shape, order, port.scale, port.zero_point, port.axis))
+    context.drop_unread(outputs)
     return Graph(graph.name, Stage.DATAFLOW, inputs, outputs, context.nodes, graph.prefix, graph.suffix)

@@ -28,7 +28,15 @@ struct Pins {
     uint8_t* last;
 };
 
-#include "hwflow_pins.h"  // Model, model_clock, model_reset, model_error, model_pins
+struct Tap {  // a stream inside the design
+    const char* port;
+    size_t bytes;  // of payload
+    const void* payload;
+    const uint8_t* valid;
+    const uint8_t* ready;
+};
+
+#include "hwflow_pins.h"  // Model, model_clock, model_reset, model_error, model_pins, model_taps
 
 #include "verilated.h"
 #if VM_TRACE
@@ -189,12 +197,28 @@ struct Sink : Stream {
     }
 };
 
+struct Record {  // of a tap: its payloads, beat after beat
+    Tap tap;
+    uint64_t left = 0;  // beats that are still expected
+    FILE* file = nullptr;
+
+    void sample() {
+        if (!left || !*tap.valid || !*tap.ready) return;
+        if (fwrite(tap.payload, 1, tap.bytes, file) != tap.bytes) fail(std::string("cannot record ") + tap.port);
+        left--;
+    }
+    void close() {
+        if (fclose(file) != 0) fail(std::string("cannot record ") + tap.port);
+    }
+};
+
 struct Config {
     uint64_t frames = 1, seed = 0, watchdog = 1000000;
     double stall = 0, gap = 0;
     std::string result, wave;
     std::vector<Source> sources;
     std::vector<Sink> sinks;
+    std::vector<Record> records;
 };
 
 static void load(Stream& stream, const std::string& path) {
@@ -241,6 +265,15 @@ static Config read_config(const char* path, uint64_t seed, Model& model) {
                 static_cast<Stream&>(source) = s;
                 config.sources.push_back(source);
             }
+        } else if (key == "tap") {  // tap PORT BEATS FILE
+            Record record;
+            words >> port >> record.left;
+            std::getline(words >> std::ws, words_path);
+            const std::vector<Tap> taps = model_taps(model);
+            for (const Tap& tap : taps)
+                if (port == tap.port) record.tap = tap, record.file = fopen(words_path.c_str(), "wb");
+            if (!record.file) fail("cannot record " + port + " in " + words_path);
+            config.records.push_back(record);
         } else if (!key.empty()) fail("unknown key " + key);
     }
     return config;
@@ -387,6 +420,7 @@ int main(int argc, char** argv) {
             progress |= s.sample(cycle, report);
             done &= s.done();
         }
+        for (Record& r : c.records) r.sample();
         const uint8_t* error = model_error(*model);
         if (error && *error && error_cycle == NONE) error_cycle = cycle;
         half(1);
@@ -404,6 +438,7 @@ int main(int argc, char** argv) {
         }
         if (context.gotFinish()) fail("the design called $finish");
     }
+    for (Record& r : c.records) r.close();
     model->final();
 #if VM_TRACE
     if (wave) wave->close();

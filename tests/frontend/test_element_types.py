@@ -120,7 +120,7 @@ UNSIGNED_16 = {"uint2", "int2", "uint4", "int4", "uint8", "int8", "uint16", "int
 # All that Cast takes.
 CAST = {e.name for e in element_types.ALL} - {"complex64", "complex128", "float6e2m3", "float6e3m2"}
 # Types that hardware, or the host before it, takes.
-ORDINARY = INTEGERS | {"float16", "bfloat16", "float32", "float64"}
+ORDINARY = INTEGERS | {"bool", "float16", "bfloat16", "float32", "float64"}
 COMPILED: dict[str, set[str]] = {
     "as_input": set(),  # leaves nothing to compute
     "cast_before": ORDINARY,

@@ -79,19 +79,19 @@ def refused_nodes_do_not_cascade(b: Builder) -> str:
     "  remedy: reshape to (frames, ...)",
 )
 def scalar_input(b: Builder) -> str:
-    return b.requantize(b.input("x", []), 0.5)
+    return b.node("Add", b.requantize(b.input("y", ["N", 2]), 0.5), b.requantize(b.input("x", []), 0.5))
 
 
 @cases(
     FLOAT_MODEL,
     "error: input 'x': element type must be one of bfloat16, float16, float32, float64, int2, uint2, int4, uint4, "
     "int8, uint8, int16, "
-    "uint16, int32, uint32, not bool [input-type]\n"
+    "uint16, int32, uint32, bool, not int64 [input-type]\n"
     "  remedy: convert the input on the host",
     quantized=False,
 )
-def boolean_input(b: Builder) -> str:
-    return b.node("Identity", b.input("x", ["N", 2], "bool"), name="id")
+def wide_input(b: Builder) -> str:
+    return b.node("Identity", b.input("x", ["N", 2], "int64"), name="id")
 
 
 @cases(

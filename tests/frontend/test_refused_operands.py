@@ -89,12 +89,12 @@ def arithmetic_on_weights(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'abs' (Abs): input 'q' must be the result of DequantizeLinear (or of operators behind it), "
+    "error: node 'sign' (Sign): input 'q' must be the result of DequantizeLinear (or of operators behind it), "
     "not an integer tensor without a scale [quantized-operand]\n"
     "  remedy: quantize the model so that QuantizeLinear and DequantizeLinear stand before this node",
 )
 def function_of_integers(b: Builder) -> str:
-    return b.node("Abs", b.quantize(b.input("x", ["N", 3]), 0.5, 3, "int8", name="q"), name="abs")
+    return b.node("Sign", b.quantize(b.input("x", ["N", 3]), 0.5, 3, "int8", name="q"), name="sign")
 
 
 @cases(

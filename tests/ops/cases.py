@@ -27,6 +27,7 @@ from tests.ops.case_parts import (
     intervals_within,
     stream,
 )
+from tests.ops.elementwise_cases import ELEMENTWISE
 from tests.ops.harness import Case
 from tests.ops.rearrange_cases import REARRANGE
 from tests.ops.requantize_cases import REQUANTIZE
@@ -357,6 +358,7 @@ SUM_POOL = [
 ]
 
 CASES: dict[str, list[Case]] = {
+    "elementwise": ELEMENTWISE,
     "fifo": FIFO,
     "fork": FORK,
     "frame_sync": FRAME_SYNC,

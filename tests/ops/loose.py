@@ -7,9 +7,15 @@ from __future__ import annotations
 # For each family and operator the share by which look-up tables and flip-flops are off.
 LOOSE: dict[str, dict[str, dict[str, float]]] = {
     "ecp5": {
+        "elementwise": {
+            "right": 0.2,
+        },
         "mvu": {
             "bits": 0.2, "wide_weights": 0.15, "random_3": 0.25, "pairs_one_step": 0.15, "pairs_unsigned": 0.25,
             "xnor_whole_vectors": 0.25,
+        },
+        "product": {
+            "wrapped": 0.2, "wrapped_wide": 0.45,
         },
         "requantize": {
             "search_ties_alike": 0.2, "multiply_ties_odd": 0.35, "constant": 1.85, "multiply_falling_ties": 0.4,
@@ -43,12 +49,16 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         "max_pool": {
             "3x3_groups": 0.25,
         },
+        "elementwise": {
+            "quotient_of_constant": 0.35, "modulus_of_negative": 0.35,
+        },
         "mvu": {
             "conv": 0.25, "vectors": 0.2, "vector_of_pixels": 0.15, "one_step": 0.15, "one_vector": 0.15,
             "wide_weights": 0.15, "wide_inputs": 0.15, "random_2": 0.15, "random_3": 0.3, "constant_products": 0.15,
             "constant_products_scalar": 0.15, "pairs_one_step": 0.35, "pairs_unsigned": 0.45,
         },
         "product": {
+            "wrapped": 0.25, "wrapped_wide": 0.15,
             "one_offset": 0.15,
         },
         "requantize": {

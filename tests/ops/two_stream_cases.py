@@ -63,14 +63,19 @@ def _product(
     kinds: tuple[str, ...] = ("dsp", "lut"),
     *,
     narrow: bool = False,
+    wrap: IntType | None = None,
 ) -> Case:
     rng = np.random.default_rng(channels)
     sources = [stream(pixels, channels, e, intervals_within(e, channels, rng) if narrow else ()) for e in elements]
     foldings = tuple(Folding(n, n, 0, kind) for n in lanes for kind in kinds)
-    return Case(name, "product", {"offsets": offsets}, sources[0], foldings, paired_corners, (sources[1],))
+    attributes = {"offsets": offsets, "wrap": wrap}
+    corners = paired_corners if wrap is None else None
+    return Case(name, "product", attributes, sources[0], foldings, corners, (sources[1],))
 
 
 PRODUCT = [
+    _product("wrapped", 2, 3, (I8, I8), (0, 0), (3,), wrap=I8),
+    _product("wrapped_wide", 2, 2, (IntType(32, False), IntType(32, False)), (0, 0), (1,), wrap=IntType(32, False)),
     _product("bytes", 3, 5, (U8, I8), (0, 0), (1, 2, 5, 15)),
     _product("offsets", 3, 3, (U8, U8), (128, 7), (2,)),
     _product("one_offset", 2, 2, (I8, U4), (-128, 0), (1,)),

@@ -84,7 +84,7 @@ def multiplier_blocks(family: str, made: Iterable[tuple[IntType, IntType, int]])
 SOFT_PRODUCT = 1.6  # look-up tables a bit of one operand and the other, of a product that no block is taken for
 
 
-def products(family: str, x: IntType, w: IntType, count: int, kind: str) -> Resources:
+def products(family: str, x: IntType, w: IntType, count: int, kind: str, limit: int | None = None) -> Resources:
     """``count`` products in registers; in multiplier blocks with three behind each."""
     if min(x.bits, w.bits) == 1:  # a selection, of several bits by the register's reset
         width = product_bits(x, w)
@@ -94,7 +94,7 @@ def products(family: str, x: IntType, w: IntType, count: int, kind: str) -> Reso
         behind = BLOCK_LATENCY - (FAMILIES[family].dsp_registers if blocks else 0)
         luts = 0 if blocks else count * round(SOFT_PRODUCT * x.bits * w.bits)
         return Resources(lut=luts, ff=behind * count * product_bits(x, w), dsp=blocks)
-    return _lut_product(x.bits, w.bits).times(count)
+    return _lut_product(x.bits, w.bits, x.bits + w.bits if limit is None else limit).times(count)
 
 
 @cache
@@ -122,21 +122,22 @@ def wide_product(family: str, x: IntType, w: IntType, count: int) -> Resources:
 
 
 @cache
-def _lut_product(x: int, w: int) -> Resources:
-    """Rows of two bits of the weight each, added in a tree (see :mod:`hdl_lib.multiplier`)."""
-    rows = [(first, min(first + 2, w)) for first in range(0, w, 2)]
-    total = Resources(lut=sum(x * (end - first) for first, end in rows))
+def _lut_product(x: int, w: int, limit: int) -> Resources:
+    """Rows of two bits of the weight each, added in a tree (see :mod:`hdl_lib.multiplier`); bits of the product from
+    ``limit`` on are not made."""
+    rows = [(first, min(first + 2, w)) for first in range(0, min(w, limit), 2)]
+    total = Resources(lut=sum(min(x, limit - first) * (end - first) for first, end in rows))
     if len(rows) == 1:
-        return total + Resources(ff=x + w)
+        return total + Resources(ff=min(x + w, limit))
     while len(rows) > 1:
         sums = []
         for index in range(0, len(rows), 2):
             first, end = rows[index]
             if index + 1 < len(rows):
                 middle, end = rows[index + 1]
-                total += Resources(lut=2 * ceil((x + end - middle + 1) / 2))
+                total += Resources(lut=2 * ceil(min(x + end - middle + 1, limit - middle) / 2))
             sums.append((first, end))
-            total += Resources(ff=x + end - first)
+            total += Resources(ff=min(x + end - first, limit - first))
         rows = sums
     return total
 

@@ -99,7 +99,7 @@ def stream_product(
         # An offset's zeros below leave the value's bits as they are.
         places = difference.bits - (offset & -offset).bit_length() + 1 if offset else 0
         total += Resources(lut=lanes * adders(places, 1).lut, ff=lanes * difference.bits)
-    total += products(family, x, w, lanes, kind) + operands(x, w, lanes, kind)
+    total += products(family, x, w, lanes, kind, out.bits) + operands(x, w, lanes, kind)
     if operands(x, w, 1, kind).ff and not (kind == "dsp" and FAMILIES[family].dsp_registers):
         total += Resources(ff=lanes * w.bits)
     return total + queue(family, lanes * out.bits, depth)

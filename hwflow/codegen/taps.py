@@ -1,0 +1,98 @@
+"""Streams between cores, seen from outside: what ``hwflow sim --layers`` looks at.
+
+The top module exists twice: :data:`hwflow.codegen.top.TOP` in ``design.v`` is what is built, :data:`LAYERS_TOP` in
+``testbench/layers.v`` is the same with the payload, valid and ready of each core's output as ports. It instantiates the
+modules of ``design.v``, so that what it shows is what they do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from amaranth.hdl import Signal
+
+from hwflow.ir.graph import Graph, Node, Value
+from hwflow.ops.operator import beats
+from hwflow.ops.registry import hardware
+
+LAYERS_TOP = "hwflow_layers"
+LAYERS_FILE = "testbench/layers.v"
+
+PLUMBING = frozenset({"fifo", "fork", "frame_sync", "width_converter"})
+"""Operators whose outputs are their input's elements in the same order."""
+
+
+@dataclass(frozen=True)
+class Tap:
+    """Output ``value`` of ``node``. ``base``: the stream whose elements it carries, which no plumbing made; ``maker``:
+    the node that did (None: it is an input). ``view``: (pixels, channels) of a frame; only the last of a pixel's beats
+    may have surplus ``lanes``."""
+
+    node: Node
+    value: Value
+    base: Value
+    maker: Node | None
+    lanes: int
+    view: tuple[int, int]
+    payload: Signal
+    valid: Signal
+    ready: Signal
+
+    @property
+    def signals(self) -> tuple[Signal, Signal, Signal]:
+        return self.payload, self.valid, self.ready
+
+    def table(self, instance: str) -> dict[str, Any]:
+        """Its entry in the manifest's `streams`."""
+        element = self.value.typed.element
+        return {
+            "port": self.payload.name.removesuffix("__payload"),
+            "instance": instance,
+            "op": self.node.op,
+            "nodes": [] if self.maker is None else list(self.maker.sources),
+            "stream": self.base.name,
+            "moved": self.base is not self.value,
+            "pixels": self.view[0],
+            "channels": self.view[1],
+            "lanes": self.lanes,
+            "beats": beats(self.view, self.lanes),
+            "element": {"width": element.bits, "signed": element.signed},
+        }
+
+
+def taps(graph: Graph, names: Mapping[str, str]) -> list[Tap]:
+    """Every stream that a core of a scheduled graph makes, in the graph's order. ``names``: instances by node name."""
+    makers = graph.producers()
+    base: dict[Value, Value] = {}
+    result = []
+    for node in graph.nodes:
+        for index, value in enumerate(node.outputs):
+            moved = node.op in PLUMBING
+            base[value] = base.get(node.inputs[0], node.inputs[0]) if moved else value
+            lanes = node.attributes["folding"].output_lanes
+            view = hardware(node.op).output_view(node, value.typed.shape, lanes)
+            # Two underscores, which no instance's name has.
+            name = names[node.name] if len(node.outputs) == 1 else f"{names[node.name]}__{index}"
+            width = lanes * value.typed.element.bits
+            signals = [Signal(n, name=f"{name}__{s}") for s, n in (("payload", width), ("valid", 1), ("ready", 1))]
+            result.append(Tap(node, value, base[value], makers.get(base[value]), lanes, view, *signals))
+    return result
+
+
+def with_layers(text: str, top: str, taps: Iterable[Tap]) -> str:
+    """RTLIL in which module ``top``, whose taps are output ports, is there twice: with these ports as
+    :data:`LAYERS_TOP`, and by its own name with wires in their place."""
+    found = re.search(rf"(?ms)^(?:attribute [^\n]*\n)*module \\{top}\n.*?^end\n", text)
+    assert found is not None, "the module is there"
+    module = found.group()
+    layers = module.replace(f"module \\{top}\n", f"module \\{LAYERS_TOP}\n", 1)
+    inner = {signal.name for tap in taps for signal in tap.signals}
+
+    def without_port(wire: re.Match[str]) -> str:
+        return wire[1] + wire[3] if wire[4] in inner else wire[0]
+
+    module = re.sub(r"(?m)^( *wire (?:width \d+ )?)(output \d+ +)(\\(\S+))$", without_port, module)
+    return text[: found.start()] + module + layers + text[found.end() :]

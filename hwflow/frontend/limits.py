@@ -1,0 +1,125 @@
+"""What the front end takes of each ONNX operator it has a handler for, in words: the column `limits` of ``hwflow ops``.
+
+A handler's refusals are the limits; one that changes changes its line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_FUNCTION = "in front of a quantizer, or where its values are multiples of one number"
+_INTEGER = "integer tensors of at most 32 bits"
+_LOGICAL = "bool tensors; a constant operand has one element"
+_COMPARED = f"{_INTEGER}; a constant operand has one element"
+_BITS = f"{_INTEGER}; a constant operand has one element"
+_WEIGHTS = "constant quantized weights, of any scales with a common divisor"
+_CONV = f"1-D to 3-D and more, any group, strides, dilations and pads; {_WEIGHTS}"
+_PRODUCT = f"one constant quantized operand; not along the frame axis; {_WEIGHTS}"
+_POOL = "1-D to 3-D and more, any strides, dilations and pads; no window in the padding alone"
+_MOVED = "within a frame"
+_AXES = "axes within a frame"
+_SCALE = "positive constant scale and zero point, for the tensor or along one axis"
+
+LIMITS: Mapping[str, str] = {
+    "Abs": f"{_FUNCTION}; {_INTEGER}",
+    "Add": f"streams of shapes that broadcast, or constants; scales along one axis at most; {_INTEGER}",
+    "And": _LOGICAL,
+    "AveragePool": f"{_POOL}; any count_include_pad",
+    "BatchNormalization": "inference: constant scale, bias, mean and variance",
+    "BipolarQuant": "positive constant scale",
+    "BitShift": _BITS,
+    "BitwiseAnd": _BITS,
+    "BitwiseNot": _INTEGER,
+    "BitwiseOr": _BITS,
+    "BitwiseXor": _BITS,
+    "Cast": "between real types; of integer and bool tensors; of reals to integers of at most 16 bits",
+    "Ceil": _FUNCTION,
+    "Celu": _FUNCTION,
+    "Clip": f"constant bounds, of reals: {_FUNCTION}; bounds of one element, of {_INTEGER}",
+    "Concat": _AXES,
+    "Conv": _CONV,
+    "ConvInteger": f"{_CONV}; sums below 2**31",
+    "ConvTranspose": f"any group, strides, dilations, pads and output_padding; {_WEIGHTS}",
+    "DepthToSpace": "both modes",
+    "DequantizeLinear": f"{_SCALE}; blocked: constants",
+    "Div": f"of reals by a constant other than 0, or of a constant by reals; {_INTEGER}",
+    "Dropout": "inference: no mask, training_mode false",
+    "DynamicQuantizeLinear": "never: the range must be known when the model is compiled",
+    "Elu": _FUNCTION,
+    "Equal": _COMPARED,
+    "Erf": _FUNCTION,
+    "Exp": _FUNCTION,
+    "Expand": f"constant shape, {_MOVED}",
+    "Flatten": "the frame axis stays in front",
+    "Floor": _FUNCTION,
+    "Gather": f"constant indices, {_AXES}",
+    "Gelu": _FUNCTION,
+    "Gemm": f"{_PRODUCT}; alpha other than 0",
+    "GlobalAveragePool": "of images with any number of axes",
+    "GlobalMaxPool": "of images with any number of axes",
+    "Greater": _COMPARED,
+    "GreaterOrEqual": _COMPARED,
+    "HardSigmoid": _FUNCTION,
+    "HardSwish": _FUNCTION,
+    "Identity": "",
+    "IntQuant": f"{_SCALE}; 1 to 16 bits",
+    "LeakyRelu": _FUNCTION,
+    "Less": _COMPARED,
+    "LessOrEqual": _COMPARED,
+    "Log": f"{_FUNCTION}, of positive numbers",
+    "MatMul": _PRODUCT,
+    "MatMulInteger": f"constant right operand; sums below 2**31; {_WEIGHTS}",
+    "Max": f"any number of {_INTEGER}; a constant operand has one element",
+    "MaxPool": f"{_POOL}; no indices; one scale a channel",
+    "Min": f"any number of {_INTEGER}; a constant operand has one element",
+    "Mish": _FUNCTION,
+    "Mod": f"{_INTEGER}, fmod too; a constant operand has one element",
+    "Mul": f"streams of shapes that broadcast and one zero point each, or constants; {_INTEGER}",
+    "MultiThreshold": "constant thresholds, for the tensor or a channel",
+    "Neg": f"of reals and {_INTEGER}",
+    "Not": "bool tensors",
+    "Or": _LOGICAL,
+    "PRelu": f"constant slope; {_FUNCTION}",
+    "Pad": f"constant pads, {_MOVED}: constant (a multiple of the scale), edge, reflect, wrap",
+    "Pow": f"constant exponent; {_FUNCTION}",
+    "QGemm": f"{_PRODUCT}; transA 0, alpha other than 0",
+    "QLinearAdd": "two streams of one shape, or a constant",
+    "QLinearAveragePool": f"{_POOL}; channels first",
+    "QLinearConcat": _AXES,
+    "QLinearConv": _CONV,
+    "QLinearGlobalAveragePool": "channels first",
+    "QLinearLeakyRelu": _SCALE,
+    "QLinearMatMul": _PRODUCT,
+    "QLinearMul": "two streams of one shape, or a constant",
+    "QLinearSigmoid": _SCALE,
+    "Quant": f"{_SCALE}; 1 to 16 bits; every rounding mode",
+    "QuantizeLinear": f"{_SCALE}; to integers of at most 16 bits",
+    "Reciprocal": f"{_FUNCTION}, of numbers other than 0",
+    "ReduceMax": f"constant {_AXES}; one scale a channel",
+    "ReduceMean": f"constant {_AXES}; of reals; one scale a channel",
+    "ReduceMin": f"constant {_AXES}; one scale a channel",
+    "ReduceSum": f"constant {_AXES}; of reals; one scale a channel",
+    "Relu": f"{_FUNCTION}; {_INTEGER}",
+    "Reshape": "constant shape; the frame axis stays in front",
+    "Round": _FUNCTION,
+    "Selu": _FUNCTION,
+    "Sigmoid": _FUNCTION,
+    "Sign": _FUNCTION,
+    "Slice": f"constant starts, ends, axes and steps, {_MOVED}",
+    "Softplus": _FUNCTION,
+    "Softsign": _FUNCTION,
+    "SpaceToDepth": "",
+    "Split": f"constant sizes, {_AXES}",
+    "Sqrt": f"{_FUNCTION}, of numbers that are not negative",
+    "Squeeze": "the frame axis stays in front",
+    "Sub": f"streams of shapes that broadcast, or constants; scales along one axis at most; {_INTEGER}",
+    "Tanh": _FUNCTION,
+    "ThresholdedRelu": _FUNCTION,
+    "Tile": f"constant repeats, {_MOVED}",
+    "Transpose": "the frame axis stays in front",
+    "Trunc": "constant scales whose ratio is a power of two, and bit widths",
+    "Unsqueeze": "the frame axis stays in front",
+    "Where": f"condition and both branches {_INTEGER} or bool; a constant operand has one element",
+    "Xor": _LOGICAL,
+}
+"""By ONNX operator, whatever its domain."""

@@ -1,0 +1,219 @@
+"""Functions of integers at the same place of several tensors: the exact result's interval and meaning.
+
+Whoever needs an ONNX type wraps the result (:mod:`hwflow.ir.wrapping`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hwflow.types import Interval
+
+IntArray = npt.NDArray[np.int64]
+
+
+class Function(ABC):
+    """A function of ``operands`` integers."""
+
+    operands: int
+
+    @abstractmethod
+    def interval(self, ranges: Sequence[Interval]) -> Interval:
+        """An interval that holds every result for operands within ``ranges``."""
+
+    @abstractmethod
+    def evaluate(self, arrays: Sequence[IntArray]) -> IntArray:
+        """The results, modulo 2**64."""
+
+
+def _all_ones(value: int) -> int:
+    """The greatest number of as many bits."""
+    return (1 << max(value, 0).bit_length()) - 1
+
+
+def _and(a: Interval, b: Interval) -> Interval:
+    if a.lo < 0 and b.lo < 0:
+        return Interval(-_all_ones(-min(a.lo, b.lo) - 1) - 1, max(a.hi, b.hi, 0))
+    return Interval(0, min(r.hi for r in (a, b) if r.lo >= 0))
+
+
+def _bitwise(a: Interval, b: Interval) -> Interval:
+    """Of Or and Xor: as many bits as the wider one."""
+    most = max(_all_ones(v) for r in (a, b) for v in (r.hi, -r.lo - 1))
+    return Interval(-most - 1 if min(a.lo, b.lo) < 0 else 0, most)
+
+
+def _decided(always: bool, never: bool) -> Interval:
+    return Interval(int(always), int(not never))
+
+
+_INTERVALS: Mapping[str, Callable[..., Interval]] = {
+    "add": lambda a, b: Interval(a.lo + b.lo, a.hi + b.hi),
+    "and": _and,
+    "equal": lambda a, b: _decided(a.lo == a.hi == b.lo == b.hi, a.hi < b.lo or b.hi < a.lo),
+    "greater": lambda a, b: _decided(a.lo > b.hi, a.hi <= b.lo),
+    "greater_or_equal": lambda a, b: _decided(a.lo >= b.hi, a.hi < b.lo),
+    "less": lambda a, b: _decided(a.hi < b.lo, a.lo >= b.hi),
+    "less_or_equal": lambda a, b: _decided(a.hi <= b.lo, a.lo > b.hi),
+    "not": lambda a: Interval(-a.hi - 1, -a.lo - 1),
+    "not_equal": lambda a, b: _decided(a.hi < b.lo or b.hi < a.lo, a.lo == a.hi == b.lo == b.hi),
+    "or": _bitwise,
+    "sub": lambda a, b: Interval(a.lo - b.hi, a.hi - b.lo),
+    "where": lambda condition, a, b: a if condition.lo else b if not condition.hi else a.hull(b),
+    "wrap": lambda a: a,
+    "xor": _bitwise,
+}
+
+_MEANINGS: Mapping[str, Callable[..., Any]] = {
+    "add": np.add,
+    "and": np.bitwise_and,
+    "equal": np.equal,
+    "greater": np.greater,
+    "greater_or_equal": np.greater_equal,
+    "less": np.less,
+    "less_or_equal": np.less_equal,
+    "not": np.bitwise_not,
+    "not_equal": np.not_equal,
+    "or": np.bitwise_or,
+    "sub": np.subtract,
+    "where": lambda condition, a, b: np.where(condition != 0, a, b),
+    "wrap": lambda a: a,
+    "xor": np.bitwise_xor,
+}
+
+_OPERANDS = {"not": 1, "wrap": 1, "where": 3}
+
+
+@dataclass(frozen=True)
+class Simple(Function):
+    """One that takes a single stage, see :data:`hdl_lib.lane_functions.EXPRESSIONS`."""
+
+    name: str
+
+    @property
+    def operands(self) -> int:  # type: ignore[override]
+        return _OPERANDS.get(self.name, 2)
+
+    def interval(self, ranges: Sequence[Interval]) -> Interval:
+        return _INTERVALS[self.name](*ranges)
+
+    def evaluate(self, arrays: Sequence[IntArray]) -> IntArray:
+        return np.asarray(_MEANINGS[self.name](*arrays), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Extreme(Function):
+    """The smaller of two operands, or with ``greatest`` the greater one."""
+
+    greatest: bool
+    operands = 2
+
+    def interval(self, ranges: Sequence[Interval]) -> Interval:
+        choose = max if self.greatest else min
+        return Interval(choose(r.lo for r in ranges), choose(r.hi for r in ranges))
+
+    def evaluate(self, arrays: Sequence[IntArray]) -> IntArray:
+        return (np.maximum if self.greatest else np.minimum)(*arrays)
+
+
+@dataclass(frozen=True)
+class Magnitude(Function):
+    """The operand without its sign."""
+
+    operands = 1
+
+    def interval(self, ranges: Sequence[Interval]) -> Interval:
+        (x,) = ranges
+        return Interval(max(x.lo, -x.hi, 0), max(-x.lo, x.hi))
+
+    def evaluate(self, arrays: Sequence[IntArray]) -> IntArray:
+        return np.abs(arrays[0])
+
+
+@dataclass(frozen=True)
+class Times(Function):
+    """The operand times a constant."""
+
+    factor: int
+    operands = 1
+
+    def interval(self, ranges: Sequence[Interval]) -> Interval:
+        ends = [self.factor * v for v in (ranges[0].lo, ranges[0].hi)]
+        return Interval(min(ends), max(ends))
+
+    def evaluate(self, arrays: Sequence[IntArray]) -> IntArray:
+        return arrays[0] * self.factor
+
+
+@dataclass(frozen=True)
+class Shifted(Function):
+    """The first operand, of a type of ``bits`` bits, shifted by the second one; a distance outside of
+    0 .. ``bits`` - 1 leaves nothing but the sign, and that only to the right."""
+
+    left: bool
+    bits: int
+    operands = 2
+
+    def interval(self, ranges: Sequence[Interval]) -> Interval:
+        x, distance = ranges
+        nearest, farthest = max(distance.lo, 0), min(distance.hi, self.bits - 1)
+        ends = []
+        if nearest <= farthest:
+            for by in (nearest, farthest):
+                ends += [v << by if self.left else v >> by for v in (x.lo, x.hi)]
+        if distance.lo < 0 or distance.hi >= self.bits:
+            ends += [0] if self.left else [v >> self.bits for v in (x.lo, x.hi)]
+        return Interval(min(ends), max(ends))
+
+    def evaluate(self, arrays: Sequence[IntArray]) -> IntArray:
+        x, distance = arrays
+        outside = (distance < 0) | (distance >= self.bits)
+        by = np.where(outside, 0, distance)
+        return np.where(outside, 0, x << by) if self.left else np.where(outside, np.where(x < 0, -1, 0), x >> by)
+
+
+@dataclass(frozen=True)
+class Division(Function):
+    """Quotient, remainder or modulus, see :class:`hdl_lib.divider.Divider`; 0 where the divisor is 0."""
+
+    form: str
+    operands = 2
+
+    def interval(self, ranges: Sequence[Interval]) -> Interval:
+        a, b = ranges
+        divisors = {d for d in (b.lo, b.hi, -1, 1) if d and b.includes(d)}
+        if not divisors:
+            return Interval(0, 0)
+        if self.form == "quotient":
+            ends = [_quotient(x, d) for x in (a.lo, a.hi) for d in divisors] + ([0] if b.includes(0) else [])
+            return Interval(min(ends), max(ends))
+        most = max(abs(d) for d in divisors) - 1
+        if self.form == "remainder":
+            return Interval(max(min(a.lo, 0), -most), min(max(a.hi, 0), most))
+        low, high = min(b.lo + 1, 0), max(b.hi - 1, 0)
+        return Interval(max(low, a.lo) if a.hi <= 0 and b.hi <= 0 else low,
+                        min(high, a.hi) if a.lo >= 0 and b.lo >= 0 else high)
+
+    def evaluate(self, arrays: Sequence[IntArray]) -> IntArray:
+        a, b = arrays
+        divisor = np.where(b == 0, 1, b)
+        if self.form == "quotient":
+            rest = np.fmod(a, divisor)
+            result = (a - rest) // divisor
+        else:
+            result = (np.fmod if self.form == "remainder" else np.mod)(a, divisor)
+        return np.where(b == 0, 0, result)
+
+
+def _quotient(a: int, b: int) -> int:
+    """Towards zero."""
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+MAXIMUM, MINIMUM = Extreme(True), Extreme(False)

@@ -1,0 +1,76 @@
+"""``hwflow ops`` and docs/operators.md: every ONNX operator that there is a handler for, from the tables that say so.
+
+What an operator becomes is what the operators in :mod:`hwflow.ops.registry` say of themselves (``onnx``), its limits
+are the front end's (:mod:`hwflow.frontend.limits`), its devices the families that every core has a resource model for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hwflow.boards import all_boards
+from hwflow.frontend.handlers import HANDLERS, NEVER
+from hwflow.frontend.limits import LIMITS
+from hwflow.ops.costs import FAMILIES
+from hwflow.ops.registry import OPERATORS
+
+TITLES = ("operator", "dialects", "becomes", "devices", "limits")
+
+_DIALECTS = {"": "ONNX", "com.microsoft": "com.microsoft"}  # every other domain is one of QONNX's
+
+
+@dataclass(frozen=True)
+class ListedOperator:
+    """One ONNX operator. ``dialects``: those with an operator of this name; ``becomes``: the operators of the quantized
+    graph that do its work, none where it only says what numbers mean; ``devices``: families of parts."""
+
+    name: str
+    dialects: tuple[str, ...]
+    becomes: tuple[str, ...]
+    devices: tuple[str, ...]
+    limits: str
+
+    def cells(self) -> tuple[str, ...]:
+        """As text, in the order of :data:`TITLES`."""
+        refused = not self.devices
+        becomes = "refused" if refused else ", ".join(self.becomes) or "no hardware of its own"
+        return self.name, ", ".join(self.dialects), becomes, ", ".join(self.devices) or "none", self.limits
+
+
+def operators() -> tuple[ListedOperator, ...]:
+    """Every ONNX operator with a handler, by name."""
+    families = {board.part.family for board in all_boards()}
+    devices = tuple(sorted(family for family in FAMILIES if family in families))
+    names: dict[str, set[str]] = {}
+    for domain, name in HANDLERS:
+        names.setdefault(name, set()).add(domain)
+    result = []
+    for name, domains in sorted(names.items()):
+        dialects = tuple(sorted({_DIALECTS.get(domain, "QONNX") for domain in domains}, key=_DIALECT_ORDER.index))
+        becomes = tuple(sorted(op.name for op in OPERATORS.values() if name in op.onnx))
+        never = all((domain, name) in NEVER for domain in domains)
+        result.append(ListedOperator(name, dialects, becomes, () if never else devices, LIMITS[name]))
+    return tuple(result)
+
+
+_DIALECT_ORDER = ("ONNX", "com.microsoft", "QONNX")
+
+
+def markdown() -> Iterator[str]:
+    """The lines of docs/operators.md."""
+    yield "# Operators"
+    yield ""
+    yield "Made by `hwflow ops --format markdown`; a test compares it with what the tables in the code say."
+    yield ""
+    yield (
+        "Every ONNX operator that hardware can be made of. *Becomes*: the operators of the quantized graph that do the "
+        "work; one of \"no hardware of its own\" only says what numbers mean or how they are laid out. *Devices*: the "
+        "families of parts with a resource model for every core. A node that is not taken as its limits say is refused "
+        "with the reason; before the first quantizer and behind the last one, the host runs what hardware cannot."
+    )
+    yield ""
+    yield f"| {' | '.join(TITLES)} |"
+    yield f"|{'---|' * len(TITLES)}"
+    for operator in operators():
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in operator.cells())} |"

@@ -1,0 +1,85 @@
+"""What hardware the functions of :mod:`hwflow.ir.integer_functions` are, and what a lane of it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hdl_lib.divider import Divider
+from hdl_lib.lane_functions import Absolute, Expression, Extremum, LaneFunction, Multiple, Shift
+from hwflow.ir.integer_functions import Division, Extreme, Function, Magnitude, Shifted, Simple, Times
+from hwflow.ops import costs
+from hwflow.ops.operator import Resources
+from hwflow.ops.shapes import shape_of
+from hwflow.types import IntType
+
+_MODULAR = frozenset({"add", "and", "not", "or", "sub", "wrap", "xor"})
+_COMPARISONS = frozenset({"greater", "greater_or_equal", "less", "less_or_equal"})
+
+
+def lane_function(function: Function, inputs: Sequence[IntType], output: IntType) -> LaneFunction:
+    """The hardware of one lane."""
+    shapes, result = tuple(map(shape_of, inputs)), shape_of(output)
+    match function:
+        case Simple(name):
+            return Expression(shapes, result, name)
+        case Extreme(greatest):
+            return Extremum(shapes, result, greatest)
+        case Magnitude():
+            return Absolute(shapes, result)
+        case Times(factor):
+            return Multiple(shapes, result, factor)
+        case Shifted(left, bits):
+            return Shift(shapes, result, left, bits)
+        case Division(form):
+            return Divider(shapes, result, form)
+    raise AssertionError(f"{function} has no hardware")
+
+
+def lane_resources(family: str, function: Function, inputs: costs.Operands, output: IntType) -> Resources:
+    """What one lane takes."""
+    match function:
+        case Simple("add" | "sub"):
+            # Where a carry cell has no look-up table of its own, what is subtracted is inverted before it.
+            inverted = function == Simple("sub") and costs.FAMILIES[family].carry_bits == 1 and not inputs[1].constant
+            return Resources(lut=costs.chain(family, output.bits) + inverted * output.bits, ff=output.bits)
+        case Simple("equal" | "not_equal"):
+            return Resources(lut=costs.equality(inputs), ff=1)
+        case Simple(name) if name in _COMPARISONS:
+            return costs.comparison(family, inputs) + Resources(ff=1)
+        case Simple(name):
+            # A choice of a constant clears or sets a register, without look-up tables.
+            free = name == "wrap" or (name == "where" and any(operand.constant for operand in inputs[1:]))
+            return Resources(lut=0 if free else output.bits, ff=output.bits)
+        case Extreme():
+            streams = [operand.element.bits for operand in inputs if not operand.constant]
+            chosen = output.bits if len(streams) == 2 else 0
+            return costs.comparison(family, inputs) + Resources(lut=chosen, ff=1 + sum(streams) + output.bits)
+        case Magnitude():
+            return costs.negation(family, output.bits) + Resources(ff=output.bits)
+        case Times(factor):
+            registers = Multiple((shape_of(inputs[0].element),), shape_of(output), factor).registers()
+            adders = sum(costs.chain(family, register.added) for register in registers)
+            return Resources(lut=adders, ff=sum(register.width for register in registers))
+        case Shifted(left, bits):
+            return costs.shift(inputs, output, left, bits)
+        case Division(form):
+            return costs.divider(family, inputs, output, form)
+    raise AssertionError(f"{function} has no hardware")
+
+
+def used_bits(function: Function, element: IntType, output: IntType) -> int:
+    """Bits of an operand that the result's depend on."""
+    if isinstance(function, Times):
+        return max(0, min(element.bits, output.bits - zero_bits(function, (None,))))
+    modular = isinstance(function, Simple) and function.name in _MODULAR
+    return min(element.bits, output.bits) if modular else element.bits
+
+
+def zero_bits(function: Function, constants: Sequence[int | None]) -> int:
+    """Least bits of every result that are 0; ``constants``: the operands' values where they are known."""
+    match function:
+        case Times(factor):
+            return max(0, (factor & -factor).bit_length() - 1)
+        case Shifted(True):
+            return constants[1] or 0
+    return 0
