@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
 
+from hdl_lib.adder_tree import shape_of
 from hdl_lib.block_product import BLOCK_LATENCY
 from hwflow.ops.costs.basics import chain
 from hwflow.ops.costs.family import FAMILIES, Family
@@ -163,13 +164,17 @@ def _soft(family: str, factor: FixedFactor) -> int:
     return (factor.value.bit_count() - 1) * chain(family, factor.x.bits + 1)
 
 
-def fixed_sums(family: str, rows: Sequence[Sequence[FixedFactor | None]], limit: int) -> Resources:
-    """The adder tree of each row's products, with a register behind every adder and every term left over: bits of sums
-    as far as their terms have some, None: no term."""
-    total = Resources()
+def fixed_sums(
+    family: str, rows: Sequence[Sequence[FixedFactor | None]], limit: int
+) -> tuple[Resources, list[tuple[int, int]]]:
+    """The adder tree of each row's products, with a register behind every adder and every term left over, of bits as
+    far as the terms have some (None: no term); and for each row the place above the sum's bits and the lowest one."""
+    total, ends = Resources(), []
     for row in rows:
-        terms = [None if factor is None else (factor.bits + factor.zeros, factor.zeros) for factor in row]
-        terms = [None if term is None else (min(limit, term[0]), min(limit, term[1])) for term in terms]
+        terms = [
+            None if factor is None else (min(limit, factor.bits + factor.zeros), min(limit, factor.zeros))
+            for factor in row
+        ]
         while len(terms) > 1:
             sums: list[tuple[int, int] | None] = []
             for index in range(0, len(terms), 2):
@@ -184,4 +189,22 @@ def fixed_sums(family: str, rows: Sequence[Sequence[FixedFactor | None]], limit:
                 total += Resources(ff=end - first)
                 sums.append((end, first))
             terms = sums
+        ends.append(terms[0] or (0, 0))
+    return total, ends
+
+
+def soft_products(family: str, x: IntType, w: IntType, words: Sequence[Sequence[int]]) -> Resources:
+    """Products too narrow for a multiplier block with factors from a table of few ``words``, for each of them one a
+    product: a row of gates for each bit that is 1 in some word, adders between rows, three registers."""
+    total = Resources()
+    for values in zip(*words, strict=True):
+        ones = 0
+        for value in values:
+            ones |= value & (1 << w.bits) - 1
+        rows = ones.bit_count()
+        if rows:
+            ends = [value * end for value in values for end in (x.min, x.max)]
+            width = int(shape_of(min(ends), max(ends)).width) - ((ones & -ones).bit_length() - 1)
+            luts = rows * x.bits + (rows - 1) * chain(family, x.bits + 1)
+            total += Resources(lut=luts, ff=BLOCK_LATENCY * width)
     return total

@@ -15,10 +15,11 @@ from hdl_lib.digit_product import Digits
 from hdl_lib.multiplier import BLOCK, PART
 from hdl_lib.mvu import Mvu
 from hdl_lib.packed_product import Packing
+from hdl_lib.storage import REGISTER_DEPTH
 from hwflow.ir.graph import IntArray
 from hwflow.ops.costs.basics import adders, count_up, loop
 from hwflow.ops.costs.family import FAMILIES
-from hwflow.ops.costs.fixed_factors import FixedFactor, fixed_products, fixed_sums
+from hwflow.ops.costs.fixed_factors import FixedFactor, fixed_products, fixed_sums, soft_products
 from hwflow.ops.costs.known_products import digit_sums, table_products
 from hwflow.ops.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue, rom
 from hwflow.ops.costs.packed import digit_sum, packed_sums, paired_sums
@@ -131,6 +132,9 @@ def mvu(
         each = products(family, x, w if packing is None else IntType(packing.operand_shape.width, True), 1, "dsp")
         total += replace(each, dsp=0).times(-idle)
         total += Resources(ff=-(BLOCK_LATENCY - inside) * known.narrower(x, w, simd, packing, least))
+    soft = known is not None and in_blocks and inside and len(known.words) <= FEW
+    soft = soft and x.bits + w.bits < FAMILIES[family].dsp_product
+    stored = pe * accumulator.bits  # bits of a beat in the queue
     few = None
     if known is not None and folding.multiplier == "lut" and len(known.words) <= FEW:
         few = known.weights[:, :, 0].reshape(-1, pe, simd)
@@ -153,11 +157,14 @@ def mvu(
     elif fixed is not None:
         lanes = [[row[lane] for row in fixed if row[lane] is not None] for lane in range(simd)]
         total += fixed_products(family, lanes)
-        if packing is None:
-            total += fixed_sums(family, fixed, accumulator.bits)
+        alone = 0 if packing is None else pe // 2  # the first row without a partner
+        sums, ends = fixed_sums(family, fixed[alone:], accumulator.bits)
+        total += sums
+        if packing is None:  # bits that are always 0 are not stored, nor are in a memory those above the sign
+            tops = [end if depth > REGISTER_DEPTH else accumulator.bits for end, _ in ends]
+            stored = sum(top - min(top, first) for top, (_, first) in zip(tops, ends, strict=True))
         else:
             total += packed_sums(packing, simd, accumulator.bits, synapse > 1).times(pe // 2)
-            total += fixed_sums(family, fixed[pe // 2 :], accumulator.bits)
     elif packing is not None:
         sums = paired_sums(family, x, packing, simd, accumulator.bits, synapse > 1).times(pe // 2)
         operand = IntType(packing.operand_shape.width, packing.operand_shape.signed)
@@ -165,7 +172,11 @@ def mvu(
         total += replace(sums, dsp=multiplier_blocks(family, made))
         total += operands(x, w, simd, "dsp")
         if pe % 2:
-            total += replace(products(family, x, w, simd, "dsp"), dsp=0) + adder_tree(x, w, simd, accumulator.bits)
+            if soft:
+                total += soft_products(family, x, w, known.weights[:, simd * (pe // 2) :, 0].tolist())
+            else:
+                total += replace(products(family, x, w, simd, "dsp"), dsp=0)
+            total += adder_tree(x, w, simd, accumulator.bits)
             total += Resources(ff=0 if synapse > 1 else accumulator.bits)
     elif few is not None and min(x.bits, w.bits) == 1:
         corners = [a * b for a in (x.min, x.max) for b in (w.min, w.max)]
@@ -177,6 +188,8 @@ def mvu(
         if folding.multiplier == "dsp" and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
             blocks = wide_product(family, x, w, pe * simd - idle).dsp
             total += replace(wide_product(family, x, w, pe * simd), dsp=blocks)
+        elif soft and packing is None:
+            total += soft_products(family, x, w, known.weights[:, :, 0].tolist())
         else:
             total += products(family, x, w, pe * simd, folding.multiplier)
             if folding.multiplier == "dsp":
@@ -206,7 +219,7 @@ def mvu(
         ahead = int(operands(x, w, 1, folding.multiplier).ff > 0)
     ahead += int(synapse > 1 and neuron > 1)
     total += _control(sets, synapse, neuron, ceil(pe / GROUP), latency, ahead, surplus)
-    return total + queue(family, pe * accumulator.bits, depth)
+    return total + queue(family, stored, depth)
 
 
 def _control(sets: int, synapse: int, neuron: int, groups: int, latency: int, ahead: int, surplus: int) -> Resources:

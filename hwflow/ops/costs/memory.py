@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil, log2
 
 from hdl_lib.storage import REGISTER_DEPTH
@@ -54,14 +54,20 @@ def filled_rom(family: str, words: Sequence[int], width: int, *, output_register
     costs nothing, and of bits that are alike in all words look-up tables hold one.
 
     Of logic, a block of 16 words is a look-up table; one of more words is made of its halves, with a multiplexer of the
-    device's own up to 128 words, and blocks that are alike are made once.
+    device's own up to 128 words where there is one, and blocks that are alike are made once.
     """
     columns = [bits for bits in _columns(words, width) if len(set(bits)) > 1]
     if not columns:
         return Resources()
-    blocks = read_only_block_rams(family, len(words), len(columns))
+    narrow = FAMILIES[family].lutram is None  # of tables alone, whose multiplexers are tables as well
+    blocks, _ = block_ram_shape(family, len(words), len(columns), writable=False)
     if len(words) * len(columns) > 16 * FAMILIES[family].bram_cost * blocks:
-        return Resources(ff=len(columns) * output_register, bram=blocks)
+        choice = BLOCK_CHOICE.get(_rows_of_blocks(family, len(words), len(columns), blocks), 0) if narrow else 0
+        return Resources(lut=choice * len(columns), ff=len(columns) * output_register, bram=blocks)
+    size = 1 << (len(words) - 1).bit_length()
+    if narrow:
+        functions = {_without_idle_bits(_filled(column, size)) for column in columns}
+        return Resources(lut=_tables(functions), ff=len(functions) * (1 + output_register))
     known: set[bytes] = set()
 
     def made_of(block: bytes) -> int:
@@ -75,10 +81,43 @@ def filled_rom(family: str, words: Sequence[int], width: int, *, output_register
             return made_of(halves[0])
         return made_of(halves[0]) + made_of(halves[1]) + (len(block) > 128 or any(len(set(h)) == 1 for h in halves))
 
-    size = 1 << (len(words) - 1).bit_length()
     different = {column + column[-1:] * (size - len(column)) for column in columns}
     luts = sum(map(made_of, sorted(map(_without_idle_bits, different))))
     return Resources(lut=luts, ff=len(different) * (1 + output_register))
+
+
+def _rows_of_blocks(family: str, words: int, width: int, blocks: int) -> int:
+    """Block RAMs one behind the other, as few as there can be in so many ``blocks``."""
+    rows = [(ceil(words / depth), bits) for depth, bits in FAMILIES[family].bram_shapes]
+    return min(count for count, bits in rows if ceil(count * width / bits) == blocks)
+
+
+def _filled(column: bytes, size: int) -> bytes:
+    """The column with ``size`` values: where it has none, what makes an address bit idle."""
+    if len(column) == size:
+        return column
+    half = size // 2
+    if len(column) <= half:
+        return _filled(column, half) * 2
+    return column[:half] + _filled(column[half:], half)
+
+
+def _tables(functions: Iterable[bytes]) -> int:
+    """Look-up tables of four inputs: one for a function of up to four address bits; one that chooses between the halves
+    of another, and has room for a half of at most two bits."""
+    made: set[bytes] = set()
+
+    def cost(function: bytes) -> int:
+        function = _without_idle_bits(function)
+        if function in made or len(function) == 1:
+            return 0
+        made.add(function)
+        if len(function) <= 16:
+            return 1
+        halves = function[: len(function) // 2], function[len(function) // 2 :]
+        return 1 + sum(cost(half) for half in halves if len(_without_idle_bits(half)) > 4)
+
+    return sum(map(cost, sorted(functions)))
 
 
 def _without_idle_bits(column: bytes) -> bytes:
@@ -128,10 +167,9 @@ def asynchronous_memory(family: str, words: int, width: int) -> Resources:
     per_block = FAMILIES[family].lutram
     if words == 1:
         return Resources(ff=width)
-    if per_block is None and words == 2:
-        return Resources(lut=2 + width, ff=2 * width)
     if per_block is None:  # flip-flops and a multiplexer
-        return Resources(lut=words + round(FLAT_READ[words & (words - 1) > 0] * width * words), ff=width * words)
+        each = FLAT_CHOICE.get(words, FLAT_READ[words & (words - 1) > 0] * words)
+        return Resources(lut=words + round(each * width), ff=width * words)
     blocks = ceil(words / 16)
     return Resources(lut=per_block * ceil(width / 4) * blocks + width * _choice(blocks))
 
@@ -139,6 +177,8 @@ def asynchronous_memory(family: str, words: int, width: int) -> Resources:
 # Look-up tables of four inputs a bit of a word, to choose the bit of one word, as measured: of a power of two words, of
 # another number.
 FLAT_READ = (0.72, 0.8)
+FLAT_CHOICE = {2: 1, 8: 6}  # the same for a bit of a word
+BLOCK_CHOICE = {2: 1, 3: 2, 4: 2, 5: 3}  # of so many block RAMs one behind the other
 
 
 def _choice(blocks: int) -> int:
