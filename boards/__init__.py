@@ -1,6 +1,9 @@
 """Boards: one declarative file each; pins come from amaranth-boards."""
 
-from .board import Board, ClockInput, Part, Uart
+from .board import TOOLCHAINS, Board, ClockInput, Part, Toolchain, Uart, ZynqSystem
 from .registry import UnknownBoard, all_boards, find_board
 
-__all__ = ["Board", "ClockInput", "Part", "Uart", "UnknownBoard", "all_boards", "find_board"]
+__all__ = [
+    "TOOLCHAINS", "Board", "ClockInput", "Part", "Toolchain", "Uart", "UnknownBoard", "ZynqSystem", "all_boards",
+    "find_board",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,26 +11,28 @@ from typing import Any
 class Part:
     """An FPGA: what a design may use of it. ``source`` says where the counts come from."""
 
-    family: str  # "ecp5", "ice40": chooses synthesis, place and route, and PLL
-    device: str  # "LFE5U-85F", "iCE40UP5K"
-    package: str  # as nextpnr spells it: "CABGA381", "sg48"
-    speed_grade: str  # "6"; "" where the part has only one
-    lut: int  # 4-input look-up tables
+    family: str  # "ecp5", "ice40", "gowin", "xilinx7", "cyclonev": chooses synthesis, place and route, PLL, cost model
+    device: str  # "LFE5U-85F", "iCE40UP5K", "GW1NR-LV9QN88PC6/I5", "xc7a35ticsg324-1L"
+    package: str  # as nextpnr spells it: "CABGA381", "sg48"; "" where the device says it
+    speed_grade: str  # "6"; "" where the part has only one, or the device says it
+    lut: int  # look-up tables; see hwflow.ops.costs.family for what the cost model takes one for
     ff: int  # flip-flops of the logic fabric
-    dsp: int  # multiplier blocks
-    dsp_width: int  # signed operand width of one block, bits
+    dsp: int  # multipliers
+    dsp_width: int  # signed operand width of one multiplier, bits
     bram: int  # block RAMs
     bram_bits: int  # bits of one block RAM
     source: str
     spram: int = 0  # single-port RAMs without initial contents
     spram_bits: int = 0  # bits of one of them
+    database: str = ""  # what nextpnr and the packer call the die, where the device does not say it: "GW1N-9C"
 
 
 @dataclass(frozen=True)
 class ClockInput:
     """The oscillator: the platform's resource, its frequency in Hz, and how it gets to the PLL.
 
-    ``route``: "pad" when the pin is the PLL's own pad (iCE40), "fabric" otherwise.
+    ``route``: "pad" when the pin is the PLL's own pad (iCE40), "fabric" otherwise; "processor" where there is no pin:
+    ``hz`` is then the PLL of the processor system, which divides it for the logic (Zynq).
     """
 
     resource: str
@@ -41,11 +43,49 @@ class ClockInput:
 
 @dataclass(frozen=True)
 class Uart:
-    """The serial port at the board's USB: the platform's resource and the baud rate both ends use."""
+    """A serial port: the platform's resource and the baud rate both ends use.
+
+    ``adapter``: "" where the board's own USB socket is the port; else the pins a 3.3 V USB-to-serial adapter has to be
+    connected to, as the board's print names them, from the board's side: "receive 0, transmit 1".
+    """
 
     resource: str
     number: int
     baud: int
+    adapter: str = ""
+
+
+@dataclass(frozen=True)
+class ZynqSystem:
+    """A design beside the processors of a Zynq: it talks AXI4-Stream to a DMA engine.
+
+    ``board_part`` names the board's files of Vivado, which know the memory and the pins of the processors; without
+    them installed the script goes on with defaults.
+    """
+
+    board_part: str
+    crystal_mhz: float  # what the processors' PLL is fed with
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """What makes a bitstream of a design: ``vendor`` "" for open tools, else the program that must be there.
+
+    ``constraints``: endings of the files with pins and clocks, the pins first.
+    """
+
+    title: str
+    vendor: str
+    constraints: tuple[str, ...]
+
+
+TOOLCHAINS: Mapping[str, Toolchain] = {
+    "trellis": Toolchain("yosys, nextpnr, Project Trellis", "", ("lpf",)),
+    "icestorm": Toolchain("yosys, nextpnr, Project IceStorm", "", ("pcf",)),
+    "apicula": Toolchain("yosys, nextpnr, Project Apicula", "", ("cst",)),
+    "vivado": Toolchain("AMD Vivado", "vivado", ("xdc",)),
+    "quartus": Toolchain("Intel Quartus Prime", "quartus_sh", ("qsf", "sdc")),
+}
 
 
 @dataclass(frozen=True)
@@ -53,7 +93,8 @@ class Board:
     """A board hwflow makes designs for.
 
     ``clock_mhz`` is the default target of the design's clock. ``platform`` makes a fresh amaranth-boards platform (one
-    can be used only once); ``program`` is the command that loads the bitstream, with ``{bitstream}`` in it.
+    can be used only once); ``program`` is the command that loads the bitstream, with ``{bitstream}`` in it. A board has
+    a serial port (``uart``) or a processor system (``zynq``) to talk to.
     """
 
     name: str  # what --board takes: lower case, digits, underscores
@@ -61,7 +102,20 @@ class Board:
     part: Part
     clock: ClockInput
     clock_mhz: float
-    uart: Uart
-    toolchain: str  # "trellis", "icestorm"
+    uart: Uart | None
+    toolchain: str  # a name of TOOLCHAINS
     platform: Callable[[], Any]
     program: str
+    zynq: ZynqSystem | None = None
+
+    @property
+    def tools(self) -> Toolchain:
+        """What :attr:`toolchain` names."""
+        return TOOLCHAINS[self.toolchain]
+
+    @property
+    def transport(self) -> str:
+        """How a host talks to a design on the board, in a few words."""
+        if self.uart is None:
+            return "AXI4-Stream, DMA"
+        return f"serial adapter: {self.uart.adapter}" if self.uart.adapter else "serial, USB"

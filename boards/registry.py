@@ -27,9 +27,7 @@ def all_boards() -> tuple[Board, ...]:
     """Every board, by name."""
     boards: dict[str, Board] = {}
     for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
-        if module.name in ("board", "registry"):
-            continue
-        for board in importlib.import_module(f".{module.name}", __package__).BOARDS:
+        for board in getattr(importlib.import_module(f".{module.name}", __package__), "BOARDS", ()):
             if board.name in boards:
                 raise ValueError(f"board names must be unique, not twice {board.name!r}")
             boards[board.name] = board

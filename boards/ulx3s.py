@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .board import Board, ClockInput, Part, Uart
+from .board import Board, ClockInput, Uart
+from .parts import ecp5
 
-_SOURCE = "Lattice FPGA-DS-02012, ECP5 family data sheet; LUTs and flip-flops as nextpnr-ecp5 counts them"
 
-
-def _board(size: str, lut: int, bram: int, dsp: int, source: str = _SOURCE) -> Board:
+def _board(size: str) -> Board:
     def platform() -> Any:
         from amaranth_boards import ulx3s
 
@@ -18,10 +17,7 @@ def _board(size: str, lut: int, bram: int, dsp: int, source: str = _SOURCE) -> B
     return Board(
         name=f"ulx3s_{size.lower()}",
         title=f"Radiona ULX3S, ECP5 LFE5U-{size}",
-        part=Part(
-            family="ecp5", device=f"LFE5U-{size}", package="CABGA381", speed_grade="6",
-            lut=lut, ff=lut, dsp=dsp, dsp_width=18, bram=bram, bram_bits=18432, source=source,
-        ),
+        part=ecp5(size, "CABGA381", "6"),
         clock=ClockInput("clk25", 0, 25_000_000, "fabric"),
         clock_mhz=125,  # reached with all multipliers of the 85F in use; benchmarks/route.py
         uart=Uart("uart", 0, 1_000_000),
@@ -31,10 +27,4 @@ def _board(size: str, lut: int, bram: int, dsp: int, source: str = _SOURCE) -> B
     )
 
 
-# The 12F is the 25F's die with half of it guaranteed; the budget is the guaranteed half.
-BOARDS = (
-    _board("12F", 12_144, 32, 28, "Lattice FPGA-DS-02012; LUTs and flip-flops: half of the 25F's"),
-    _board("25F", 24_288, 56, 28),
-    _board("45F", 43_848, 108, 72),
-    _board("85F", 83_640, 208, 156),
-)
+BOARDS = tuple(map(_board, ("12F", "25F", "45F", "85F")))

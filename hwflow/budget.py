@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import isfinite, prod
 from typing import TYPE_CHECKING
 
-from hwflow.codegen.board_top import shell_allowance
+from hwflow.codegen.board_top import surroundings
 from hwflow.errors import Finding, UsageError
 from hwflow.ir.graph import Graph
 from hwflow.schedule.folding import RESOURCES, Budget
@@ -75,14 +75,16 @@ def budget_for(
     asked = asked or {}
     there = _there(board, frame_bytes(graph))
     most = {name: int(there[name] * FILL[name]) for name in RESOURCES}
+    # of a part with fewer flip-flops than look-up tables as many as of these
+    most["ff"] = min(there["ff"], max(most["ff"], int(there["lut"] * FILL["ff"])))
     if not for_rate and not asked.keys() & UNASKED.keys():
         most |= {name: min(most[name], limit) for name, limit in UNASKED.items()}
     return Budget(**most | {name: min(MOST, _count(value, there[name]) or 0) for name, value in asked.items()})
 
 
 def _there(board: Board, frame: int) -> dict[str, int]:
-    """What the shell leaves of the part."""
-    shell = shell_allowance(board.part, frame)
+    """What is left of the part beside the shell."""
+    shell = surroundings(board, frame)
     return {name: max(0, int(getattr(board.part, name)) - shell[name]) for name in RESOURCES}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from hwflow.boards import Board
 from hwflow.budget import beyond_part, budget_for, frame_bytes
-from hwflow.codegen.board_top import ClockPlan
+from hwflow.codegen.clock_plan import ClockPlan
 from hwflow.codegen.report import Seconds
 from hwflow.errors import Finding, ModelRefused, UsageError
 from hwflow.frontend.lower import KEPT, lower, refuse_unsupported
@@ -94,9 +94,10 @@ class Design:
         return float(self.clock.frequency_hz / self.schedule.initiation_interval)
 
     def write(
-        self, out: str | os.PathLike[str], until: str = "verilog", progress: Progress | None = None
+        self, out: str | os.PathLike[str], until: str | None = "verilog", progress: Progress | None = None
     ) -> dict[str, Any]:
-        """Write the output folder (see :mod:`hwflow.output`) and return the report."""
+        """Write the output folder (see :mod:`hwflow.output`) and return the report; ``until`` None: as far as the tools
+        here go."""
         from hwflow.output import write_design
 
         return write_design(self, Path(out), until, progress or (lambda line: None))

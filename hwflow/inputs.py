@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hwflow.errors import Finding, UsageError
 from hwflow.host import Arrays
-from hwflow.random_inputs import float_dtype, integer_bounds, random_inputs
+from hwflow.random_inputs import float_dtype, integer_bounds, is_integer, random_inputs
 
 if TYPE_CHECKING:
     from hwflow.compiler import Model
@@ -130,8 +130,8 @@ def _converted(array: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
 
     Raises :class:`ValueError` saying what must be else.
     """
-    integer = "int" in dtype
-    if array.dtype.kind not in ("iu" if integer else "iuf"):
+    integer = is_integer(dtype)
+    if array.dtype.kind not in ("iub" if dtype == "bool" else "iu" if integer else "iuf"):
         raise ValueError(f"must be of {'an integer' if integer else 'a real'} type ({dtype}), not {array.dtype}")
     if integer:
         low, high = integer_bounds(dtype)

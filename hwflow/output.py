@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from hwflow.codegen import verilog
-from hwflow.codegen.board_top import write_board
+from hwflow.codegen.board_files import write_board
 from hwflow.codegen.host_models import HostModel, host_table
 from hwflow.codegen.manifest import manifest
 from hwflow.codegen.report import add_synthesis, report
@@ -26,9 +26,9 @@ from hwflow.host import port_inputs, prefix_model, suffix_model
 from hwflow.inputs import choose_inputs
 from hwflow.onnxspec import write_model
 from hwflow.request import check_until
-from hwflow.sim.testbench import write_testbench
+from hwflow.sim.testbench import write_overlay_host, write_testbench
 from hwflow.toolchain import build as toolchain_build
-from hwflow.toolchain import tool
+from hwflow.toolchain import tool, vendor
 from hwflow.toolchain.build import BuildResult
 from hwflow.toolchain.yosys import YOSYS
 from hwflow.vectors import golden_vectors
@@ -40,13 +40,14 @@ TESTBENCH_FRAMES = 4
 CLOCK_MARGIN = 0.92  # of the clock that a first place and route reached, where it missed its target
 
 
-def write_design(design: Design, out: Path, until: str, progress: Callable[[str], None]) -> dict[str, Any]:
-    """Write ``out`` up to ``until`` and return report.json's contents.
+def write_design(design: Design, out: Path, until: str | None, progress: Callable[[str], None]) -> dict[str, Any]:
+    """Write ``out`` up to ``until`` and return report.json's contents. None: up to the bitstream, or, for a board that
+    needs a vendor's tool which is not here, up to that tool's project.
 
     ``out`` appears only when everything up to the Verilog is in it; an older output there is replaced then. Synthesis,
     place and route work inside it: when one fails, the Verilog, the board project and the logs stay.
     """
-    check_until(until)
+    check_until(until, design.board)
     if design.beyond and until != "verilog":
         raise UsageError(design.beyond)
     out = Path(os.path.abspath(out))
@@ -62,6 +63,8 @@ def write_design(design: Design, out: Path, until: str, progress: Callable[[str]
                 "use --until verilog and connect the core's streams in a design of your own",
             )
         )
+    if until is None:
+        until = "bitstream" if vendor.is_here(design.board.toolchain) else "verilog"
     with replaced_folder(out) as folder:
         progress("writing Verilog")
         table = _write_verilog(design, folder)
@@ -69,6 +72,9 @@ def write_design(design: Design, out: Path, until: str, progress: Callable[[str]
             progress("writing the board's top")
             write_board(folder, design.board, design.clock.frequency_hz / 1_000_000)
             toolchain_build.write_top_verilog(folder)
+            toolchain_build.write_vendor_project(folder)
+            if design.board.zynq:
+                write_overlay_host(folder)
     if until != "verilog":
         result = _build(design, out, "netlist" if until == "netlist" else "bitstream", progress)
         add_synthesis(
@@ -88,8 +94,8 @@ def _build(
     from the first one's (the serial port's divider is another), hence the margin.
     """
     result = toolchain_build.build(out, until, progress)
-    if result.timing_met is not False or result.fmax_mhz is None:
-        return result
+    if result.timing_met is not False or result.fmax_mhz is None or design.board.tools.vendor:
+        return result  # a vendor's tool takes long: what it missed is reported
     lower = CLOCK_MARGIN * min(result.fmax_mhz, result.design_clock_mhz)
     progress(f"{result.fmax_mhz:.1f} MHz is below {result.design_clock_mhz:g} MHz: once more for {lower:.1f} MHz")
     try:

@@ -48,8 +48,15 @@ def float_dtype(name: str) -> np.dtype[Any]:
         return np.dtype("float32")
 
 
+def is_integer(dtype: str) -> bool:
+    """Whether an ONNX element type, by name, is one of integers; a bool is 0 or 1."""
+    return dtype == "bool" or "int" in dtype
+
+
 def integer_bounds(dtype: str) -> tuple[int, int]:
     """Least and greatest integer of an ONNX integer type, by name."""
+    if dtype == "bool":
+        return 0, 1
     bits, signed = int(dtype.split("int")[1]), not dtype.startswith("u")
     return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
 
@@ -64,9 +71,10 @@ def _draw(
     info = model.resolved.values[name]
     shape = (frames, *info.shape[1:])
     low, high = interval
-    if "int" in info.dtype:
+    if is_integer(info.dtype):
         least, most = integer_bounds(info.dtype)
-        return rng.integers(max(int(low), least), min(int(high), most), shape, endpoint=True)
+        drawn = rng.integers(max(int(low), least), min(int(high), most), shape, endpoint=True)
+        return drawn.astype(bool) if info.dtype == "bool" else drawn
     dtype = float_dtype(info.dtype)
     end = float(np.finfo(dtype).max)  # a quantizer of a huge scale takes more than its input's type has
     return rng.uniform(max(low, -end), min(high, end), shape).astype(dtype)

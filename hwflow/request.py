@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from hwflow.boards import Board, UnknownBoard, find_board
 from hwflow.budget import beyond_part, check_values
-from hwflow.codegen.board_top import ClockPlan
 from hwflow.codegen.clock import check_positive, clock_for
+from hwflow.codegen.clock_plan import ClockPlan
 from hwflow.errors import Finding, UsageError
 
 UNTIL = ("verilog", "netlist", "bitstream")
@@ -58,11 +58,20 @@ def board_named(name: str) -> Board:
         ) from None
 
 
-def check_until(until: str) -> None:
-    """Raise :class:`UsageError` unless ``until`` is a step of :data:`UNTIL`."""
-    if until not in UNTIL:
+def check_until(until: str | None, board: Board | None = None) -> None:
+    """Raise :class:`UsageError` unless ``until`` is a step of :data:`UNTIL` that ``board``'s toolchain knows (None: as
+    far as the tools here go)."""
+    if until is not None and until not in UNTIL:
         raise UsageError(
             Finding("known-step", "option --until", f"must be one of {', '.join(UNTIL)}, not '{until}'", "choose one")
+        )
+    if until == "netlist" and board is not None and board.tools.vendor:
+        raise UsageError(
+            Finding(
+                "known-step", "option --until",
+                f"must be verilog or bitstream on {board.name}, not 'netlist': {board.tools.title} keeps its netlists",
+                "choose one, or leave the option out",
+            )
         )
 
 

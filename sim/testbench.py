@@ -26,6 +26,11 @@ _MODULES = (
 )
 
 
+def write_overlay_host(out: Path | str) -> None:
+    """Write ``OUT/board/overlay.py``, which runs the design on a PYNQ board."""
+    shutil.copyfile(Path(__file__).resolve().parent / "pynq_run.py", Path(out) / "board" / "overlay.py")
+
+
 def write_testbench(out: Path | str, vectors: Vectors, frames: int = 4) -> Path:
     """Write ``OUT/testbench`` with the first ``frames`` frames of ``vectors``; return the folder.
 

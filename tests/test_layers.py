@@ -66,7 +66,7 @@ LAYERS = (
         ("hwflow.toolchain",), ("hwflow.errors", "hwflow.boards"), "tools work on files, whatever compiler wrote them"
     ),
     Layer(
-        ("hwflow.sim",), ("cocotb", "cocotb_tools", "numpy", "hwflow_testbench"),
+        ("hwflow.sim",), ("cocotb", "cocotb_tools", "numpy", "hwflow_testbench", "pynq"),
         "it travels with the emitted folder, as hwflow_testbench, and runs there without the compiler",
     ),
     Layer(

@@ -82,5 +82,5 @@ hwflow.cli.main(["boards"])
     lines = done.stdout.splitlines()
     places = ("hdl_lib/__init__.py", "hwflow/__init__.py", "hwflow/boards/__init__.py", "hwflow/sim/__init__.py")
     assert lines[:4] == [str(target / place) for place in places]
-    assert lines[4] == "True icebreaker"
+    assert lines[4] == "True arty_a7_100"
     assert (target / "bin" / "hwflow").is_file()

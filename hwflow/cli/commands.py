@@ -123,10 +123,13 @@ def run_boards(arguments: argparse.Namespace) -> int:
     """List the boards."""
     from hwflow.boards import all_boards
 
-    grid = new_table("board", "what", "device", "LUT", "FF", "DSP", "BRAM", "clock MHz")
+    grid = new_table("board", "what", "family", "LUT", "FF", "DSP", "BRAM", "clock MHz", "toolchain", "host")
     for b in all_boards():
         p = b.part
-        grid.add_row(b.name, b.title, p.device, f"{p.lut:,}", f"{p.ff:,}", str(p.dsp), str(p.bram), f"{b.clock_mhz:g}")
+        grid.add_row(
+            b.name, b.title, p.family, f"{p.lut:,}", f"{p.ff:,}", str(p.dsp), str(p.bram), f"{b.clock_mhz:g}",
+            f"{'vendor' if b.tools.vendor else 'open'}: {b.toolchain}", b.transport,
+        )
     print_table(grid)
     return 0
 

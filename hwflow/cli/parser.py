@@ -80,7 +80,8 @@ def command_line() -> argparse.ArgumentParser:
         "verilog also more than the part has",
     )
     command.add_argument(
-        "--until", default="bitstream", metavar="STEP", help="verilog, netlist or bitstream (default: bitstream)"
+        "--until", metavar="STEP",
+        help="verilog, netlist or bitstream (default: bitstream, or the project where a vendor's tool is not here)",
     )
     dimension(command)
     trust(command)

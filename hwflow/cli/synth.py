@@ -15,6 +15,7 @@ from hwflow.cli.terminal import Steps, new_table, print_table
 def run_synth(arguments: argparse.Namespace) -> int:
     """Compile a model for a board."""
     from hwflow.compiler import compile
+    from hwflow.ops.costs import MEASURED
     from hwflow.output import check_writable
     from hwflow.request import Gathered, check_until, request
 
@@ -27,10 +28,11 @@ def run_synth(arguments: argparse.Namespace) -> int:
     with gathered.check():
         budget = options.resources(arguments.budget)
     what_if = arguments.until == "verilog"
+    board = None
     with gathered.check():
-        request(arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if)
+        board = request(arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if).board
     with gathered.check():
-        check_until(arguments.until)
+        check_until(arguments.until, board)
     dimensions: dict[str, int] = {}
     with gathered.check():
         dimensions = options.dimensions(arguments.dim)
@@ -45,6 +47,16 @@ def run_synth(arguments: argparse.Namespace) -> int:
         )
         table = design.write(target, arguments.until, progress)
     _print_report(table, target, fps)
+    family = design.board.part.family
+    if family not in MEASURED:
+        print(f"predicted lut and ff are estimates: the models are those measured on ECP5, not on {family}")
+    tools = design.board.tools
+    if arguments.until is None and tools.vendor and table["seconds"]["place_route"] is None:
+        print(
+            f"note: a bitstream for {design.board.name} needs {tools.title}, and {tools.vendor} is not on PATH: "
+            f"{target}/board/build.sh makes it where that is installed",
+            file=sys.stderr,
+        )
     for finding in design.beyond:
         print(f"warning: {finding.where}: {finding.message}: only Verilog is made", file=sys.stderr)
     return 0

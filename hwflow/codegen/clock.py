@@ -6,15 +6,13 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from hdl_lib import pll_ecp5, pll_ice40
-from hwflow.codegen.board_top import ClockPlan, plan_clock
+from hwflow.codegen.clock_plan import ClockPlan, output_range, plan_clock
 from hwflow.errors import Finding, UsageError
 
 if TYPE_CHECKING:
     from hwflow.boards.board import Board
 
 TOLERANCE = Fraction(1, 100)  # how far below what was asked for the clock may be
-_OUTPUT_HZ = {"ecp5": pll_ecp5.OUTPUT_HZ, "ice40": pll_ice40.OUTPUT_HZ}
 _STEP = Fraction(1, 200)  # of the search for the next clock above
 
 
@@ -51,12 +49,12 @@ def check_positive(mhz: float | None, example: float = 100) -> None:
 
 def _near(board: Board, target: Fraction) -> list[ClockPlan]:
     """The oscillator itself, the highest clock up to ``target``, a low one above it."""
-    low, high = _OUTPUT_HZ[board.part.family]
-    plans = [plan_clock(board, board.clock.hz / 1_000_000)]
+    low, high = output_range(board)
+    plans = [] if board.zynq else [plan_clock(board, board.clock.hz / 1_000_000)]
     wanted = min(max(target, Fraction(low)), Fraction(high))
     while True:
         with suppress(UsageError):  # nothing so low
             plans.append(plan_clock(board, wanted / 1_000_000))
-        if plans[-1].frequency_hz > target or wanted == high:
+        if (plans and plans[-1].frequency_hz > target) or wanted == high:
             return plans
         wanted = min(wanted * (1 + _STEP), Fraction(high))

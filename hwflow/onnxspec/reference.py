@@ -24,10 +24,11 @@ AnyArray = npt.NDArray[Any]
 
 # Of each element by itself, or of elements of several inputs at the same place.
 _ELEMENTWISE = frozenset((
-    "Abs", "Add", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Div", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu",
-    "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Log", "Max", "Mean", "Min", "Mish", "Mul", "Neg", "Pow",
-    "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Tanh",
-    "ThresholdedRelu", "Where",
+    "Abs", "Add", "And", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil",
+    "Celu", "Clip", "Div", "Dropout", "Elu", "Equal", "Erf", "Exp", "Floor", "Gelu", "Greater", "GreaterOrEqual",
+    "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Less", "LessOrEqual", "Log", "Max", "Mean", "Min", "Mish",
+    "Mod", "Mul", "Neg", "Not", "Or", "Pow", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Softplus",
+    "Softsign", "Sqrt", "Sub", "Sum", "Tanh", "ThresholdedRelu", "Where", "Xor",
 ))  # fmt: skip
 # Their first axis is the frame by definition.
 _PER_FRAME = frozenset({"AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"})
@@ -101,11 +102,18 @@ class Region:
         """The outputs for ``feeds``, each with its frames along the first axis."""
         count = max((len(a) for a in feeds.values()), default=1)
         if self.framewise or count == 1:
-            values = self.values(feeds)
-            whole = {name: np.asarray(values[name]) for name in self.outputs}
-            if count == 1 or all(array.shape[:1] == (count,) for array in whole.values()):
-                return whole
-            self.framewise = False  # a constant of higher rank put an axis before the frames
+            try:
+                values = self.values(feeds)
+            except ModelRefused:
+                if count == 1:
+                    raise
+            else:
+                whole = {name: np.asarray(values[name]) for name in self.outputs}
+                in_front = all(array.shape[:1] == (count,) for array in whole.values())
+                if count == 1 or (in_front and self._ranks_agree(values)):
+                    return whole
+            # A constant of higher rank put an axis before the frames, or frames of different ranks met.
+            self.framewise = False
         parts = [self.values({name: array[i : i + 1] for name, array in feeds.items()}) for i in range(count)]
         return {name: np.concatenate([np.asarray(p[name]) for p in parts]) for name in self.outputs}
 
@@ -118,6 +126,11 @@ class Region:
             return _evaluate(self._evaluator, {name: feeds[name] for name in self.feeds})
         except Exception as error:  # the evaluator raises whatever numpy and its operators raise
             raise self._refusal(error) from error
+
+    def _ranks_agree(self, values: Mapping[str, AnyArray]) -> bool:
+        """Whether frames met frames wherever tensors broadcast."""
+        met = ([np.ndim(values[name]) for name in names] for names in self._met)
+        return all(len(set(ranks)) == 1 for ranks in met)
 
     def _refusal(self, error: Exception) -> ModelRefused:
         reason = " ".join(str(error).split())
@@ -174,10 +187,13 @@ class Region:
 
     def _is_framewise(self) -> bool:
         depends = set(self.feeds)
+        self._met: list[list[str]] = []  # what meets element by element
         for node in self.nodes:
             if not depends.intersection(node.input):
                 continue
             depends.update(node.output)
+            if node.op_type in _ELEMENTWISE:
+                self._met.append([name for name in node.input if name in depends])
             if not self._node_is_framewise(node, depends):
                 return False
         return True

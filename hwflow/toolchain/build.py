@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hwflow.errors import Finding, ToolError, UsageError
-from hwflow.toolchain import nextpnr, pack, yosys
+from hwflow.toolchain import nextpnr, pack, vendor, yosys
 from hwflow.toolchain.nextpnr import ClockResult
 from hwflow.toolchain.packing.files import pack_file
+from hwflow.toolchain.results import BuildResult as BuildResult
 from hwflow.toolchain.tool import Tool, run
 
 Progress = Callable[[str], None]
@@ -45,35 +46,10 @@ class Flow:
 FLOWS: Mapping[str, Flow] = {
     "ecp5": Flow(nextpnr.NEXTPNR_ECP5, pack.ECPPACK, "board/top.config", "board/top.bit", pack.ecppack_arguments),
     "ice40": Flow(nextpnr.NEXTPNR_ICE40, pack.ICEPACK, "board/top.asc", "board/top.bin", pack.icepack_arguments),
+    "gowin": Flow(
+        nextpnr.NEXTPNR_GOWIN, pack.GOWIN_PACK, "board/placed.json", "board/top.fs", pack.gowin_pack_arguments
+    ),
 }
-
-
-@dataclass(frozen=True)
-class BuildResult:
-    """What a build found.
-
-    ``resources`` (``lut``, ``ff``, ``dsp``, ``bram``) are of the whole board's top: after place and route nextpnr's
-    counts (``lut``: ECP5 TRELLIS_COMB, that is look-up tables including carry and distributed RAM; iCE40 logic cells),
-    before that those of the netlist (:data:`hwflow.toolchain.yosys.CELLS`). ``design_resources`` are the netlist's for
-    the design (``hwflow_top``) alone: LUTs, flip-flops and block RAMs as synthesis leaves them, multiplier blocks after
-    products were put together in them (:mod:`hwflow.toolchain.packing`). ``fmax_mhz`` is the design clock's,
-    ``available`` the part's as nextpnr counts
-    it; None and {} before place and route. ``timing_met`` is None then too. ``seconds`` has an entry a step run:
-    ``synthesis``, ``registers`` (what :mod:`hwflow.toolchain.packing` does), ``place_route``, ``pack``. Paths are
-    absolute.
-    """
-
-    design_clock_mhz: float
-    clocks: tuple[ClockResult, ...]
-    fmax_mhz: float | None
-    timing_met: bool | None
-    resources: dict[str, int]
-    design_resources: dict[str, int]
-    available: dict[str, int]
-    seconds: dict[str, float]
-    netlist: Path
-    top_verilog: Path
-    bitstream: Path | None
 
 
 def build(
@@ -88,14 +64,17 @@ def build(
     """
     out = out.resolve()
     board = _description(out)
+    if board.get("vendor"):
+        return vendor.build(out, board, progress or (lambda line: None))
     part = board["part"]
     flow = FLOWS[part["family"]]
     tools = [yosys.YOSYS] if until == "netlist" else [yosys.YOSYS, flow.place_route, flow.packer]
     found = {tool.name: tool.find() for tool in tools}  # all are there before the first one runs
     place_route_arguments = nextpnr.arguments(
-        part, netlist=PACKED, constraints=board["constraints"], placed=flow.placed, report=REPORT
+        part, netlist=PACKED, constraints=board["constraints"], placed=flow.placed, report=REPORT,
+        mhz=float(board["clock"]["design_mhz"]),
     )
-    pack_arguments = flow.pack_arguments(placed=flow.placed, bitstream=flow.bitstream)
+    pack_arguments = flow.pack_arguments(part, placed=flow.placed, bitstream=flow.bitstream)
     _write_scripts(out, board, flow, place_route_arguments, pack_arguments)
     seconds: dict[str, float] = {}
     say = progress or (lambda line: None)
@@ -171,17 +150,25 @@ def build(
 def write_top_verilog(out: Path) -> Path:
     """Write ``board/top.v``, the board's top without the design as Verilog for simulators, and return its path.
 
-    :func:`build` writes it as well; this is for simulating without a synthesis.
+    :func:`build` writes it as well; this is for simulating without a synthesis. A vendor's tool gets the same file.
     """
     out = out.resolve()
     board = _description(out)
-    script = "; ".join(yosys.top_verilog_script(board["rtlil"], TOP_VERILOG).splitlines())
+    target = f"board/{board['top']}.v"
+    script = "; ".join(yosys.top_verilog_script(board["rtlil"], target, vendor=bool(board.get("vendor"))).splitlines())
     log = out / "board" / "top_verilog.log"
     run(
         yosys.YOSYS.find(), ["-p", script], out, log, step="board top (yosys)", remedy="read the log",
-        outputs=[TOP_VERILOG],
+        outputs=[target],
     )
-    return out / TOP_VERILOG
+    return out / target
+
+
+def write_vendor_project(out: Path) -> None:
+    """Write the scripts for a vendor's tool (:mod:`hwflow.toolchain.vendor`) to ``out/board``, for a board with one."""
+    board = _description(out)
+    if board.get("vendor"):
+        vendor.write_project(out, board)
 
 
 def _description(out: Path) -> dict[str, Any]:
@@ -203,7 +190,8 @@ def _write_scripts(
 ) -> None:
     for script, renamed in ((SYNTHESIS, False), (RENAMED_SYNTHESIS, True)):
         synthesis = yosys.synthesis_script(
-            board["part"]["family"], board["sources"], board["rtlil"], board["top"], board["design_top"],
+            yosys.synthesis_command(board["part"]["family"], board["part"]["device"]),
+            board["sources"], board["rtlil"], board["top"], board["design_top"],
             statistics=STATISTICS, netlist=NETLIST, renamed=renamed,
         )
         (out / script).write_text(yosys.top_verilog_script(board["rtlil"], TOP_VERILOG) + "design -reset\n" + synthesis)

@@ -19,6 +19,8 @@ TOOLS = (
     ("pack", "ECPPACK"),
     ("nextpnr", "NEXTPNR_ICE40"),
     ("pack", "ICEPACK"),
+    ("nextpnr", "NEXTPNR_GOWIN"),
+    ("pack", "GOWIN_PACK"),
 )
 
 

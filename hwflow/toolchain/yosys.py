@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,30 @@ SYNTHESIS = {
     "ecp5": "synth_ecp5",
     # UltraPlus timing for the mapper, multipliers into SB_MAC16
     "ice40": "synth_ice40 -dsp -device u",
+    # the top has its buffers; synth_gowin would put some at the ports of the design below it too
+    "gowin": "synth_gowin -noiopads",
 }
+_SYNTHESIS_OF_DEVICES = {  # by the beginning of the device's name, where the family's command is not right
+    "iCE40LP": "synth_ice40 -device lp",
+    "iCE40HX": "synth_ice40 -device hx",
+    "GW1N": "synth_gowin -noiopads -family gw1n",
+    "GW2A": "synth_gowin -noiopads -family gw2a",
+}
+
+
+def synthesis_command(family: str, device: str) -> str:
+    """Yosys' command for a part."""
+    for beginning, command in _SYNTHESIS_OF_DEVICES.items():
+        if device.startswith(beginning):
+            return command
+    return SYNTHESIS[family]
+
 
 # How many of each resource a cell of a mapped netlist takes. A look-up table is what nextpnr will count as one:
 # ECP5: TRELLIS_COMB; a carry cell is two of them, a distributed RAM four (its write port blocks two more).
 # nextpnr adds some of its own at the ends of carry chains, 5 to 10 % of a small design.
 # iCE40: a logic cell; those that hold a flip-flop or a carry alone are known only after packing.
-CELLS: Mapping[str, Mapping[str, Mapping[str, int]]] = {
+CELLS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     "ecp5": {
         "lut": {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 4},
         "ff": {"TRELLIS_FF": 1},
@@ -46,22 +64,42 @@ CELLS: Mapping[str, Mapping[str, Mapping[str, int]]] = {
         "dsp": {"SB_MAC16": 1},
         "bram": {f"SB_RAM40_4K{suffix}": 1 for suffix in ("", "NR", "NW", "NRNW")},
     },
+    "gowin": {
+        "lut": {**{f"LUT{inputs}": 1 for inputs in (1, 2, 3, 4)}, "ALU": 1, "RAM16SDP4": 4},
+        "ff": {
+            f"DFF{edge}{control}{enable}": 1
+            for edge in ("", "N") for control in ("", "R", "S", "C", "P") for enable in ("", "E")
+        },
+        # halves of a block of two 18 x 18 bit multipliers; four of 9 x 9 bits or one of 36 x 36 fill a whole one
+        "dsp": {"MULT18X18": 1, "MULT9X9": 0.5, "MULT36X36": 2},
+        "bram": {name: 1 for name in ("SP", "SPX9", "SDPB", "SDPX9B", "DPB", "DPX9B", "pROM", "pROMX9")},
+    },
 }
 
 
-def top_verilog_script(rtlil: str, verilog: str) -> str:
-    """Yosys commands: the board's top, without the design, as Verilog for simulators.
+_NOT_FOR_VENDORS = ("generator", "top", "full_case", "parallel_case", "amaranth.vivado.false_path")
+
+
+def top_verilog_script(rtlil: str, verilog: str, *, vendor: bool = False) -> str:
+    """Yosys commands: the board's top, without the design, as Verilog for simulators and vendors' tools.
 
     Decisions become multiplexers (``proc`` without ``-nomux``): a simulator that reads the file as SystemVerilog does
-    not start an ``always @*`` whose inputs do not change, and its outputs stay unknown.
+    not start an ``always @*`` whose inputs do not change, and its outputs stay unknown. ``vendor``: plain names, and
+    the attributes that synthesis heeds (ASYNC_REG).
     """
+    write: tuple[str, ...]
+    if vendor:
+        removed = " ".join(f"-remove {name}" for name in _NOT_FOR_VENDORS)
+        write = (f"attrmap {removed}", f"attrmap -modattr {removed}", f"write_verilog {verilog}")
+    else:
+        write = (f"write_verilog -noattr -norename {verilog}",)
     return "\n".join(
         (
             f"read_rtlil {rtlil}",
             "proc -norom",
             "pmuxtree",
             "memory_collect",
-            f"write_verilog -noattr -norename {verilog}",
+            *write,
             "",
         )
     )
@@ -72,13 +110,14 @@ RENAMING = ("proc", "flatten", "rename -hide")
 
 
 def synthesis_script(
-    family: str, sources: Sequence[str], rtlil: str, top: str, design_top: str, *, statistics: str, netlist: str,
+    command: str, sources: Sequence[str], rtlil: str, top: str, design_top: str, *, statistics: str, netlist: str,
     renamed: bool = False,
 ) -> str:
     """Yosys commands: from the design's Verilog and the board's RTLIL to a netlist for nextpnr.
 
-    The design stays a module of its own until its cells are counted. ``renamed``: its names are hidden first, for
-    another try after :func:`died_in_abc`; that changes nothing in the cells but their names.
+    ``command``: :func:`synthesis_command`'s. The design stays a module of its own until its cells are counted.
+    ``renamed``: its names are hidden first, for another try after :func:`died_in_abc`; that changes nothing in the
+    cells but their names.
     """
     return "\n".join(
         (
@@ -86,7 +125,7 @@ def synthesis_script(
             f"read_rtlil {rtlil}",
             f"setattr -mod -set keep_hierarchy 1 {design_top}",
             *((f"hierarchy -top {top}", *RENAMING) if renamed else ()),
-            f"{SYNTHESIS[family]} -top {top}",
+            f"{command} -top {top}",
             f"tee -q -o {statistics} stat -json",
             f"setattr -mod -unset keep_hierarchy {design_top}",
             "flatten",
@@ -115,7 +154,7 @@ def read_statistics(path: Path, family: str, module: str) -> dict[str, int]:
     modules: dict[str, Any] = json.loads(text[text.index("{"):])["modules"]
     counts = _cells(modules, module)
     return {
-        resource: sum(weight * counts.get(cell, 0) for cell, weight in cells.items())
+        resource: ceil(sum(weight * counts.get(cell, 0) for cell, weight in cells.items()))
         for resource, cells in CELLS[family].items()
     }
 

@@ -9,7 +9,8 @@ import pytest
 
 from boards import find_board
 from hwflow.budget import FILL
-from hwflow.codegen.board_top import shell_allowance, write_board
+from hwflow.codegen.board_files import write_board
+from hwflow.codegen.board_top import shell_allowance
 from hwflow.compiler import compile as compile_model
 from hwflow.errors import ModelRefused
 from hwflow.schedule.folding import Budget
@@ -72,6 +73,28 @@ def test_the_design_gets_the_rest(tmp_path, monkeypatch):
     # 5280 logic cells, 5280 flip-flops, 8 multipliers, 30 block RAMs; the shell has 500, 360, 0, 1
     assert FILL == {"lut": 0.5, "ff": 0.5, "dsp": 1.0, "bram": 0.9}
     assert seen == [Budget(lut=2390, ff=2460, dsp=8, bram=26)]
+
+
+@pytest.mark.parametrize(
+    ("board", "expected"),
+    [
+        # 8640 look-up tables, 6480 flip-flops, 20 multipliers, 26 block RAMs; as many flip-flops as look-up tables
+        ("tang_nano_9k", Budget(lut=4070, ff=4070, dsp=20, bram=22)),
+        # 53,200, 106,400, 220, 280 and a DMA engine of 5000, 7000, 0, 8; no more than 20,000 tables unasked
+        ("pynq_z1", Budget(lut=20_000, ff=49_700, dsp=220, bram=244)),
+    ],
+)
+def test_the_budget_of_other_parts(tmp_path, monkeypatch, board, expected):
+    seen = []
+
+    def schedule(graph, part, budget, interval):
+        seen.append(budget)
+        raise ModelRefused([])
+
+    monkeypatch.setattr("hwflow.compiler.schedule", schedule)
+    with pytest.raises(ModelRefused):
+        compile_model(dense_network(tmp_path / "model.onnx"), board)
+    assert seen == [expected]
 
 
 @pytest.mark.parametrize(

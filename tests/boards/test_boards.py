@@ -6,60 +6,113 @@ import json
 
 import pytest
 
-from boards import UnknownBoard, all_boards, find_board
-from hwflow.codegen.board_top import FramePort, frame_ports, plan_clock, write_board
+from boards import TOOLCHAINS, UnknownBoard, all_boards, find_board
+from boards.registry import __name__ as registry_name
+from hwflow.codegen.board_files import frame_ports, write_board
+from hwflow.codegen.board_top import FramePort
+from hwflow.codegen.clock import clock_for
+from hwflow.codegen.clock_plan import FAMILIES as CLOCK_FAMILIES
+from hwflow.codegen.clock_plan import plan_clock
 from hwflow.errors import UsageError
+from hwflow.ops.costs import FAMILIES as COST_FAMILIES
 from tests.boards.plus_one import emit, stream
 
-NAMES = ["icebreaker", "ulx3s_12f", "ulx3s_25f", "ulx3s_45f", "ulx3s_85f"]
+NAMES = [board.name for board in all_boards()]
+SERIAL = [board.name for board in all_boards() if board.uart]
+ZYNQ = [board.name for board in all_boards() if board.zynq]
 
 
 def test_the_list_of_boards():
-    assert [b.name for b in all_boards()] == NAMES
+    assert sorted(NAMES) == NAMES
+    wanted = {
+        "arty_a7_100", "arty_a7_35", "basys3", "colorlight_5a_75b", "colorlight_i5", "colorlight_i9", "de10_nano",
+        "ecpix5_45f", "ecpix5_85f", "icebreaker", "icesugar", "orangecrab_25f", "orangecrab_85f", "pynq_z1", "pynq_z2",
+        "tang_nano_9k", "tang_primer_20k", "tinyfpga_bx", "ulx3s_12f", "ulx3s_25f", "ulx3s_45f", "ulx3s_85f",
+        "upduino_3",
+    }
+    assert not wanted - set(NAMES)
 
 
 def test_an_unknown_board_is_refused_with_the_list():
     with pytest.raises(UnknownBoard) as error:
         find_board("ulx4s")
-    assert str(error.value) == (
-        "board must be one of icebreaker, ulx3s_12f, ulx3s_25f, ulx3s_45f, ulx3s_85f, not 'ulx4s'"
-    )
+    assert str(error.value) == f"board must be one of {', '.join(NAMES)}, not 'ulx4s'"
 
 
-@pytest.mark.parametrize("name", NAMES)
+def test_two_boards_of_one_name_are_refused(monkeypatch):
+    """The registry is asked by itself: its cache stays as it is."""
+    board = find_board("icebreaker")
+    monkeypatch.setattr(f"{registry_name.rpartition('.')[0]}.icesugar.BOARDS", (board,))
+    with pytest.raises(ValueError, match="board names must be unique, not twice 'icebreaker'"):
+        all_boards.__wrapped__()
+
+
+@pytest.mark.parametrize("name", SERIAL)
 def test_board_agrees_with_its_platform(name):
     board = find_board(name)
     platform = board.platform()
-    assert platform.device == board.part.device
-    assert platform.lookup(board.clock.resource, board.clock.number).clock.frequency == board.clock.hz
-    assert board.part.bram * board.part.bram_bits > 0 and board.part.source and "{bitstream}" in board.program
+    clock = platform.lookup(board.clock.resource, board.clock.number).clock
+    assert clock is not None and clock.frequency == board.clock.hz
+    parts = ("device", "package", "speed")
+    named = getattr(platform, "part", None) or "".join(str(getattr(platform, part, "")) for part in parts)
+    assert named.replace("-", "").startswith(board.part.device.replace("-", "")), "the platform is of another part"
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_board_is_complete(name):
+    board, part = find_board(name), find_board(name).part
+    assert part.bram * part.bram_bits > 0 and part.source and "{bitstream}" in board.program
+    assert board.toolchain in TOOLCHAINS and part.family in COST_FAMILIES and part.family in CLOCK_FAMILIES
+    assert (board.uart is None) != (board.zynq is None)
+    words, width = max(COST_FAMILIES[part.family].bram_shapes)
+    assert words * width <= part.bram_bits < 2 * words * width
+    assert board.transport and board.title
+
+
+@pytest.mark.parametrize("name", SERIAL)
 def test_every_board_elaborates_its_top(name, tmp_path):
     board = find_board(name)
     out = emit(tmp_path / "out")
     description = write_board(out, board)
     assert json.loads((out / "board" / "board.json").read_text()) == description
+    assert description["constraints"] == f"board/top.{board.tools.constraints[0]}"
     constraints = (out / description["constraints"]).read_text()
     for pin in description["pins"].values():
         assert pin in constraints
     rtlil = (out / description["rtlil"]).read_text()
     assert "cell \\hwflow_top \\hwflow_top" in rtlil
     assert str(tmp_path) not in rtlil and "attribute \\src" not in rtlil
-    assert description["clock"]["design_mhz"] == board.clock_mhz  # both defaults are reachable exactly
+    assert description["clock"]["design_mhz"] == board.clock_mhz  # every default is reachable exactly
     assert description["simulation"]["startup_cycles"] == board.clock_mhz * 16 + 16  # 16 us and some
-    assert description["uart"] == {"baud": 1_000_000, "divisor": int(board.clock_mhz)}
+    assert description["uart"]["baud"] == board.uart.baud
+    assert abs(board.clock_mhz * 1e6 / description["uart"]["divisor"] / board.uart.baud - 1) < 0.005
     assert description["host"] == {
         "input_bytes": 4, "output_bytes": 4, "frames_in_flight": 4, "receive_bytes": 16, "idle_seconds": 0.1,
+    }
+
+
+@pytest.mark.parametrize("name", ZYNQ)
+def test_every_zynq_elaborates_its_block(name, tmp_path):
+    board = find_board(name)
+    out = emit(tmp_path / "out")
+    description = write_board(out, board)
+    assert json.loads((out / "board" / "board.json").read_text()) == description
+    rtlil = (out / description["rtlil"]).read_text()
+    for port in ("aclk", "aresetn", "s_axis_tdata", "s_axis_tlast", "m_axis_tkeep", "m_axis_tready", "error"):
+        assert f"\\{port}\n" in rtlil
+    assert description["clock"] == {"input_mhz": 1000.0, "design_mhz": 100.0}
+    assert description["host"] == {
+        "input_bytes": 1, "input_beats": 4, "input_beat": 1, "output_bytes": 1, "output_beats": 4, "output_beat": 1,
     }
 
 
 def test_another_clock():
     ulx3s, icebreaker = find_board("ulx3s_85f"), find_board("icebreaker")
     assert float(plan_clock(ulx3s, 70).frequency_hz) == 70e6  # 700 MHz / 10
-    assert plan_clock(ulx3s, 25).pll is None and plan_clock(icebreaker, 12).pll is None
+    assert plan_clock(ulx3s, 25).settings is None and plan_clock(icebreaker, 12).settings is None
     assert float(plan_clock(icebreaker, 20).frequency_hz) == 19.875e6
+    # 1 GHz / 7 = 142.857 MHz is the nearest below 143
+    assert round(float(plan_clock(find_board("pynq_z2"), 143).frequency_hz)) == 142_857_143
     with pytest.raises(UsageError) as error:
         plan_clock(ulx3s, 401)
     assert str(error.value) == (
@@ -67,16 +120,41 @@ def test_another_clock():
         "[clock-reachable]\n"
         "  remedy: choose another clock, such as 125 MHz"
     )
+    with pytest.raises(UsageError) as error:
+        plan_clock(find_board("pynq_z1"), 300)
+    assert str(error.value) == (
+        "error: board 'pynq_z1': target frequency of a Zynq's clock for the logic must be 1 to 250 MHz, not 300 MHz "
+        "[clock-reachable]\n"
+        "  remedy: choose another clock, such as 100 MHz"
+    )
 
 
-@pytest.mark.parametrize("name", ["icebreaker", "ulx3s_85f"])
-def test_the_oscillator_itself_can_be_the_clock(name, tmp_path):
+def test_a_clock_that_was_asked_for():
+    """By hand: 1 GHz / 7, 1 GHz / 4 and / 5; 100 MHz * 8 / 9 = 88.89 is 0.12 % below 89."""
+    zynq = find_board("pynq_z2")
+    assert float(clock_for(zynq, 143).frequency_hz) == pytest.approx(1e9 / 7)
+    assert clock_for(zynq, None).frequency_hz == 100_000_000
+    with pytest.raises(UsageError) as error:
+        clock_for(zynq, 240)
+    assert str(error.value) == (
+        "error: option --clock: must be a clock that the PLL of pynq_z2 makes of 1000 MHz, not 240 MHz "
+        "[clock-reachable]\n"
+        "  remedy: the nearest one is --clock 250"
+    )
+    for name, mhz in (("basys3", 89), ("tang_nano_9k", 54), ("de10_nano", 89)):
+        assert 0.99 * mhz <= float(clock_for(find_board(name), mhz).frequency_hz) / 1e6 <= mhz
+
+
+@pytest.mark.parametrize("name", SERIAL)
+def test_the_oscillator_itself_can_be_the_clock_and_the_pll_too(name, tmp_path):
     board = find_board(name)
     out = emit(tmp_path / "out")
-    description = write_board(out, board, board.clock.hz / 1e6)
-    assert description["clock"]["design_mhz"] == board.clock.hz / 1e6
-    rtlil = (out / description["rtlil"]).read_text()
-    assert "SB_PLL40" not in rtlil and "EHXPLLL" not in rtlil
+    primitives = ("SB_PLL40", "EHXPLLL", "rPLL", "PLLE2_BASE", "altera_pll")
+    for mhz, used in ((board.clock.hz / 1e6, 0), (board.clock.hz / 5e5, 1)):  # and twice the oscillator
+        description = write_board(out, board, mhz)
+        assert description["clock"]["design_mhz"] == mhz
+        rtlil = (out / description["rtlil"]).read_text()
+        assert sum(f"cell \\{primitive}" in rtlil for primitive in primitives) == used
 
 
 def test_a_baud_rate_out_of_reach_is_refused(tmp_path):

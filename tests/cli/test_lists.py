@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from boards import all_boards
 from hwflow.toolchain import catalogue
 from hwflow.toolchain.icarus import ICARUS
 
@@ -25,9 +26,22 @@ def test_boards(hwflow):
     ran = hwflow("boards")
     assert (ran.code, ran.err) == (0, "")
     table = rows(ran.out)
-    assert table[0] == ["board", "what", "device", "LUT", "FF", "DSP", "BRAM", "clock MHz"]
-    assert ["icebreaker", "1BitSquared iCEBreaker, iCE40 UP5K", "iCE40UP5K", "5,280", "5,280", "8", "30", "42"] in table
-    assert [row[0] for row in table[1:]] == ["icebreaker", "ulx3s_12f", "ulx3s_25f", "ulx3s_45f", "ulx3s_85f"]
+    assert table[0] == [
+        "board", "what", "family", "LUT", "FF", "DSP", "BRAM", "clock MHz", "toolchain", "host",
+    ]
+    assert [
+        "icebreaker", "1BitSquared iCEBreaker, iCE40 UP5K", "ice40", "5,280", "5,280", "8", "30", "42",
+        "open: icestorm", "serial, USB",
+    ] in table
+    assert [
+        "tinyfpga_bx", "TinyFPGA BX, iCE40 LP8K", "ice40", "7,680", "7,680", "0", "32", "32",
+        "open: icestorm", "serial adapter: receive 1, transmit 2",
+    ] in table
+    assert [
+        "pynq_z2", "TUL PYNQ-Z2, Zynq XC7Z020", "xilinx7", "53,200", "106,400", "220", "280", "100",
+        "vendor: vivado", "AXI4-Stream, DMA",
+    ] in table
+    assert [row[0] for row in table[1:]] == [board.name for board in all_boards()]
 
 
 def test_ops(hwflow):
@@ -87,4 +101,6 @@ def test_doctor_knows_every_tool():
         "ecppack",
         "nextpnr-ice40",
         "icepack",
+        "nextpnr-himbaechel-gowin",
+        "gowin_pack",
     ]

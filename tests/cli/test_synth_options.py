@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from boards import find_board
+from boards import all_boards, find_board
 from hwflow.codegen.clock import clock_for
 from tests.cli import models
 from tests.cli.refusals import DIGITS, WRITING, error, refused, synth, too_fast
 
-KNOWN = "icebreaker, ulx3s_12f, ulx3s_25f, ulx3s_45f, ulx3s_85f"
+KNOWN = ", ".join(board.name for board in all_boards())
 
 
 def test_an_unknown_board(hwflow):

@@ -9,7 +9,7 @@ import pytest
 
 from hwflow import compile, golden, load, simulate
 from hwflow.boards import find_board
-from hwflow.codegen.board_top import plan_clock
+from hwflow.codegen.clock_plan import plan_clock
 from hwflow.host import port_inputs
 from hwflow.inputs import choose_inputs
 from hwflow.toolchain.icarus import ICARUS

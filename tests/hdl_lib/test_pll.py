@@ -6,8 +6,11 @@ from fractions import Fraction
 
 import pytest
 
+from hdl_lib.pll_cyclonev import CycloneVPllSettings, find_cyclonev_pll
 from hdl_lib.pll_ecp5 import Ecp5PllSettings, find_ecp5_pll
+from hdl_lib.pll_gowin import LIMITS, OUTPUT_DIVIDERS, GowinPllSettings, find_gowin_pll
 from hdl_lib.pll_ice40 import Ice40PllSettings, find_ice40_pll
+from hdl_lib.pll_xilinx7 import Xilinx7PllSettings, find_xilinx7_pll
 
 MHZ = 1_000_000
 
@@ -57,6 +60,71 @@ def test_ice40_is_the_best_below_the_target(source, target):
     }
     settings = find_ice40_pll(source * MHZ, Fraction(round(target * 10), 10) * MHZ)
     assert settings.output_hz == max(f for f in reachable if f <= Fraction(round(target * 10), 10) * MHZ)
+
+
+def test_gowin_dividers_by_hand():
+    # 27 MHz * 2 = 54 MHz; VCO 54 * 16 = 864 MHz is nearest to 800, the middle of 400 to 1200 (432 and 1728 are others)
+    settings = find_gowin_pll(LIMITS["GW1N-9C"], 27 * MHZ, 54 * MHZ)
+    assert settings == GowinPllSettings("GW1NR-9C", Fraction(27 * MHZ), 0, 1, 16)
+    # 67.5 = 27 / 2 * 5; VCO 67.5 * 16 = 1080 is 205 from 875, the middle of 500 to 1250; 540 is 335
+    settings = find_gowin_pll(LIMITS["GW2A-18C"], 27 * MHZ, Fraction(135 * MHZ, 2))
+    assert settings == GowinPllSettings("GW2A-18C", Fraction(27 * MHZ), 1, 4, 16)
+    assert settings.vco_hz == 1080 * MHZ and settings.output_hz == Fraction(135 * MHZ, 2)
+
+
+@pytest.mark.parametrize("die, target", [("GW1N-9C", 61.3), ("GW2A-18C", 99.9), ("GW1N-9C", 13.1)])
+def test_gowin_is_the_best_below_the_target(die, target):
+    target_hz, limits = Fraction(round(target * 10), 10) * MHZ, LIMITS[die]
+    reachable = {
+        Fraction(27 * MHZ * f, d)
+        for d in range(1, 65) if 27 / d >= 3
+        for f in range(1, 65)
+        if any(limits.vco_hz[0] <= Fraction(27 * MHZ * f, d) * o <= limits.vco_hz[1] for o in OUTPUT_DIVIDERS)
+    }
+    settings = find_gowin_pll(limits, 27 * MHZ, target_hz)
+    assert settings.output_hz == max(f for f in reachable if f <= target_hz)
+
+
+def test_xilinx7_dividers_by_hand():
+    # 100 MHz: the fastest VCO that gives 80 MHz is 1600 = 100 * 16, / 20
+    assert find_xilinx7_pll(100 * MHZ, 80 * MHZ) == Xilinx7PllSettings(Fraction(100 * MHZ), 1, 16, 20)
+    # 12.5 MHz = 1600 / 128, the least that 1600 MHz give
+    assert find_xilinx7_pll(100 * MHZ, Fraction(25 * MHZ, 2)).output_divider == 128
+
+
+@pytest.mark.parametrize("target", [133.3, 71.7, 19.9])
+def test_xilinx7_is_the_best_below_the_target(target):
+    target_hz = Fraction(round(target * 10), 10) * MHZ
+    reachable = {
+        Fraction(100 * MHZ * m, d * o)
+        for d in range(1, 6)  # the phase detector wants 19 MHz
+        for m in range(2, 65) if 800 <= 100 * m / d <= 1600
+        for o in range(1, 129)
+    }
+    settings = find_xilinx7_pll(100 * MHZ, target_hz)
+    assert settings.output_hz == max(f for f in reachable if f <= target_hz)
+    assert 800 * MHZ <= settings.vco_hz <= 1600 * MHZ and settings.detector_hz >= 19 * MHZ
+
+
+def test_cyclonev_dividers_by_hand():
+    # 50 MHz: the fastest VCO up to 1300 that gives 100 MHz is 1300 = 50 * 26, / 13
+    assert find_cyclonev_pll(50 * MHZ, 100 * MHZ) == CycloneVPllSettings(Fraction(50 * MHZ), 1, 26, 13)
+    # 1300 / 9 = 144.4... MHz is no whole number of Hz; the PLL is asked for whole ones only
+    settings = find_cyclonev_pll(50 * MHZ, 145 * MHZ)
+    assert settings.output_hz == 145 * MHZ and settings.output_hz.denominator == 1
+    assert 600 * MHZ <= settings.vco_hz <= 1300 * MHZ
+
+
+def test_other_parts_out_of_range_are_refused():
+    with pytest.raises(ValueError) as error:
+        find_gowin_pll(LIMITS["GW1N-9C"], 27 * MHZ, 700 * MHZ)
+    assert str(error.value) == "target frequency of a GW1NR-9C PLL must be 3.125 to 600 MHz, not 700 MHz"
+    with pytest.raises(ValueError) as error:
+        find_xilinx7_pll(12 * MHZ, 100 * MHZ)
+    assert str(error.value) == "input frequency of a 7 series PLL must be 19 to 800 MHz, not 12 MHz"
+    with pytest.raises(ValueError) as error:
+        find_cyclonev_pll(50 * MHZ, 500 * MHZ)
+    assert str(error.value) == "target frequency of a Cyclone V PLL must be 5 to 460 MHz, not 500 MHz"
 
 
 def test_out_of_range_is_refused():

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from boards import find_board
-from hwflow.codegen.board_top import write_board
+from hwflow.codegen.board_files import write_board
 from hwflow.errors import ToolError, UsageError
 from hwflow.toolchain.build import build, write_top_verilog
 from hwflow.toolchain.nextpnr import arguments
@@ -27,13 +27,15 @@ def built(tmp_path_factory):
     return out, lines, build(out, progress=lines.append)
 
 
-def simulate(out: Path, family: str, divisor: int, data: bytes, language: str = "2005") -> bytes:
+def simulate(
+    out: Path, family: str, divisor: int, data: bytes, language: str = "2005", startup: int = 2016
+) -> bytes:
     """What comes back on the serial pin in Icarus Verilog, with our models of the vendor's primitives."""
     bench = Path(__file__).parent / "board_bench.v"
     subprocess.run(
         [
             "iverilog", f"-g{language}", "-s", "board_bench", "-o", "board/bench.vvp",
-            f"-Pboard_bench.DIVISOR={divisor}", f"-Pboard_bench.COUNT={len(data)}",
+            f"-Pboard_bench.STARTUP={startup}", f"-Pboard_bench.DIVISOR={divisor}", f"-Pboard_bench.COUNT={len(data)}",
             f"-Pboard_bench.BYTES={8 * len(data)}'h{data.hex()}",
             str(bench), "board/simulation.v", "board/top.v", "design.v", str(ROOT / "sim" / "verilog" / f"{family}.v"),
         ],
@@ -135,6 +137,23 @@ def test_the_boards_top_answers_on_its_pins_ulx3s(tmp_path):
     assert simulate(out, "ecp5", 125, b"\x00\x7f\xff\x41") == b"\x01\x80\x00\x42"
 
 
+@pytest.mark.parametrize(
+    ("board", "mhz"),
+    # with and without a PLL, one of each family that was not simulated above, and a serial port on pins
+    [
+        ("tang_nano_9k", 27), ("tang_primer_20k", 54), ("arty_a7_35", 100), ("basys3", 80), ("de10_nano", 100),
+        ("de10_nano", 50), ("tinyfpga_bx", 32),
+    ],
+)
+def test_the_boards_top_answers_on_its_pins(tmp_path, board, mhz):
+    out = emit(tmp_path / "out")
+    description = write_board(out, find_board(board), mhz)
+    write_top_verilog(out)
+    data, startup = b"\x00\x7f\xff\x41", description["simulation"]["startup_cycles"]
+    family, divisor = description["part"]["family"], description["uart"]["divisor"]
+    assert simulate(out, family, divisor, data, startup=startup) == b"\x01\x80\x00\x42"
+
+
 def test_a_netlist_only(tmp_path):
     out = emit(tmp_path / "out")
     write_board(out, find_board("ulx3s_25f"), 60)
@@ -179,7 +198,7 @@ def test_missed_timing_is_reported_and_still_gives_a_bitstream(tmp_path):
 def test_an_unknown_part_is_refused():
     part = {"family": "ecp5", "device": "LFE9", "package": "CABGA381", "speed_grade": "6"}
     with pytest.raises(ToolError) as error:
-        arguments(part, netlist="n", constraints="c", placed="p", report="r")
+        arguments(part, netlist="n", constraints="c", placed="p", report="r", mhz=100)
     assert str(error.value) == (
         "error: part 'LFE9': device must be one of LFE5U-12F, LFE5U-25F, LFE5U-45F, LFE5U-85F, LFE5UM-25F, LFE5UM-45F, "
         "LFE5UM-85F, LFE5UM5G-25F, LFE5UM5G-45F, LFE5UM5G-85F, iCE40LP1K, iCE40LP4K, iCE40LP8K, iCE40HX1K, iCE40HX4K, "

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from boards import find_board
-from hwflow.codegen.board_top import write_board
+from hwflow.codegen.board_files import write_board
 from hwflow.errors import ToolError
 from hwflow.toolchain import yosys
 from hwflow.toolchain.build import build

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hwflow.errors import ToolError
-from hwflow.toolchain import build, nextpnr
+from hwflow.toolchain import build, nextpnr, vendor
 from hwflow.toolchain.catalogue import all_tools
 from hwflow.toolchain.doctor import ToolStatus, doctor, table
 from hwflow.toolchain.tool import Tool, on_path
@@ -31,11 +31,11 @@ def test_every_tool_is_asked():
     statuses = doctor()
     assert [s.name for s in statuses] == [
         "yosys", "verilator", "iverilog", "vvp", "make", "g++", "perl",
-        "nextpnr-ecp5", "ecppack", "nextpnr-ice40", "icepack",
+        "nextpnr-ecp5", "ecppack", "nextpnr-ice40", "icepack", "nextpnr-himbaechel-gowin", "gowin_pack",
     ]
     assert all(s.install and s.purpose for s in statuses)
     wheels = {s.name: s for s in statuses if s.where == "wheel"}
-    for name in {"yosys", "nextpnr-ecp5", "nextpnr-ice40"} & wheels.keys():
+    for name in {"yosys", "nextpnr-ecp5", "nextpnr-ice40", "nextpnr-himbaechel-gowin"} & wheels.keys():
         assert wheels[name].good and wheels[name].version and not wheels[name].problem
 
 
@@ -110,6 +110,13 @@ def test_a_build_without_its_place_and_route_tool_says_so_before_it_starts(monke
         (YOSYS, "Yosys 0.9 (git sha1 1979e0b)", "0.9"),
         (nextpnr.NEXTPNR_ECP5, '"nextpnr-ecp5" -- Next Generation Place and Route (Version nextpnr-0.11.1)', "0.11.1"),
         (nextpnr.NEXTPNR_ICE40, '"nextpnr-ice40" -- Next Generation Place and Route (Version 0.7-1-g1234)', "0.7"),
+        (
+            nextpnr.NEXTPNR_GOWIN,
+            '"nextpnr-himbaechel-gowin" -- Next Generation Place and Route (Version nextpnr-0.11.1)', "0.11.1",
+        ),
+        (vendor.VIVADO, "Vivado v2020.1 (64-bit)", "2020.1"),
+        (vendor.VIVADO, "vivado v2024.1 (64-bit)", "2024.1"),
+        (vendor.QUARTUS, "Quartus Prime Shell\nVersion 21.1.0 Build 842 10/21/2021 SJ Lite Edition", "21.1.0"),
     ],
 )
 def test_versions_are_read(tool, text, version):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 
@@ -19,7 +19,7 @@ class Family:
     (a sixteenth of that for a read-only one); the cheapest way wins. ``dsp_registers``: behind a product that yosys
     itself takes into a block, with those of one operand. ``together``: look-up tables of the AND (or the OR) of so many
     bits, from two, as measured: on ECP5 the mapper takes a slice's multiplexers for fewer levels where that pays in
-    time, whatever it takes of tables.
+    time, whatever it takes of tables. ``dsp_least``: products with an operand of fewer bits are made of look-up tables.
     """
 
     bram_shapes: tuple[tuple[int, int], ...]
@@ -32,6 +32,11 @@ class Family:
     carry_bits: int
     dsp_registers: int
     together: tuple[int, ...]
+    dsp_least: int = 2
+
+    def in_block(self, a: int, b: int) -> bool:
+        """Whether a product of operands of ``a`` and ``b`` bits is made in multiplier blocks."""
+        return min(a, b) >= self.dsp_least and a + b >= self.dsp_product
 
     def all_of(self, inputs: int) -> int:
         """Look-up tables of an AND of so many bits."""
@@ -49,3 +54,15 @@ FAMILIES = {
     ),
     "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 8, 11, 1, 1, ()),
 }
+
+# Families whose cores were not measured take the ECP5's model: 4-input look-up tables and carry cells of two bits. That
+# is above what 6-input look-up tables (7 series) and adaptive logic modules (Cyclone V) need, a LUT6 holding any LUT4;
+# for Gowin, whose tables and memories are of the same sizes, it is near. Shapes and widths are the family's own.
+FAMILIES |= {
+    "gowin": replace(FAMILIES["ecp5"], dsp_pair=9, carry_bits=1, dsp_least=4),
+    "xilinx7": replace(FAMILIES["ecp5"]),
+    "cyclonev": replace(
+        FAMILIES["ecp5"], bram_shapes=((8192, 1), (4096, 2), (2048, 5), (1024, 10), (512, 20), (256, 40))
+    ),
+}
+MEASURED = ("ecp5", "ice40")  # the others' look-up tables and flip-flops are estimates

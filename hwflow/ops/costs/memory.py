@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import ceil, log2
 
 from hdl_lib.storage import REGISTER_DEPTH
 from hwflow.ops.costs.family import FAMILIES
+from hwflow.ops.costs.plain_tables import plain_tables, without_idle_bits
 from hwflow.ops.operator import Resources
 
 
@@ -53,8 +54,11 @@ def filled_rom(family: str, words: Sequence[int], width: int, *, output_register
     """A synchronous read-only table of known words (patterns of ``width`` bits): a bit that is the same in all words
     costs nothing, and of bits that are alike in all words look-up tables hold one.
 
-    Of logic, a block of 16 words is a look-up table; one of more words is made of its halves, with a multiplexer of the
-    device's own up to 128 words where there is one, and blocks that are alike are made once.
+    Of logic, a block of 16 words is a look-up table; 32 to 128 words are made of such blocks with multiplexers of the
+    device's own. A half in which a bit never changes is a reset of the bit's register, and an address bit that goes
+    through to it takes no table. Blocks of 16 words that are alike are made once, but not in tables of more than 32
+    words, which are mapped for the fewest levels. Where there are no multiplexers but look-up tables, see
+    :mod:`hwflow.ops.costs.plain_tables`.
     """
     columns = [bits for bits in _columns(words, width) if len(set(bits)) > 1]
     if not columns:
@@ -64,71 +68,57 @@ def filled_rom(family: str, words: Sequence[int], width: int, *, output_register
     if len(words) * len(columns) > 16 * FAMILIES[family].bram_cost * blocks:
         choice = BLOCK_CHOICE.get(_rows_of_blocks(family, len(words), len(columns), blocks), 0) if narrow else 0
         return Resources(lut=choice * len(columns), ff=len(columns) * output_register, bram=blocks)
-    size = 1 << (len(words) - 1).bit_length()
     if narrow:
-        functions = {_without_idle_bits(_filled(column, size)) for column in columns}
-        return Resources(lut=_tables(functions), ff=len(functions) * (1 + output_register))
+        luts, functions = plain_tables(columns)
+        return Resources(lut=luts, ff=functions * (1 + output_register))
     known: set[bytes] = set()
+    size = 1 << (len(words) - 1).bit_length()
+    different = {column + column[-1:] * (size - len(column)) for column in columns}
+    # A table of 16 words stays a look-up table as it is.
+    luts = sum(_tables(family, column, known, size == 16) for column in sorted(map(without_idle_bits, different)))
+    return Resources(lut=luts, ff=len(different) * (1 + output_register))
 
-    def made_of(block: bytes) -> int:
+
+def _tables(family: str, column: bytes, known: set[bytes], whole: bool) -> int:
+    """Look-up tables of a bit of a table, but for blocks that are ``known``, to which its own are added; ``whole``:
+    without resets."""
+    while len(column) > 2 and not whole:
+        left = [half for half in (column[: len(column) // 2], column[len(column) // 2 :]) if len(set(half)) > 1]
+        if len(left) != 1:
+            break
+        column = without_idle_bits(left[0])
+    if column in known or column == b"01":
+        return 0
+    known.add(column)
+    if len(column) <= 16:
+        return 1
+    if len(column) > 128:
+        halves = column[: len(column) // 2], column[len(column) // 2 :]
+        return 1 + sum(_tables(family, half, known, whole) for half in halves if len(set(half)) > 1)
+    if len(column) > 32:
+        return len(column) // 16
+    return _blocks(column, known)
+
+
+def _blocks(block: bytes, known: set[bytes]) -> int:
+    """Look-up tables of up to 16 words of a bit's that are not ``known``, and what chooses among them where one never
+    changes."""
+    if len(block) <= 16:
         if block in known or len(set(block)) == 1:
             return 0
         known.add(block)
-        if len(block) <= 16:
-            return 1
-        halves = block[: len(block) // 2], block[len(block) // 2 :]
-        if halves[0] == halves[1]:
-            return made_of(halves[0])
-        return made_of(halves[0]) + made_of(halves[1]) + (len(block) > 128 or any(len(set(h)) == 1 for h in halves))
-
-    different = {column + column[-1:] * (size - len(column)) for column in columns}
-    luts = sum(map(made_of, sorted(map(_without_idle_bits, different))))
-    return Resources(lut=luts, ff=len(different) * (1 + output_register))
+        return 1
+    halves = block[: len(block) // 2], block[len(block) // 2 :]
+    if halves[0] == halves[1]:
+        return _blocks(halves[0], known)
+    chosen = len(block) > 128 or any(len(set(half)) == 1 for half in halves)
+    return sum(_blocks(half, known) for half in halves) + chosen
 
 
 def _rows_of_blocks(family: str, words: int, width: int, blocks: int) -> int:
     """Block RAMs one behind the other, as few as there can be in so many ``blocks``."""
     rows = [(ceil(words / depth), bits) for depth, bits in FAMILIES[family].bram_shapes]
     return min(count for count, bits in rows if ceil(count * width / bits) == blocks)
-
-
-def _filled(column: bytes, size: int) -> bytes:
-    """The column with ``size`` values: where it has none, what makes an address bit idle."""
-    if len(column) == size:
-        return column
-    half = size // 2
-    if len(column) <= half:
-        return _filled(column, half) * 2
-    return column[:half] + _filled(column[half:], half)
-
-
-def _tables(functions: Iterable[bytes]) -> int:
-    """Look-up tables of four inputs: one for a function of up to four address bits; one that chooses between the halves
-    of another, and has room for a half of at most two bits."""
-    made: set[bytes] = set()
-
-    def cost(function: bytes) -> int:
-        function = _without_idle_bits(function)
-        if function in made or len(function) == 1:
-            return 0
-        made.add(function)
-        if len(function) <= 16:
-            return 1
-        halves = function[: len(function) // 2], function[len(function) // 2 :]
-        return 1 + sum(cost(half) for half in halves if len(_without_idle_bits(half)) > 4)
-
-    return sum(map(cost, sorted(functions)))
-
-
-def _without_idle_bits(column: bytes) -> bytes:
-    """The column as a function of those address bits alone that change it."""
-    half = len(column) // 2
-    while half:
-        pairs = range(0, len(column), 2 * half)
-        if all(column[k : k + half] == column[k + half : k + 2 * half] for k in pairs):
-            column = b"".join(column[k : k + half] for k in pairs)
-        half //= 2
-    return column
 
 
 def _columns(words: Sequence[int], width: int) -> list[bytes]:

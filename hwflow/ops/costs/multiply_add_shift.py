@@ -17,6 +17,7 @@ from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.fixed_factors import FixedFactor
 from hwflow.ops.costs.memory import queue, rom
 from hwflow.ops.costs.packed import digit_sum
+from hwflow.ops.costs.products import SOFT_PRODUCT
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
 
@@ -180,8 +181,10 @@ def _products(
             fixed = FixedFactor(*(IntType(part.shape.width, part.shape.signed) for part in (a, b)), factor)
             width = fixed.bits
             total += Resources(ff=-device.dsp_registers * width * (fixed.takes_block(device) and fixed.holds_product))
-        elif min(a.shape.width, b.shape.width) > 1 and a.shape.width + b.shape.width >= device.dsp_product:
+        elif device.in_block(a.shape.width, b.shape.width):
             total += Resources(ff=-device.dsp_registers * width)
+        elif 1 < min(a.shape.width, b.shape.width) < device.dsp_least:
+            total += Resources(lut=round(SOFT_PRODUCT * a.shape.width * b.shape.width))
         total += Resources(ff=BLOCK_LATENCY * width)
         ends.append((low << summand.first, high << summand.first))
     terms = []

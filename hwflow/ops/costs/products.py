@@ -65,13 +65,13 @@ def multiplier_blocks(family: str, made: Iterable[tuple[IntType, IntType, int]])
     device = FAMILIES[family]
     total, halves = 0, []
     for x, w, count in made:
-        if min(x.bits, w.bits) == 1 or x.bits + w.bits < device.dsp_product:
+        if not device.in_block(x.bits, w.bits):
             continue
         if max(x.bits, w.bits) <= device.dsp_pair:
             halves.append(((x, w), count))
         else:
             parts = [_parts(x, w, device.dsp_width), _parts(w, x, device.dsp_width)]
-            total += count * sum(min(a, b) > 1 and a + b >= device.dsp_product for a in parts[0] for b in parts[1])
+            total += count * sum(device.in_block(a, b) for a in parts[0] for b in parts[1])
     signed = [any(operands[side].signed for operands, _ in halves) for side in (0, 1)]
     kinds = Counter[tuple[bool, ...]]()
     for operands, count in halves:
@@ -109,7 +109,7 @@ def wide_product(family: str, x: IntType, w: IntType, count: int) -> Resources:
         total += Resources(ff=BLOCK_LATENCY * width)
         if min(a.shape.width, b.shape.width) == 1:
             total += Resources(lut=width)
-        elif a.shape.width + b.shape.width >= device.dsp_product:
+        elif device.in_block(a.shape.width, b.shape.width):
             total += Resources(ff=-device.dsp_registers * width)
         else:
             total += Resources(lut=a.shape.width * b.shape.width)

@@ -1,0 +1,75 @@
+"""Colorlight receiver cards: i5 v7.0 and i9 v7.2 (Lattice ECP5 25F and 45F on a SODIMM, on the extension board of
+wuxx/Colorlight-FPGA-Projects with its serial port), 5A-75B v7.0 (25F). 25 MHz oscillator.
+
+Pins of i5 and i9, which amaranth-boards does not have: oscillator P3, serial port J17 (transmit) and H18 (receive),
+as github.com/wuxx/Colorlight-FPGA-Projects documents them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .board import Board, ClockInput, Uart
+from .parts import ecp5
+
+
+def _module(size: str) -> Callable[[], Any]:
+    def platform() -> Any:
+        from amaranth.build import Attrs, Clock, Pins, Resource
+        from amaranth.vendor import LatticeECP5Platform
+        from amaranth_boards.resources import UARTResource
+
+        class ColorlightModulePlatform(LatticeECP5Platform):
+            device = f"LFE5U-{size}"
+            package = "BG381"
+            speed = "6"
+            default_clk = "clk25"
+            resources = (
+                Resource("clk25", 0, Pins("P3", dir="i"), Clock(25e6), Attrs(IO_TYPE="LVCMOS33")),
+                UARTResource(0, rx="H18", tx="J17", attrs=Attrs(IO_TYPE="LVCMOS33")),
+            )
+            connectors = ()
+
+        return ColorlightModulePlatform()
+
+    return platform
+
+
+def _card() -> Any:
+    from amaranth_boards.colorlight_5a75b_r7_0 import Colorlight_5A75B_R70Platform
+
+    return Colorlight_5A75B_R70Platform()
+
+
+def _board(
+    name: str, title: str, size: str, package: str, uart: Uart, platform: Callable[[], Any], program: str
+) -> Board:
+    return Board(
+        name=name,
+        title=f"{title}, ECP5 LFE5U-{size}",
+        part=ecp5(size, package, "6"),
+        clock=ClockInput("clk25", 0, 25_000_000, "fabric"),
+        clock_mhz=125,
+        uart=uart,
+        toolchain="trellis",
+        platform=platform,
+        program=program,
+    )
+
+
+BOARDS = (
+    _board(
+        "colorlight_i5", "Colorlight i5 v7.0", "25F", "CABGA381", Uart("uart", 0, 115_200), _module("25F"),
+        "openFPGALoader -b colorlight-i5 {bitstream}",
+    ),
+    _board(
+        "colorlight_i9", "Colorlight i9 v7.2", "45F", "CABGA381", Uart("uart", 0, 115_200), _module("45F"),
+        "openFPGALoader -b colorlight-i9 {bitstream}",
+    ),
+    _board(
+        "colorlight_5a_75b", "Colorlight 5A-75B v7.0", "25F", "CABGA256",
+        Uart("uart", 0, 1_000_000, "receive J19 KEY+, transmit J19 DATA_LED-"), _card,
+        "openFPGALoader -c ft232 {bitstream}",
+    ),
+)

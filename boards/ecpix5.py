@@ -1,0 +1,30 @@
+"""LambdaConcept ECPIX-5: Lattice ECP5-5G 45F or 85F, 100 MHz oscillator, FT2232H serial port."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .board import Board, ClockInput, Uart
+from .parts import ecp5
+
+
+def _board(size: str) -> Board:
+    def platform() -> Any:
+        from amaranth_boards import ecpix5
+
+        return getattr(ecpix5, f"ECPIX5{size.removesuffix('F')}Platform")()
+
+    return Board(
+        name=f"ecpix5_{size.lower()}",
+        title=f"LambdaConcept ECPIX-5, ECP5-5G LFE5UM5G-{size}",
+        part=ecp5(size, "CABGA554", "8", series="LFE5UM5G"),
+        clock=ClockInput("clk100", 0, 100_000_000, "fabric"),
+        clock_mhz=125,
+        uart=Uart("uart", 0, 1_000_000),
+        toolchain="trellis",
+        platform=platform,
+        program="openFPGALoader -b ecpix5 {bitstream}",
+    )
+
+
+BOARDS = tuple(map(_board, ("45F", "85F")))

@@ -1,0 +1,23 @@
+"""A platform of amaranth-boards that is asked for RTLIL and constraints only, not for scripts and Verilog.
+
+The vendors' platforms call yosys while they are asked; hwflow does that itself, with the yosys that it found.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_CONSTRAINTS = (".xdc", ".qsf", ".sdc")
+
+
+class RtlilPlatform:
+    """To be put in front of a platform's class."""
+
+    required_tools: tuple[str, ...] = ()
+    command_templates: tuple[str, ...] = ()
+
+    @property
+    def file_templates(self) -> dict[str, Any]:
+        """The constraints' templates, and one for ``top.il``."""
+        kept = {name: text for name, text in super().file_templates.items() if name.endswith(_CONSTRAINTS)}  # type: ignore[misc]
+        return kept | {"{{name}}.il": "{{emit_rtlil()}}"}

@@ -1,0 +1,142 @@
+"""What :mod:`hwflow.toolchain` gets of a board's design: ``OUT/board/``, with ``board.json`` that says what is what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from amaranth.back import rtlil
+
+from hwflow.codegen.axi_top import AxiTop
+from hwflow.codegen.board_top import IDLE_SECONDS, BoardTop, FramePort
+from hwflow.codegen.clock_plan import plan_clock
+from hwflow.codegen.verilog import readable
+from hwflow.errors import Finding, UsageError
+
+if TYPE_CHECKING:
+    from hwflow.boards.board import Board
+
+TOP = "top"  # module name of the board's top
+BLOCK = "hwflow_axis"  # of a block in a system that others make: a name that nothing else has
+SIMULATION_TOP = "board_simulation"
+
+
+def frame_ports(manifest: Mapping[str, Any]) -> tuple[FramePort, FramePort]:
+    """The input's and the output's :class:`FramePort` from ``manifest.json``.
+
+    Raises :class:`UsageError` for a design with several inputs or outputs: a serial line carries one stream each way.
+    """
+    ports = []
+    for kind in ("inputs", "outputs"):
+        streams = manifest[kind]
+        if len(streams) != 1:
+            names = ", ".join(s["name"] for s in streams)
+            raise UsageError(
+                Finding(
+                    "one-stream", f"model '{manifest['model']}'",
+                    f"a design on a board must have one input and one output, not {len(streams)} {kind} ({names})",
+                    "use '--until verilog' and connect the design's streams yourself",
+                )
+            )
+        ports.append(FramePort(streams[0]["lanes"] * streams[0]["element_bytes"], streams[0]["beats"]))
+    return ports[0], ports[1]
+
+
+def write_board(out: Path, board: Board, clock_mhz: float | Fraction | None = None) -> dict[str, Any]:
+    """Elaborate the board's top for the design in ``out`` and write ``out/board/``; return what ``board.json`` holds.
+
+    Files: ``top.il`` (RTLIL), pins and clocks (``top.lpf``, ``top.pcf``, ``top.cst``, ``top.xdc``, ``top.qsf`` and
+    ``top.sdc``), ``simulation.v`` (:data:`SIMULATION_TOP`: the top with ports ``clk``, ``uart_rx``, ``uart_tx``
+    whatever the board calls its pins), ``board.json``. A Zynq's top has no pins: :class:`hwflow.codegen.axi_top.AxiTop`
+    and a description are all there is.
+    """
+    manifest = json.loads((out / "manifest.json").read_text())
+    source, sink = frame_ports(manifest)
+    clock = plan_clock(board, clock_mhz)
+    folder = out / "board"
+    folder.mkdir(exist_ok=True)
+    part = board.part
+    description: dict[str, Any] = {
+        "format": 1,
+        "board": board.name,
+        "title": board.title,
+        "toolchain": board.toolchain,
+        "vendor": board.tools.vendor,
+        "program": board.program,
+        "part": {
+            "family": part.family, "device": part.device, "package": part.package, "speed_grade": part.speed_grade,
+            "database": part.database,
+        },
+        "top": TOP,
+        "design_top": manifest["top"],
+        "sources": list(manifest["sources"]),
+        "weights": list(manifest["weights"]),
+        "rtlil": f"board/{TOP}.il",
+        "clock": {"input_mhz": board.clock.hz / 1e6, "design_mhz": float(clock.frequency_hz / 1_000_000)},
+    }
+    if board.zynq is not None:
+        top = AxiTop(source, sink)
+        text = rtlil.convert(top, name=BLOCK, ports=top.ports, emit_src=False)
+        (folder / f"{BLOCK}.il").write_text(readable(text))
+        description |= {
+            "top": BLOCK,
+            "rtlil": f"board/{BLOCK}.il",
+            "zynq": {"board_part": board.zynq.board_part, "crystal_mhz": board.zynq.crystal_mhz},
+            "host": {
+                "input_bytes": source.bytes_per_beat, "input_beats": source.beats, "input_beat": top.input_bytes,
+                "output_bytes": sink.bytes_per_beat, "output_beats": sink.beats, "output_beat": top.output_bytes,
+            },
+        }
+    else:
+        description |= _serial_files(folder, board, BoardTop(board, source, sink, clock), source, sink)
+    (folder / "board.json").write_text(json.dumps(description, indent=1) + "\n")
+    return description
+
+
+def _serial_files(folder: Path, board: Board, top: BoardTop, source: FramePort, sink: FramePort) -> dict[str, Any]:
+    """The top behind a serial port, its pins, and its part of ``board.json``."""
+    plan = board.platform().prepare(top, name=TOP, emit_src=False)
+    constraints = [f"{TOP}.{ending}" for ending in board.tools.constraints]
+    for name in (f"{TOP}.il", *constraints):
+        text = plan.files[name]
+        text = text if isinstance(text, str) else text.decode()
+        (folder / name).write_text(readable(text) if board.tools.vendor and name.endswith(".il") else text)
+    uart = top.uart
+    pins = {
+        "clk": f"{board.clock.resource}_{board.clock.number}__io",
+        "uart_rx": f"{uart.resource}_{uart.number}__rx__io",
+        "uart_tx": f"{uart.resource}_{uart.number}__tx__io",
+    }
+    (folder / "simulation.v").write_text(_simulation_top(pins))
+    return {
+        "constraints": f"board/{constraints[0]}",
+        # the models' PLL locks at once; in simulation the line may be used after this many cycles
+        "simulation": {
+            "top": SIMULATION_TOP, "source": "board/simulation.v", "startup_cycles": top.reset_cycles + 16,
+        },
+        "pins": pins,
+        "uart": {"baud": uart.baud, "divisor": top.shell.divisor, "adapter": uart.adapter},
+        "host": {
+            "input_bytes": source.bytes,
+            "output_bytes": sink.bytes,
+            "frames_in_flight": max(1, top.shell.frames_in_flight),
+            "receive_bytes": top.shell.receive_bytes,
+            "idle_seconds": float(IDLE_SECONDS),
+        },
+    }
+
+
+def _simulation_top(pins: Mapping[str, str]) -> str:
+    return (
+        "// The board's top with the same port names for every board.\n"
+        f"module {SIMULATION_TOP} (input wire clk, input wire uart_rx, output wire uart_tx);\n"
+        "  wire clk_pin, rx_pin, tx_pin;\n"
+        "  assign clk_pin = clk;\n"
+        "  assign rx_pin = uart_rx;\n"
+        "  assign uart_tx = tx_pin;\n"
+        f"  {TOP} board (.{pins['clk']}(clk_pin), .{pins['uart_rx']}(rx_pin), .{pins['uart_tx']}(tx_pin));\n"
+        "endmodule\n"
+    )

@@ -1,0 +1,36 @@
+"""What a build found, with open tools or a vendor's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hwflow.toolchain.nextpnr import ClockResult
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """What a build found.
+
+    ``resources`` (``lut``, ``ff``, ``dsp``, ``bram``) are of the whole board's top: after place and route nextpnr's
+    counts (``lut``: ECP5 TRELLIS_COMB, that is look-up tables including carry and distributed RAM; iCE40 logic cells),
+    before that those of the netlist (:data:`hwflow.toolchain.yosys.CELLS`). ``design_resources`` are the netlist's for
+    the design (``hwflow_top``) alone: LUTs, flip-flops and block RAMs as synthesis leaves them, multiplier blocks after
+    products were put together in them (:mod:`hwflow.toolchain.packing`). ``fmax_mhz`` is the design clock's,
+    ``available`` the part's as nextpnr counts
+    it; None and {} before place and route. ``timing_met`` is None then too. ``seconds`` has an entry a step run:
+    ``synthesis``, ``registers`` (what :mod:`hwflow.toolchain.packing` does), ``place_route``, ``pack``. Paths are
+    absolute.
+    """
+
+    design_clock_mhz: float
+    clocks: tuple[ClockResult, ...]
+    fmax_mhz: float | None
+    timing_met: bool | None
+    resources: dict[str, int]
+    design_resources: dict[str, int]
+    available: dict[str, int]
+    seconds: dict[str, float]
+    netlist: Path | None  # a vendor's tool keeps its own
+    top_verilog: Path
+    bitstream: Path | None

@@ -1,0 +1,133 @@
+"""Models without a frame axis: with one in front, each operator computes the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+from hwflow.onnxspec import resolve_with_graph
+from hwflow.onnxspec.frame_axis import lacks_frame_axis, with_frame_axis
+from tests.models import Builder
+
+Make = Callable[[Builder], str]
+
+
+def ints(b: Builder, *shape: int) -> str:
+    return b.input("x", shape, "int32")
+
+
+def vector(b: Builder, *values: int) -> str:
+    return b.constant(values, "int64")
+
+
+CASES: dict[str, Make] = {
+    "add_of_ranks": lambda b: b.node("Add", ints(b, 3, 4), b.input("y", [4], "int32")),
+    "add_of_a_scalar": lambda b: b.node("Add", ints(b, 3, 4), b.input("y", [], "int32")),
+    "add_of_a_constant": lambda b: b.node("Add", ints(b, 3, 4), b.constant(np.arange(12).reshape(3, 4), "int32")),
+    "add_of_a_longer_constant": lambda b: b.node(
+        "Add", ints(b, 4), b.constant(np.arange(12).reshape(3, 4), "int32")
+    ),
+    "where": lambda b: b.node("Where", b.input("c", [3, 1], "bool"), ints(b, 4), b.constant(7, "int32")),
+    "clip": lambda b: b.node("Clip", ints(b, 3), b.constant(-2, "int32"), b.constant(3, "int32")),
+    "cast": lambda b: b.node("Cast", ints(b, 3), to=onnx.TensorProto.INT8),
+    "transpose": lambda b: b.node("Transpose", ints(b, 2, 3, 4), perm=[2, 0, 1]),
+    "transpose_reversed": lambda b: b.node("Transpose", ints(b, 2, 3, 4)),
+    "reshape": lambda b: b.node("Reshape", ints(b, 2, 6), vector(b, 0, 3, -1)),
+    "a_scalar": lambda b: b.node("Neg", ints(b)),
+    "flatten": lambda b: b.node("Flatten", ints(b, 2, 3, 4), axis=2),
+    "squeeze": lambda b: b.node("Squeeze", ints(b, 3, 1, 4)),
+    "unsqueeze": lambda b: b.node("Unsqueeze", ints(b, 3, 4), vector(b, 0, -1)),
+    "concat": lambda b: b.node("Concat", ints(b, 3, 4), b.input("y", [2, 4], "int32"), axis=0),
+    "concat_from_behind": lambda b: b.node("Concat", ints(b, 3, 4), b.constant(np.ones((3, 2)), "int32"), axis=-1),
+    "split": lambda b: b.node("Split", ints(b, 6, 2), vector(b, 1, 5), outputs=["rest"], axis=0),
+    "slice": lambda b: b.node(
+        "Slice", ints(b, 5, 6), vector(b, 4, 1), vector(b, 0, 6), vector(b, 0, -1), vector(b, -2, 3)
+    ),
+    "slice_of_all_axes": lambda b: b.node("Slice", ints(b, 5, 6), vector(b, 1, 2), vector(b, 3, 6)),
+    "pad": lambda b: b.node("Pad", ints(b, 3, 4), vector(b, 1, 0, 2, 3), b.constant(9, "int32")),
+    "pad_of_an_axis": lambda b: b.node("Pad", ints(b, 3, 4), vector(b, 2, 1), "", vector(b, 0), mode="reflect"),
+    "tile": lambda b: b.node("Tile", ints(b, 2, 3), vector(b, 3, 2)),
+    "expand": lambda b: b.node("Expand", ints(b, 3, 1), vector(b, 2, 1, 4)),
+    "gather": lambda b: b.node("Gather", ints(b, 5, 3), b.constant([[4, 0], [1, 1]], "int64"), axis=0),
+    "gather_from_behind": lambda b: b.node("Gather", ints(b, 5, 3), b.constant(2, "int64"), axis=-1),
+    "reduce_all": lambda b: b.node("ReduceMax", ints(b, 3, 4), keepdims=0),
+    "reduce_first": lambda b: b.node("ReduceSum", ints(b, 3, 4), vector(b, 0), keepdims=0),
+    "reduce_nothing": lambda b: b.node("ReduceMin", ints(b, 3, 4), noop_with_empty_axes=1),
+    "arg_max": lambda b: b.node("ArgMax", ints(b, 3, 4), axis=0, keepdims=0),
+    "arg_max_from_behind": lambda b: b.node("ArgMax", ints(b, 3, 4), axis=-1),
+    "matmul": lambda b: b.node("MatMul", ints(b, 3, 4), b.constant(np.arange(8).reshape(4, 2), "int32")),
+    "matmul_of_a_vector": lambda b: b.node("MatMul", ints(b, 4), b.constant(np.arange(8).reshape(4, 2), "int32")),
+    "matmul_from_the_left": lambda b: b.node("MatMul", b.constant(np.arange(6).reshape(2, 3), "int32"), ints(b, 3, 4)),
+    "matmul_of_a_batch": lambda b: b.node(
+        "MatMul", ints(b, 2, 3, 4), b.constant(np.arange(16).reshape(2, 4, 2), "int32")
+    ),
+    "a_matrix_by_a_batch": lambda b: b.node(
+        "MatMul", ints(b, 3, 4), b.constant(np.arange(16).reshape(2, 4, 2), "int32")
+    ),
+    "quantized_along_an_axis": lambda b: b.quantize(
+        b.input("x", [3, 4]), [0.5, 1.0, 2.0], [0, 1, 2], "uint8", axis=0
+    ),
+    "quantized": lambda b: b.quantize(b.input("x", [3, 4]), 0.5, 3, "uint8"),
+    "of_a_shape": lambda b: b.node(
+        "Reshape", ints(b, 2, 6), b.node("Concat", b.node("Shape", "x", start=1), vector(b, 2), axis=0)
+    ),
+}
+
+
+def feeds(model: onnx.ModelProto) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(1)
+    result = {}
+    for info in model.graph.input:
+        kind = onnx.helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
+        shape = [dim.dim_value for dim in info.type.tensor_type.shape.dim]
+        ends = (0, 2) if kind.kind == "b" else (-9, 9)
+        result[info.name] = rng.integers(*ends, shape).astype(kind)
+    return result
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_computes_the_same(name: str) -> None:
+    b = Builder(18, 9)
+    b.output(CASES[name](b))
+    model = b.build()
+    assert lacks_frame_axis(model)
+    resolved, flat = resolve_with_graph(model, {}, whole=True)
+    framed = with_frame_axis(flat, resolved)
+    assert framed is not None
+    onnx.checker.check_model(framed, full_check=True)
+    inputs = feeds(model)
+    expected = ReferenceEvaluator(model).run(None, inputs)
+    found = ReferenceEvaluator(framed).run(None, {key: value[np.newaxis] for key, value in inputs.items()})
+    for output, wanted, array in zip(model.graph.output, expected, found, strict=True):
+        assert array.dtype == wanted.dtype
+        np.testing.assert_array_equal(array, wanted[np.newaxis], output.name)
+    again, _ = resolve_with_graph(framed, {})
+    assert all(again.values[value].shape[:1] == (1,) for value in (*again.inputs, *again.outputs))
+
+
+@pytest.mark.parametrize(
+    "shapes, whole",
+    [
+        ([[1, 3]], False), ([["N", 3]], False), ([["N", 3], [5]], False), ([[3]], True), ([[]], True),
+        ([[1, 3], [4, 3]], True), ([[1, 3], []], True),
+    ],
+)
+def test_which_models_lack_one(shapes: list[list[int | str]], whole: bool) -> None:
+    b = Builder()
+    b.output(b.node("Max", *(b.input(f"x{place}", shape) for place, shape in enumerate(shapes))))
+    assert lacks_frame_axis(b.build()) == whole
+
+
+@pytest.mark.parametrize("operator", ["Conv", "Softmax", "CumSum"])
+def test_what_cannot_be_given_one(operator: str) -> None:
+    """The first axis of an image is the frame's by definition; others have no translation."""
+    b = Builder(13)
+    x = b.input("x", [2, 1, 4, 4])
+    more = {"Conv": [b.constant(np.ones((1, 1, 2, 2)))], "CumSum": [b.constant(0, "int64")], "Softmax": []}
+    b.output(b.node(operator, x, *more[operator]))
+    resolved, flat = resolve_with_graph(b.build(), {}, whole=True)
+    assert with_frame_axis(flat, resolved) is None
