@@ -185,7 +185,8 @@ def queue(family: str, width: int, depth: int) -> Resources:
         control = _REGISTER_QUEUE_LUTS[depth - 1]
         return Resources(lut=width * (depth - 1) + control, ff=depth * width + address + 1 + depth)
     rows = 1 << address if depth <= 16 else depth
-    control = 7 * address + 2 + (0 if rows == 1 << address else 5)
+    control = 7 * address + 2 if FAMILIES[family].carry_bits > 1 else 6 * address + 1
+    control += 0 if rows == 1 << address else 5
     return asynchronous_memory(family, rows, width) + Resources(lut=control, ff=4 * address + 2)
 
 
