@@ -162,11 +162,11 @@ def mvu(
             )
         else:
             total += Resources(lut=pe * simd * width, ff=pe * simd * width)
-            total += sum_tree(min(corners), max(corners), simd, accumulator.bits).times(pe)
+            total += sum_tree(min(corners), max(corners), simd, accumulator.bits, family).times(pe)
     elif digits is not None and few is not None:
         total += digit_sums(family, x, digits, few, accumulator.bits, synapse > 1)
     elif digits is not None:
-        total += digit_sum(x, digits, simd, accumulator.bits, synapse > 1).times(pe)
+        total += digit_sum(family, x, digits, simd, accumulator.bits, synapse > 1).times(pe)
     elif fixed is not None:
         lanes = [[row[lane] for row in fixed if row[lane] is not None] for lane in range(simd)]
         total += fixed_products(family, lanes)
@@ -177,7 +177,7 @@ def mvu(
             tops = [end if depth > REGISTER_DEPTH else accumulator.bits for end, _ in ends]
             stored = sum(top - min(top, first) for top, (_, first) in zip(tops, ends, strict=True))
         else:
-            total += packed_sums(packing, simd, accumulator.bits, synapse > 1).times(pe // 2)
+            total += packed_sums(family, packing, simd, accumulator.bits, synapse > 1).times(pe // 2)
     elif packing is not None:
         sums = paired_sums(family, x, packing, simd, accumulator.bits, synapse > 1).times(pe // 2)
         operand = IntType(packing.operand_shape.width, packing.operand_shape.signed)
@@ -189,7 +189,7 @@ def mvu(
                 total += soft_products(family, x, w, known.weights[:, simd * (pe // 2) :, 0].tolist())
             else:
                 total += replace(products(family, x, w, simd, "dsp"), dsp=0)
-            total += adder_tree(x, w, simd, accumulator.bits)
+            total += adder_tree(x, w, simd, accumulator.bits, family)
             total += Resources(ff=0 if synapse > 1 else accumulator.bits)
     elif few is not None and min(x.bits, w.bits) == 1:
         corners = [a * b for a in (x.min, x.max) for b in (w.min, w.max)]
@@ -208,12 +208,13 @@ def mvu(
             if folding.multiplier == "dsp":
                 total = replace(total, dsp=multiplier_blocks(family, [(x, w, pe * simd - idle)]))
         total += operands(x, w, simd, folding.multiplier)
-        total += adder_tree(x, w, simd, accumulator.bits).times(pe)
+        total += adder_tree(x, w, simd, accumulator.bits, family).times(pe)
     total += Resources(ff=2 * simd * x.bits)
     if synapse > 1:  # what is carried on, and the sum
         # accumulators that add a carry, one place longer
         carried = pe if digits is not None else 0 if packing is None else pe // 2
-        total += adders(accumulator.bits, pe - carried) + adders(accumulator.bits + 1, carried)
+        total += adders(accumulator.bits, pe - carried, family)
+        total += adders(accumulator.bits + 1, carried, family)
         total += Resources(ff=pe * accumulator.bits - carried)
         # What is carried on is zero behind a sum's end: by the flip-flops' reset where they are short, else by tables,
         # and by those of the sum where there is but one and no carry cell with tables of its own.
@@ -262,7 +263,7 @@ def _constant_sums(
         for first in range(0, simd, group):
             together = [row[first : first + group] for row in terms[:pairs]]
             total += known_sums(family, together, packing.levels, _UNLIMITED)
-        total += split_tree(packing, simd, accumulator.bits, synapse > 1).times(pairs)
+        total += split_tree(family, packing, simd, accumulator.bits, synapse > 1).times(pairs)
         if pe % 2:
             total += Resources(ff=0 if synapse > 1 else accumulator.bits)
     return total + known_sums(family, terms[pairs:], (simd - 1).bit_length(), accumulator.bits)

@@ -182,7 +182,7 @@ def queue(family: str, width: int, depth: int) -> Resources:
     """An output queue: shift registers up to 4 entries, an asynchronous memory beyond."""
     address = (depth - 1).bit_length()
     if depth <= REGISTER_DEPTH:
-        control = _REGISTER_QUEUE_LUTS[depth - 1]
+        control = _REGISTER_QUEUE_LUTS[FAMILIES[family].carry_bits][depth - 1]
         return Resources(lut=width * (depth - 1) + control, ff=depth * width + address + 1 + depth)
     rows = 1 << address if depth <= 16 else depth
     control = 7 * address + 2 if FAMILIES[family].carry_bits > 1 else 6 * address + 1
@@ -190,7 +190,8 @@ def queue(family: str, width: int, depth: int) -> Resources:
     return asynchronous_memory(family, rows, width) + Resources(lut=control, ff=4 * address + 2)
 
 
-_REGISTER_QUEUE_LUTS = (6, 10, 14, 17)  # credits and what says which entries are full; by depth
+# Credits and what says which entries are full: by the bits of a carry cell, and depth.
+_REGISTER_QUEUE_LUTS = {2: (6, 10, 14, 17), 1: (5, 8, 12, 15)}
 
 
 def block_queue(family: str, width: int, depth: int) -> Resources:

@@ -138,7 +138,7 @@ def _lane_of_rows(
     whole = _Number(min(products) + addend.min, max(products) + addend.max, 0)
     kept = whole.width - (0 if rounds else shift)
     each = Resources(lut=chain(family, whole.width), ff=2 * x.bits + kept)
-    each += digit_sum(x, rows.digits, 1, 2 * whole.width, True)
+    each += digit_sum(family, x, rows.digits, 1, 2 * whole.width, True)
     each += Resources(lut=(x.bits + 1) * (rows.all_tables - rows.digits.count - rows.digits.wide))
     return each + _result(family, whole, shift, rounds, out, limits)
 

@@ -12,6 +12,7 @@ from hdl_lib.address_walk import AddressWalk, LoopAxis
 from hdl_lib.rearrange import RearrangePlan
 from hdl_lib.storage import REGISTER_DEPTH
 from hwflow.ops.costs.basics import adder, bits, chain, count_up, difference, loop
+from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
@@ -21,11 +22,16 @@ def lane_map(
     family: str, sources: Sequence[int | None], source: IntType, result: IntType, fill: int, depth: int
 ) -> Resources:
     """A queue of what is left of a beat's bits: none of the fill value's zeros, none of the copies of a sign; in
-    registers, each input lane and the fill value's ones once."""
+    registers, each input lane and the fill value's ones once. Without look-up table memories it is the other way
+    round: they are flip-flops there, of which columns that are alike are one, and registers are as they are."""
     ones = (fill & (1 << result.bits) - 1).bit_count()
     taken = [lane for lane in sources if lane is not None]
     fills = len(sources) - len(taken)
-    if depth <= REGISTER_DEPTH:
+    plain = FAMILIES[family].lutram is None
+    if plain and depth <= REGISTER_DEPTH:  # one choice less where what comes is always the same
+        same = fills * result.bits if depth > 1 else 0
+        return queue(family, len(sources) * result.bits, depth) + Resources(lut=-same)
+    if plain or depth <= REGISTER_DEPTH:
         width = len(set(taken)) * source.bits + int(fills > 0 and ones > 0)
     else:
         width = len(taken) * (result.bits if source.signed else source.bits) + fills * ones

@@ -8,7 +8,7 @@ from math import ceil, lcm
 from hdl_lib.adder_tree import shape_of
 from hdl_lib.storage import REGISTER_DEPTH
 from hdl_lib.stream_add import AddPlan
-from hwflow.ops.costs.basics import adders, bits, count_up, skid_buffer
+from hwflow.ops.costs.basics import adders, bits, chain, count_up, skid_buffer
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.known_multipliers import lut_product, table_words
 from hwflow.ops.costs.memory import block_queue, filled_rom, queue, rom
@@ -89,12 +89,12 @@ def stream_add(
         total += count_up(blocks)
     for lane in range(lanes):
         for register in plan.registers(lane):
-            total += Resources(lut=2 * ceil(register.added / 2), ff=register.width)
+            total += Resources(lut=chain(family, register.added), ff=register.width)
             if FAMILIES[family].carry_bits == 1:  # a carry cell reads the complement of what is subtracted
                 total += Resources(lut=register.subtracted)
-    total = total.times(pixels) + Resources(lut=4, ff=plan.latency + 1, dsp=add_multipliers(family, plan, pixels))
+    total = total.times(pixels) + Resources(lut=4 if FAMILIES[family].carry_bits > 1 else 1, ff=plan.latency + 1, dsp=add_multipliers(family, plan, pixels))
     for x in inputs:
-        total += skid_buffer(pixels * lanes * x.bits)
+        total += skid_buffer(pixels * lanes * x.bits, family)
     return total + queue(family, pixels * sum(_stored(plan, lane, depth) for lane in range(lanes)), depth)
 
 
@@ -113,10 +113,10 @@ def stream_product(
     """Skid buffers, differences (of types ``x`` and ``w``), products."""
     total = Resources(lut=4, ff=5)
     for element, offset, difference in zip(inputs, offsets, (x, w), strict=True):
-        total += skid_buffer(lanes * element.bits)
+        total += skid_buffer(lanes * element.bits, family)
         # An offset's zeros below leave the value's bits as they are.
         places = difference.bits - (offset & -offset).bit_length() + 1 if offset else 0
-        total += Resources(lut=lanes * adders(places, 1).lut, ff=lanes * difference.bits)
+        total += Resources(lut=lanes * adders(places, 1, family).lut, ff=lanes * difference.bits)
     total += products(family, x, w, lanes, kind, out.bits) + operands(x, w, lanes, kind)
     if operands(x, w, 1, kind).ff and not (kind == "dsp" and FAMILIES[family].dsp_registers):
         total += Resources(ff=lanes * w.bits)
@@ -134,7 +134,7 @@ def interleave(family: str, inputs: Sequence[int], width: int, depth: int) -> Re
     """A skid buffer behind each input, of so many bits, and a step that waits for all of them."""
     total = Resources(lut=ceil(len(inputs) / 3))
     for bits_ in inputs:
-        total += skid_buffer(bits_)
+        total += skid_buffer(bits_, family)
     # Bits of a wider result that are an input's sign, or 0, are not stored.
     return total + queue(family, min(width, sum(inputs)), depth)
 

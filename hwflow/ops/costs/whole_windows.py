@@ -7,7 +7,7 @@ from math import ceil, gcd
 from hdl_lib.window_geometry import WindowGeometry
 from hdl_lib.window_image import WindowImage
 from hdl_lib.window_steps import WindowSteps
-from hwflow.ops.costs.basics import bits
+from hwflow.ops.costs.basics import bits, chain, comparison
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import asynchronous_memory, in_block_ram, queue
 from hwflow.ops.costs.products import sum_tree
@@ -75,7 +75,7 @@ def window_image(family: str, geometry: WindowGeometry, channels: int, element: 
 
 def max_pool_tree(family: str, channels: int, element: int, pixels: int, window: int, depth: int) -> Resources:
     """Maxima of several pixels a beat: a comparison and a choice each."""
-    compare = Resources(lut=2 * ceil((element + 1) / 2) + element, ff=element)
+    compare = Resources(lut=comparison(family, element) + element, ff=element)
     together = min(pixels, window)
     tree = compare.times(together - 1)
     left = together
@@ -91,9 +91,9 @@ def sum_pool_tree(
     family: str, channels: int, source: IntType, result: int, pixels: int, window: int, depth: int
 ) -> Resources:
     """Sums of several pixels a beat."""
-    tree = sum_tree(source.min, source.max, min(pixels, window), result)
+    tree = sum_tree(source.min, source.max, min(pixels, window), result, family)
     if pixels < window:
-        tree += Resources(lut=2 * ceil(result / 2) + result, ff=result)
+        tree += Resources(lut=chain(family, result) + result, ff=result)
     return _pool(family, tree, channels, pixels, window, result, depth)
 
 
