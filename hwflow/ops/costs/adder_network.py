@@ -115,6 +115,8 @@ def constant_lane(family: str, lane: ConstantLane) -> Resources:
     dropped = max(lane.distance, lane.shift if lane.rounding == "floor" else 0)
     below, above = lane.limits()
     luts, flags = 0, 0
+    if lane.negative and device.carry_bits == 1:  # a carry cell reads the complement of what is subtracted
+        luts += _bits(*lane.product)
     if lane.rounding != "floor":
         luts += max(1, ceil((lane.shift - lane.distance) / 3))
     quotient = max(width, lane.shift + 1) - lane.shift
@@ -129,7 +131,10 @@ def constant_lane(family: str, lane: ConstantLane) -> Resources:
             luts += difference(family, quotient + 1 - _zeros(beyond))
         flags += 1
     luts += result if flags else 0
-    return Resources(lut=luts + _chain(family, lane.carry_bits()), ff=max(0, width - dropped) + result + flags)
+    carries = lane.carry_bits()
+    if device.carry_bits == 1:  # a carry cell stands alone where its sum's bit is dropped
+        carries = min(carries, max(0, width - dropped))
+    return Resources(lut=luts + _chain(family, carries), ff=max(0, width - dropped) + result + flags)
 
 
 def constant_product(family: str, carries: Sequence[int], product: AdderNetwork, stages: int) -> Resources:

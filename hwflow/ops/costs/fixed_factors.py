@@ -86,7 +86,7 @@ class FixedFactor:
     def half(self, device: Family) -> tuple[tuple[bool, bool, bool, bool], int] | None:
         """Of a product that takes half a block, what another one must be alike in, and the factor's sign: 1, 0, or -1
         where either will do. None for a product that takes a whole one."""
-        if self.x.bits > device.dsp_pair:
+        if self.x.bits > device.dsp_pair or self.bits > 2 * device.dsp_pair:
             return None
         odd = self.value >> self.zeros
         if odd < 0:
@@ -124,7 +124,8 @@ def blocks_of_tables(family: str, products: Iterable[tuple[IntType, IntType, Int
     for x, w, within in products:
         if min(x.bits, w.bits) == 1 or x.bits + w.bits < device.dsp_product:
             continue
-        if max(x.bits, within.bits) > device.dsp_pair:
+        # Half a block's output is as long as both of its operands.
+        if max(x.bits, within.bits) > device.dsp_pair or x.bits + w.bits > 2 * device.dsp_pair:
             whole += 1
         else:
             sign = 1 if within.signed else 0 if within.bits == device.dsp_pair else -1

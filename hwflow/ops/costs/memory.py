@@ -158,15 +158,16 @@ def asynchronous_memory(family: str, words: int, width: int) -> Resources:
     if words == 1:
         return Resources(ff=width)
     if per_block is None:  # flip-flops and a multiplexer
-        each = FLAT_CHOICE.get(words, FLAT_READ[words & (words - 1) > 0] * words)
+        share = FLAT_READ[words & (words - 1) > 0] if width <= NARROW or words <= 16 else FLAT_READ[2]
+        each = FLAT_CHOICE.get(words, share * words)
         return Resources(lut=words + round(each * width), ff=width * words)
     blocks = ceil(words / 16)
     return Resources(lut=per_block * ceil(width / 4) * blocks + width * _choice(blocks))
 
 
 # Look-up tables of four inputs a bit of a word, to choose the bit of one word, as measured: of a power of two words, of
-# another number.
-FLAT_READ = (0.72, 0.8)
+# another number; of more than 16 words of more than NARROW bits.
+FLAT_READ, NARROW = (0.72, 0.8, 0.9), 100
 FLAT_CHOICE = {2: 1, 8: 6}  # the same for a bit of a word
 BLOCK_CHOICE = {2: 1, 3: 2, 4: 2, 5: 3}  # of so many block RAMs one behind the other
 

@@ -158,7 +158,10 @@ def _result(
     for beyond, possible in ((limits[0], low < limits[0]), (limits[1] + 1, high > limits[1])):
         if possible:  # the low bits of a difference are the value's own where the limit's are all zero, or one above
             places = quotient + 1 - ((beyond & -beyond).bit_length() - 1) if beyond else 0
-            total += Resources(lut=difference(family, places), ff=1)
+            # A carry cell of one bit reads its operands directly: what is subtracted from the upper limit is
+            # complemented before it.
+            complement = places if FAMILIES[family].carry_bits == 1 and beyond > limits[0] else 0
+            total += Resources(lut=complement or difference(family, places), ff=1)
     return total
 
 

@@ -54,6 +54,7 @@ def window_rows(
 
 # Look-up tables that choose a bit of 2 to 8 rows of a line buffer in memories, as measured.
 CHOICES = (1, 2, 3, 3, 4, 5, 5)
+PLAIN_CHOICES = (1, 2, 3, 3, 4, 6)  # without a slice's multiplexers, of 2 to 7 rows in registers
 
 
 def _choice(family: str, rows: int, words: int, depth: int, *, masked: bool) -> int:
@@ -61,7 +62,7 @@ def _choice(family: str, rows: int, words: int, depth: int, *, masked: bool) -> 
     table with six inputs among four, unless the padding's ones come in beside them, or the queue's pointers, of a
     memory of more than 16 rows, take longer."""
     if FAMILIES[family].carry_bits == 1:
-        return ceil(rows / 2)
+        return PLAIN_CHOICES[rows - 2] if words == 1 and rows - 2 < len(PLAIN_CHOICES) else ceil(rows / 2)
     if words > 1:
         return CHOICES[rows - 2] if rows - 2 < len(CHOICES) else ceil(2 * rows / 3)
     return 4 if rows == 4 and depth <= 16 and not masked else rows - 1
