@@ -196,15 +196,15 @@ class _Hardware:
                 limits=(form.low, form.high), known=self._known_parameters(form, family), rows=self._rows(form),
             )
         if isinstance(form, ThresholdForm):
-            known, constants = None, []
-            if self.words == 1:
-                constants = [t for lane in range(self.lanes) for t in form.thresholds[lane % self.own]]
+            known, ones, bases = None, [], []
             if self.channels * form.levels * (self.input.bits + 1) <= costs.MOST_KNOWN_BITS:
                 known = self._known(self._threshold_fields(form), family)
+                ones = np.bitwise_or.reduce(self._padded(form.thresholds), axis=0).tolist()
+                bases = [] if form.one_base else self._padded(form.bases).T.tolist()
             return costs.thresholds(
                 family, self.input, form.levels, self.output, self.lanes, self.words, depth,
                 len(form.direction_bits), sum(d in form.direction_bits for d in form.directions), not form.one_base,
-                known, constants,
+                known, ones, bases,
             )
         if isinstance(form, SearchForm):
             return costs.search(

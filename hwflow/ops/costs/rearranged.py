@@ -21,17 +21,17 @@ from hwflow.types import IntType
 def lane_map(
     family: str, sources: Sequence[int | None], source: IntType, result: IntType, fill: int, depth: int
 ) -> Resources:
-    """A queue of what is left of a beat's bits: none of the fill value's zeros, none of the copies of a sign; in
-    registers, each input lane and the fill value's ones once. Without look-up table memories it is the other way
-    round: they are flip-flops there, of which columns that are alike are one, and registers are as they are."""
+    """A queue of what is left of a beat's bits: none of the fill value's zeros, none of the copies of a sign, and, in
+    registers, each input lane and the fill value's ones once. Where memories are made of flip-flops, that is so of
+    them, and registers hold everything."""
     ones = (fill & (1 << result.bits) - 1).bit_count()
     taken = [lane for lane in sources if lane is not None]
     fills = len(sources) - len(taken)
-    plain = FAMILIES[family].lutram is None
-    if plain and depth <= REGISTER_DEPTH:  # one choice less where what comes is always the same
+    registers, flat = depth <= REGISTER_DEPTH, FAMILIES[family].lutram is None
+    if registers and flat:  # one choice less where what comes is always the same
         same = fills * result.bits if depth > 1 else 0
         return queue(family, len(sources) * result.bits, depth) + Resources(lut=-same)
-    if plain or depth <= REGISTER_DEPTH:
+    if registers or flat:
         width = len(set(taken)) * source.bits + int(fills > 0 and ones > 0)
     else:
         width = len(taken) * (result.bits if source.signed else source.bits) + fills * ones

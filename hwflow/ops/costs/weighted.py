@@ -37,7 +37,7 @@ def weighted_pool(
         for column in columns:
             total += lut_product(family, x, w, column)
     elif columns is not None and len(words) == 1 and max(x.bits, w.bits) <= BLOCK:
-        total += _constants(family, x, [column[0] for column in columns])
+        total += _constants(family, x, w, [column[0] for column in columns])
     else:
         if kind == "dsp" and max(x.bits, w.bits) > BLOCK and several:
             total += wide_product(family, x, w, lanes)
@@ -60,15 +60,16 @@ def _columns(words: Sequence[int], lanes: int, w: IntType) -> list[list[int]]:
     return [[((word >> lane * w.bits & mask) ^ half) - half for word in words] for lane in range(lanes)]
 
 
-def _constants(family: str, x: IntType, weights: Sequence[int]) -> Resources:
-    """Products with weights that never change, none of them 0: blocks, or shifts."""
+def _constants(family: str, x: IntType, w: IntType, weights: Sequence[int]) -> Resources:
+    """Products with weights that never change, none of them 0: blocks, or, of minus a power of two with sign and a
+    power of two without, shifts."""
     device, total, made = FAMILIES[family], Resources(), []
     for weight in weights:
         zeros = (weight & -weight).bit_length() - 1
         low, high = sorted((weight * x.min >> zeros, weight * x.max >> zeros))
         width = IntType.holding(Interval(low, high)).bits
-        operand = IntType.holding(Interval(min(0, weight >> zeros), max(0, weight >> zeros)))
-        shift = abs(weight) == 1 << zeros
+        operand = IntType.holding(Interval(min(-int(w.signed), weight >> zeros), max(0, weight >> zeros)))
+        shift = weight == (-1 if w.signed else 1) << zeros
         block = not shift and x.bits + operand.bits >= device.dsp_product
         if block:
             made.append((x, operand, 1))
