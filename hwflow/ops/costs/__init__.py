@@ -29,7 +29,6 @@ from hwflow.ops.costs.elementwise import joined as joined
 from hwflow.ops.costs.elementwise import negation as negation
 from hwflow.ops.costs.elementwise import shift as shift
 from hwflow.ops.costs.family import FAMILIES as FAMILIES
-from hwflow.ops.costs.family import MEASURED as MEASURED
 from hwflow.ops.costs.family import Family as Family
 from hwflow.ops.costs.fixed_factors import FixedFactor as FixedFactor
 from hwflow.ops.costs.fixed_factors import blocks_of as blocks_of
