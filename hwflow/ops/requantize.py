@@ -263,7 +263,10 @@ class _Hardware:
             [MultiplyAddShiftCore.part_constants(multiplier, shape, self.part) for multiplier in column]
             for column in self._padded(form.multipliers).T.tolist()
         ]
-        parts = [(factor, values) for column in columns for factor, values in zip(factors, zip(*column, strict=True), strict=True)]
+        parts = [
+            (factor, values) for column in columns
+            for factor, values in zip(factors, zip(*column, strict=True), strict=True)
+        ]
         if self.words == 1:
             made = [costs.FixedFactor(x, factor, values[0]) for factor, values in parts if values[0] for x in xs]
             return costs.blocks_of(family, made)

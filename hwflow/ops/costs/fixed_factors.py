@@ -1,8 +1,8 @@
 """Products with factors that never change, in multiplier blocks that synthesis itself gives registers (iCE40).
 
 A factor that comes from a register whose word never changes is, behind reset, a pattern of zeros and of bits that are
-one from the first cycle on. Synthesis sees the zeros alone: it cuts them off at both ends before it takes a block, and a
-product that became narrower than its register keeps that register outside of the block.
+one from the first cycle on. Synthesis sees the zeros alone: it cuts them off at both ends before it takes a block, and
+a product that became narrower than its register keeps that register outside of the block.
 """
 
 from __future__ import annotations

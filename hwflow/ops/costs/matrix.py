@@ -66,10 +66,11 @@ class FewWords:
         numbers = self.weights[0].tolist()
         rows = []
         for row in range(len(numbers) // simd):
-            paired = packing is not None and row < pe // 2
-            shape, shift = (packing.operand_shape, packing.shift) if paired else (None, 0)
-            kind = w if shape is None else IntType(shape.width, shape.signed)
-            values = [sum(n << shift * k for k, n in enumerate(lane)) for lane in numbers[row * simd : (row + 1) * simd]]
+            kind, shift = w, 0
+            if packing is not None and row < pe // 2:
+                kind, shift = IntType(packing.operand_shape.width, packing.operand_shape.signed), packing.shift
+            lanes = numbers[row * simd : (row + 1) * simd]
+            values = [sum(number << shift * k for k, number in enumerate(lane)) for lane in lanes]
             rows.append([FixedFactor(x, kind, value) if value else None for value in values])
         return rows
 
@@ -143,8 +144,9 @@ def mvu(
         each = products(family, x, w if packing is None else IntType(packing.operand_shape.width, True), 1, "dsp")
         total += replace(each, dsp=0).times(-idle)
         total += Resources(ff=-(BLOCK_LATENCY - inside) * known.narrower(x, w, simd, packing, least))
-    soft = known is not None and in_blocks and inside and len(known.words) <= FEW
-    soft = soft and x.bits + w.bits < FAMILIES[family].dsp_product
+    soft = None
+    if known is not None and in_blocks and inside and len(known.words) <= FEW:
+        soft = known.weights[:, :, 0] if x.bits + w.bits < FAMILIES[family].dsp_product else None
     stored = pe * accumulator.bits  # bits of a beat in the queue
     few = None
     if known is not None and folding.multiplier == "lut" and len(known.words) <= FEW:
@@ -168,7 +170,7 @@ def mvu(
     elif digits is not None:
         total += digit_sum(family, x, digits, simd, accumulator.bits, synapse > 1).times(pe)
     elif fixed is not None:
-        lanes = [[row[lane] for row in fixed if row[lane] is not None] for lane in range(simd)]
+        lanes = [[factor for row in fixed if (factor := row[lane]) is not None] for lane in range(simd)]
         total += fixed_products(family, lanes)
         alone = 0 if packing is None else pe // 2  # the first row without a partner
         sums, ends = fixed_sums(family, fixed[alone:], accumulator.bits)
@@ -185,8 +187,8 @@ def mvu(
         total += replace(sums, dsp=multiplier_blocks(family, made))
         total += operands(x, w, simd, "dsp")
         if pe % 2:
-            if soft:
-                total += soft_products(family, x, w, known.weights[:, simd * (pe // 2) :, 0].tolist())
+            if soft is not None:
+                total += soft_products(family, x, w, soft[:, simd * (pe // 2) :].tolist())
             else:
                 total += replace(products(family, x, w, simd, "dsp"), dsp=0)
             total += adder_tree(x, w, simd, accumulator.bits, family)
@@ -201,8 +203,8 @@ def mvu(
         if folding.multiplier == "dsp" and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
             blocks = wide_product(family, x, w, pe * simd - idle).dsp
             total += replace(wide_product(family, x, w, pe * simd), dsp=blocks)
-        elif soft and packing is None:
-            total += soft_products(family, x, w, known.weights[:, :, 0].tolist())
+        elif soft is not None and packing is None:
+            total += soft_products(family, x, w, soft.tolist())
         else:
             total += products(family, x, w, pe * simd, folding.multiplier)
             if folding.multiplier == "dsp":

@@ -147,8 +147,8 @@ def in_block_ram(family: str, words: int, width: int) -> int:
     return blocks if device.bram_cost * blocks + 2 <= flat else 0
 
 
-# What memory_libmap charges for a block RAM besides, without look-up table memories: a read port of its own (1), a first
-# value of the register at the port, which blocks of such families have not (2), each twice.
+# What memory_libmap charges for a block RAM besides, without look-up table memories: a read port of its own (1) and a
+# first value of the register at the port, which blocks of such families have not (2), each twice.
 BLOCK_EXTRA = 6
 
 

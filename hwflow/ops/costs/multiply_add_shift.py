@@ -181,7 +181,8 @@ def _products(
             width -= max(0, abs(factor).bit_length() - 1)
             total += Resources(lut=chain(family, width) if factor < 0 else 0)
         elif factor is not None and device.dsp_registers:
-            fixed = FixedFactor(*(IntType(part.shape.width, part.shape.signed) for part in (a, b)), factor)
+            types = [IntType(part.shape.width, part.shape.signed) for part in (a, b)]
+            fixed = FixedFactor(types[0], types[1], factor)
             width = fixed.bits
             total += Resources(ff=-device.dsp_registers * width * (fixed.takes_block(device) and fixed.holds_product))
         elif device.in_block(a.shape.width, b.shape.width):

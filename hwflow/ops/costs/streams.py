@@ -57,10 +57,10 @@ def stream_add(
                 if factor > 1:
                     held = x.bits + product_bits(x, w) * (plan.product_latency - 1)
                 if factor > 1 and inside:
-                    product = int(shape_of(x.min * factor, x.max * factor).width)
-                    block = product >= FAMILIES[family].dsp_product  # has the operand's register, the first behind
-                    held = (plan.product_latency - 1 - block) * product + (0 if block else x.bits)
-                    soft = 0 if block else 2 * product * (factor.bit_count() - 1)
+                    width = int(shape_of(x.min * factor, x.max * factor).width)
+                    block = width >= FAMILIES[family].dsp_product  # has the operand's register, the first behind
+                    held = (plan.product_latency - 1 - block) * width + (0 if block else x.bits)
+                    soft = 0 if block else 2 * width * (factor.bit_count() - 1)
                 total += Resources(lut=split_sums(family, x, w) + soft, ff=held)
             continue
         w = IntType(product.weight_shape.width, product.weight_shape.signed)
@@ -92,7 +92,8 @@ def stream_add(
             total += Resources(lut=chain(family, register.added), ff=register.width)
             if FAMILIES[family].carry_bits == 1:  # a carry cell reads the complement of what is subtracted
                 total += Resources(lut=register.subtracted)
-    total = total.times(pixels) + Resources(lut=4 if FAMILIES[family].carry_bits > 1 else 1, ff=plan.latency + 1, dsp=add_multipliers(family, plan, pixels))
+    total = total.times(pixels) + Resources(ff=plan.latency + 1, dsp=add_multipliers(family, plan, pixels))
+    total += Resources(lut=4 if FAMILIES[family].carry_bits > 1 else 1)
     for x in inputs:
         total += skid_buffer(pixels * lanes * x.bits, family)
     return total + queue(family, pixels * sum(_stored(plan, lane, depth) for lane in range(lanes)), depth)
