@@ -47,6 +47,7 @@ from hwflow.ops.costs.memory import memory as memory
 from hwflow.ops.costs.memory import queue as queue
 from hwflow.ops.costs.memory import read_only_block_rams as read_only_block_rams
 from hwflow.ops.costs.memory import rom as rom
+from hwflow.ops.costs.multiply_add_shift import NOTHING as NOTHING
 from hwflow.ops.costs.multiply_add_shift import Parameters as Parameters
 from hwflow.ops.costs.multiply_add_shift import Rows as Rows
 from hwflow.ops.costs.multiply_add_shift import multiply_add_shift as multiply_add_shift

@@ -21,17 +21,16 @@ from hwflow.types import IntType
 def lane_map(
     family: str, sources: Sequence[int | None], source: IntType, result: IntType, fill: int, depth: int
 ) -> Resources:
-    """A queue of what is left of a beat's bits: none of the fill value's zeros, none of the copies of a sign, and, in
-    registers, each input lane and the fill value's ones once. Where memories are made of flip-flops, that is so of
-    them, and registers hold everything."""
+    """A queue. In registers a constant is the reset of a bit that else were chosen (ones too where a flip-flop may be
+    set that is 0 at first); memories have neither the fill value's zeros nor the copies of a sign, and those made of
+    flip-flops each input lane and the fill value's ones once."""
     ones = (fill & (1 << result.bits) - 1).bit_count()
     taken = [lane for lane in sources if lane is not None]
-    fills = len(sources) - len(taken)
-    registers, flat = depth <= REGISTER_DEPTH, FAMILIES[family].lutram is None
-    if registers and flat:  # one choice less where what comes is always the same
-        same = fills * result.bits if depth > 1 else 0
-        return queue(family, len(sources) * result.bits, depth) + Resources(lut=-same)
-    if registers or flat:
+    fills, flat = len(sources) - len(taken), FAMILIES[family].lutram is None
+    if depth <= REGISTER_DEPTH:
+        resets = fills * (result.bits - (0 if flat else ones)) if depth > 1 else 0
+        return queue(family, len(sources) * result.bits, depth) + Resources(lut=-resets)
+    if flat:
         width = len(set(taken)) * source.bits + int(fills > 0 and ones > 0)
     else:
         width = len(taken) * (result.bits if source.signed else source.bits) + fills * ones

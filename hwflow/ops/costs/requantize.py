@@ -85,8 +85,8 @@ def search(
 
 
 def lookup(family: str, x: IntType, words: Sequence[int], out: IntType, tables: Resources, depth: int) -> Resources:
-    """The ``tables`` of all lanes, of so many ``words`` each."""
+    """The ``tables`` of all lanes, of so many ``words`` each; 0 where the result never changes."""
     total = Resources(lut=9, ff=5) + queue(family, len(words) * out.bits, depth) + tables
-    for count in words:
+    for count in filter(None, words):
         total += Resources(ff=x.bits + min(x.bits, bits(count - 1)))
     return total
