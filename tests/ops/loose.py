@@ -14,14 +14,13 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
             "wrapped": 0.2, "wrapped_wide": 0.45,
         },
         "requantize": {
-            "multiply_ties_odd": 0.35, "thresholds_alike": 0.15, "thresholds_bases": 0.15,
-            "multiply_negated_constants4": 0.15, "multiply_both_rows": 0.3,
+            "multiply_ties_odd": 0.35, "multiply_negated_constants4": 0.15, "multiply_both_rows": 0.3,
         },
         "scaled_add": {
             "both_a_channel": 0.15, "bits": 0.35,
         },
         "sliding_window": {
-            "3x3": 0.15, "single_pixel": 0.15, "random_2": 0.15, "random_3": 0.35,
+            "single_pixel": 0.2, "random_3": 0.2,
         },
         "stream_concat": {
             "three": 0.15,
@@ -49,7 +48,7 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         },
         "requantize": {
             "multiply_ties": 0.15, "thresholds": 0.2, "constant": 1.95, "multiply_falling_alike": 0.15,
-            "thresholds_both": 0.15, "thresholds_bases": 0.15, "thresholds_bases_alike": 1.15, "search": 0.15,
+            "thresholds_both": 0.15, "thresholds_bases": 0.15, "thresholds_bases_alike": 1.1, "search": 0.15,
             "search_values": 0.15, "search_values_both": 0.3, "search_one": 1.55, "multiply_negated_constants4": 0.15,
             "multiply_negated_odd_constants2": 0.15, "multiply_rows": 0.2, "multiply_many_rows": 0.15,
             "multiply_ties_rows": 0.15, "multiply_unsigned_rows": 0.25, "multiply_both_rows": 0.45,
@@ -58,7 +57,7 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
             "float_scales": 0.15, "bits": 0.35,
         },
         "sliding_window": {
-            "single_pixel": 0.15, "random_3": 0.15, "random_whole_5": 0.15,
+            "single_pixel": 0.15, "random_whole_5": 0.15,
         },
         "sum_pool": {
             "3x3_groups": 0.15,
