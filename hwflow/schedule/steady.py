@@ -51,6 +51,7 @@ class _Line:
     saved: Steps | None = None  # before the present trial
     cause: Causes = field(default_factory=lambda: np.empty(0, dtype=np.int32))  # what moved each event last
     visits: int = 0
+    neighbours: set[_Line] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.size = self.track.events
@@ -208,6 +209,8 @@ class Steady:
     def _restore(self, arc: _Arc) -> None:
         arc.target.arcs.append(arc)
         arc.source.leaving.append(arc)
+        arc.source.neighbours.add(arc.target)
+        arc.target.neighbours.add(arc.source)
         self._dirty.setdefault(arc.target, {})[arc] = None
 
     def _remove(self, arc: _Arc) -> None:
@@ -219,11 +222,18 @@ class Steady:
 
     def _settle(self, lines: frozenset[_Line], budget: int, keep: bool) -> bool:
         """Sweep until nothing changes among ``lines``. What does not ``keep``, or fails, is undone."""
-        order = [line for line in self._lines.values() if line in lines]
         waiting = {line: arcs for line, arcs in self._dirty.items() if line in lines and arcs}
         rest = {line: arcs for line, arcs in self._dirty.items() if line not in lines and arcs}
         passes, visited, good = 0, 0, True  # visited: events since a circuit was searched for
+        near, reach = set(waiting), 1
+        order = [line for line in self._lines.values() if line in near]
         while waiting:
+            if near.isdisjoint(waiting):
+                for _ in range(reach):
+                    near |= {other for line in near for other in line.neighbours} & lines
+                reach *= 2
+                order = [line for line in self._lines.values() if line in near]
+                continue
             for line in order:
                 arcs = waiting.pop(line, None)
                 if arcs is None:
