@@ -35,6 +35,7 @@ from hwflow.schedule.events import (
 
 Causes = npt.NDArray[np.int32]  # numbers of arcs, or:
 _PASSES, _VISITS = 3, 2  # sweeps through all processes, visits of each event that moved: then circuits are searched for
+_GROWTH = 1.25  # of the visits between two searches: of many, few find anything
 _STEP_BEFORE, _NOT_MOVED, _ROUND_TRIP = -1, -2, -3  # that less the number of a channel
 
 
@@ -225,6 +226,7 @@ class Steady:
         waiting = {line: arcs for line, arcs in self._dirty.items() if line in lines and arcs}
         rest = {line: arcs for line, arcs in self._dirty.items() if line not in lines and arcs}
         passes, visited, good = 0, 0, True  # visited: events since a circuit was searched for
+        visits = float(_VISITS)
         near, reach = set(waiting), 1
         order = [line for line in self._lines.values() if line in near]
         while waiting:
@@ -248,8 +250,8 @@ class Steady:
             passes += 1
             if not waiting or passes < _PASSES:
                 continue
-            if visited > _VISITS * sum(line.size for line in lines if line.saved is not None):
-                visited, good = 0, not self._too_slow(waiting.values())
+            if visited > visits * sum(line.size for line in lines if line.saved is not None):
+                visited, visits, good = 0, _GROWTH * visits, not self._too_slow(waiting.values())
             if not good or budget < 0:
                 good = False
                 break
@@ -315,19 +317,27 @@ class Steady:
 
     def _too_slow(self, waiting: Iterable[dict[_Arc, None]]) -> bool:
         """Whether an event that moved, to make room for what made it move, is among what made it move."""
-        clear: set[tuple[_Line, int]] = set()
+        views: dict[_Line, tuple[memoryview, memoryview]] = {}  # causes, and the walk that came by
+        walk = 0
         for arcs in waiting:
             for arc in arcs:
                 line, at = arc.source, int(arc.events[len(arc.events) // 2])
-                seen: set[tuple[_Line, int]] = set()
-                while line.saved is not None and (line, at) not in clear:
-                    if (line, at) in seen:
-                        return True
-                    seen.add((line, at))
-                    found = line.own(at)
-                    if found < 0:  # it followed the frame before
-                        found = line.own(line.size - 1)
-                    cause = int(line.cause[found])
+                walk += 1
+                while line.saved is not None:
+                    if line not in views:
+                        views[line] = memoryview(line.cause), memoryview(np.zeros(line.size, dtype=np.int32))
+                    causes, seen = views[line]
+                    if seen[at]:
+                        if seen[at] == walk:
+                            return True
+                        break  # an earlier walk went on from here
+                    seen[at] = walk
+                    cause, found = causes[at], at
+                    if cause == _STEP_BEFORE:
+                        found = line.own(at)
+                        if found < 0:  # it followed the frame before
+                            found = line.own(line.size - 1)
+                        cause = causes[found]
                     if cause == _NOT_MOVED or found < 0:
                         break
                     if cause <= _ROUND_TRIP:
@@ -337,5 +347,4 @@ class Steady:
                     else:
                         arc = line.arcs[cause]
                         line, at = arc.source, int(arc.events[arc.targets.searchsorted(found)])
-                clear |= seen
         return False
