@@ -35,7 +35,7 @@ from hwflow.schedule.events import (
 
 Causes = npt.NDArray[np.int32]  # numbers of arcs, or:
 _PASSES, _VISITS = 3, 2  # sweeps through all processes, visits of each event that moved: then circuits are searched for
-_GROWTH = 1.25  # of the visits between two searches: of many, few find anything
+_GROWTH = 1.1  # of the visits between two searches: of many, few find anything
 _STEP_BEFORE, _NOT_MOVED, _ROUND_TRIP = -1, -2, -3  # that less the number of a channel
 
 
@@ -52,7 +52,7 @@ class _Line:
     saved: Steps | None = None  # before the present trial
     cause: Causes = field(default_factory=lambda: np.empty(0, dtype=np.int32))  # what moved each event last
     visits: int = 0
-    neighbours: set[_Line] = field(default_factory=set)
+    neighbours: set[_Line] = field(default_factory=set)  # of which an event ever waited for one of the other
 
     def __post_init__(self) -> None:
         self.size = self.track.events
@@ -222,7 +222,10 @@ class Steady:
     # --- sweeps ----------------------------------------------------------------------------------------------------
 
     def _settle(self, lines: frozenset[_Line], budget: int, keep: bool) -> bool:
-        """Sweep until nothing changes among ``lines``. What does not ``keep``, or fails, is undone."""
+        """Sweep until nothing changes among ``lines``. What does not ``keep``, or fails, is undone.
+
+        Processes near those that something changed for settle first, then those twice as far: nearly all circuits are
+        between a few neighbours, and found before the rest of the graph has moved."""
         waiting = {line: arcs for line, arcs in self._dirty.items() if line in lines and arcs}
         rest = {line: arcs for line, arcs in self._dirty.items() if line not in lines and arcs}
         passes, visited, good = 0, 0, True  # visited: events since a circuit was searched for
@@ -346,5 +349,6 @@ class Steady:
                         at = int(events[events.searchsorted(found) - self.depths[channel]])
                     else:
                         arc = line.arcs[cause]
-                        line, at = arc.source, int(arc.events[arc.targets.searchsorted(found)])
+                        place = found if len(arc.targets) == line.size else arc.targets.searchsorted(found)
+                        line, at = arc.source, int(arc.events[place])
         return False
