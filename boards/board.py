@@ -64,6 +64,7 @@ class ZynqSystem:
     """
 
     board_part: str
+    crystal_mhz: float  # what the processors' PLL is fed with
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def _board(name: str, maker: str, board_part: str) -> Board:
         toolchain="vivado",
         platform=_no_platform,
         program="copy hwflow.bit, hwflow.hwh and overlay.py from board/ to the board; its Python loads {bitstream}",
-        zynq=ZynqSystem(board_part),
+        zynq=ZynqSystem(board_part, 50),
     )
 
 

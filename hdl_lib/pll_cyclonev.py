@@ -3,7 +3,7 @@
 The primitive takes frequencies and works out the dividers itself; :func:`find_cyclonev_pll` asks only for frequencies
 that integer dividers give exactly. Limits from Intel CV-51002 (Cyclone V device data sheet), table "PLL
 Specifications", of the slowest speed grade: input and phase detector 5 to 325 MHz, VCO 600 to 1300 MHz, output up to
-460 MHz. Counters: here up to 64, of the 512 there are.
+460 MHz. Counters: 1 to 512.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from amaranth.lib.wiring import In, Out
 INPUT_HZ = (5_000_000, 325_000_000)
 DETECTOR_HZ = (5_000_000, 325_000_000)
 VCO_HZ = (600_000_000, 1_300_000_000)
-OUTPUT_HZ = (10_000_000, 460_000_000)
-LARGEST_DIVIDER = 64
+OUTPUT_HZ = (5_000_000, 460_000_000)
+LARGEST_DIVIDER = 512
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def find_cyclonev_pll(input_hz: int | Fraction, target_hz: int | Fraction) -> Cy
             c = int(-(-vco // target_hz))
             settings = CycloneVPllSettings(input_hz, n, m, c)
             whole = settings.output_hz.denominator == 1
-            if VCO_HZ[0] <= vco <= VCO_HZ[1] and c <= 2 * LARGEST_DIVIDER and whole:
+            if VCO_HZ[0] <= vco <= VCO_HZ[1] and c <= LARGEST_DIVIDER and whole:
                 found.append(settings)
     if not found:
         raise ValueError(

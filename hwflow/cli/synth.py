@@ -15,7 +15,7 @@ from hwflow.cli.terminal import Steps, new_table, print_table
 def run_synth(arguments: argparse.Namespace) -> int:
     """Compile a model for a board."""
     from hwflow.compiler import compile
-    from hwflow.ops.costs import MEASURED
+    from hwflow.ops.costs import FAMILIES
     from hwflow.output import check_writable
     from hwflow.request import Gathered, check_until, request
 
@@ -48,8 +48,9 @@ def run_synth(arguments: argparse.Namespace) -> int:
         table = design.write(target, arguments.until, progress)
     _print_report(table, target, fps)
     family = design.board.part.family
-    if family not in MEASURED:
-        print(f"predicted lut and ff are estimates: the models are those measured on ECP5, not on {family}")
+    if not FAMILIES[family].measured:
+        basis = FAMILIES[family].basis
+        print(f"predicted lut and ff are estimates: the models are those measured on {basis}, not on {family}")
     tools = design.board.tools
     if arguments.until is None and tools.vendor and table["seconds"]["place_route"] is None:
         print(

@@ -84,7 +84,7 @@ def write_board(out: Path, board: Board, clock_mhz: float | Fraction | None = No
         description |= {
             "top": BLOCK,
             "rtlil": f"board/{BLOCK}.il",
-            "zynq": {"board_part": board.zynq.board_part},
+            "zynq": {"board_part": board.zynq.board_part, "crystal_mhz": board.zynq.crystal_mhz},
             "host": {
                 "input_bytes": source.bytes_per_beat, "input_beats": source.beats, "input_beat": top.input_bytes,
                 "output_bytes": sink.bytes_per_beat, "output_beats": sink.beats, "output_beat": top.output_bytes,

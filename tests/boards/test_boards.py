@@ -10,6 +10,7 @@ from boards import TOOLCHAINS, UnknownBoard, all_boards, find_board
 from boards.registry import __name__ as registry_name
 from hwflow.codegen.board_files import frame_ports, write_board
 from hwflow.codegen.board_top import FramePort
+from hwflow.codegen.clock import clock_for
 from hwflow.codegen.clock_plan import FAMILIES as CLOCK_FAMILIES
 from hwflow.codegen.clock_plan import plan_clock
 from hwflow.errors import UsageError
@@ -126,6 +127,22 @@ def test_another_clock():
         "[clock-reachable]\n"
         "  remedy: choose another clock, such as 100 MHz"
     )
+
+
+def test_a_clock_that_was_asked_for():
+    """By hand: 1 GHz / 7, 1 GHz / 4 and / 5; 100 MHz * 8 / 9 = 88.89 is 0.12 % below 89."""
+    zynq = find_board("pynq_z2")
+    assert float(clock_for(zynq, 143).frequency_hz) == pytest.approx(1e9 / 7)
+    assert clock_for(zynq, None).frequency_hz == 100_000_000
+    with pytest.raises(UsageError) as error:
+        clock_for(zynq, 240)
+    assert str(error.value) == (
+        "error: option --clock: must be a clock that the PLL of pynq_z2 makes of 1000 MHz, not 240 MHz "
+        "[clock-reachable]\n"
+        "  remedy: the nearest one is --clock 250"
+    )
+    for name, mhz in (("basys3", 89), ("tang_nano_9k", 54), ("de10_nano", 89)):
+        assert 0.99 * mhz <= float(clock_for(find_board(name), mhz).frequency_hz) / 1e6 <= mhz
 
 
 @pytest.mark.parametrize("name", SERIAL)

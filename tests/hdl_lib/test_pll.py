@@ -124,7 +124,7 @@ def test_other_parts_out_of_range_are_refused():
     assert str(error.value) == "input frequency of a 7 series PLL must be 19 to 800 MHz, not 12 MHz"
     with pytest.raises(ValueError) as error:
         find_cyclonev_pll(50 * MHZ, 500 * MHZ)
-    assert str(error.value) == "target frequency of a Cyclone V PLL must be 10 to 460 MHz, not 500 MHz"
+    assert str(error.value) == "target frequency of a Cyclone V PLL must be 5 to 460 MHz, not 500 MHz"
 
 
 def test_out_of_range_is_refused():

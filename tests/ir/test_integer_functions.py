@@ -73,7 +73,7 @@ def combinations(function: Function) -> Sequence[tuple[Interval, ...]]:
     return list(itertools.product(ranges, repeat=function.operands))
 
 
-@pytest.mark.parametrize("function, meaning", FUNCTIONS, ids=lambda value: str(value))
+@pytest.mark.parametrize(("function", "meaning"), FUNCTIONS, ids=[str(function) for function, _ in FUNCTIONS])
 def test_results_and_intervals(function: Function, meaning: Callable[..., int]) -> None:
     for ranges in combinations(function):
         places = list(itertools.product(*(range(r.lo, r.hi + 1) for r in ranges)))

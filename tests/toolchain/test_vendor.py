@@ -91,8 +91,8 @@ def test_a_project_for_a_zynq(zynq):
     }
     assert settings(zynq) == {
         "part": "xc7z020clg400-1", "top": "hwflow_axis", "mhz": "76.923077", "design_sources": "design.v",
-        "weights": "weights/increment.mem", "board_part": "www.digilentinc.com:pynq-z1:part0:1.0", "input_beat": "1",
-        "output_beat": "1",
+        "weights": "weights/increment.mem", "board_part": "www.digilentinc.com:pynq-z1:part0:1.0", "crystal_mhz": "50",
+        "input_beat": "1", "output_beat": "1",
     }
     verilog = (zynq / "hwflow_axis.v").read_text()
     assert "module hwflow_axis(" in verilog and "\\" not in verilog

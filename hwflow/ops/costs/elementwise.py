@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from hwflow.ops.costs.basics import chain, skid_buffer
+from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import queue
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
@@ -31,7 +32,7 @@ def joined(
 ) -> Resources:
     """What :class:`hdl_lib.joined.Joined` has around the lanes: skid buffers, the step, its delays, a queue; ``inputs``
     and ``output``: bits of an element."""
-    total = Resources(lut=_STEP[family][len(inputs) - 1], ff=stages + len(inputs))
+    total = Resources(lut=_STEP[FAMILIES[family].basis][len(inputs) - 1], ff=stages + len(inputs))
     for bits in inputs:
         total += skid_buffer(lanes * bits)
     return total + queue(family, lanes * output, depth)

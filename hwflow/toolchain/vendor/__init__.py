@@ -122,6 +122,7 @@ def _settings(board: Mapping[str, Any]) -> str:
     if "zynq" in board:
         values |= {
             "board_part": board["zynq"]["board_part"],
+            "crystal_mhz": f"{board['zynq']['crystal_mhz']:g}",
             "input_beat": board["host"]["input_beat"],
             "output_beat": board["host"]["output_beat"],
         }

@@ -26,6 +26,7 @@ set ps [block ps processing_system7]
 apply_bd_automation -rule xilinx.com:bd_rule:processing_system7 \
     -config {make_external "FIXED_IO, DDR" apply_board_preset "1" Master "Disable" Slave "Disable"} $ps
 set_property -dict [list \
+    CONFIG.PCW_CRYSTAL_PERIPHERAL_FREQMHZ $crystal_mhz \
     CONFIG.PCW_FPGA0_PERIPHERAL_FREQMHZ $mhz \
     CONFIG.PCW_USE_M_AXI_GP0 1 \
     CONFIG.PCW_USE_S_AXI_HP0 1 \
