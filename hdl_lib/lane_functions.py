@@ -15,7 +15,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
 
 from .adder_tree import tree_levels
 from .blocks import less
-from .multiplier import interval
+from .multiplier import Multiplier, interval
 from .signed_sum import Register, Summand, planned, signed_digits, signed_sum
 
 
@@ -143,6 +143,32 @@ def magnitude(value: Value) -> Value:
     if isinstance(value, Const):
         return Const(abs(value.value), len(value))
     return negated_if(value[-1], value.as_unsigned(), len(value)) if value.shape().signed else value
+
+
+@dataclass(frozen=True)
+class Product(LaneFunction):
+    """The product of two operands, in the form "dsp" or "lut" of :mod:`hdl_lib.multiplier`."""
+
+    inputs: tuple[Shape, ...]
+    output: Shape
+    form: str
+
+    @property
+    def multiplier(self) -> Multiplier:
+        """What multiplies."""
+        return Multiplier(self.inputs[0], self.inputs[1], self.form)
+
+    @property
+    def stages(self) -> int:
+        return self.multiplier.operand_latency + self.multiplier.latency
+
+    def build(self, m: Module, name: str, operands: Sequence[Value]) -> Value:
+        a, b = operands
+        multiplier = self.multiplier
+        for stage in range(multiplier.operand_latency - multiplier.weight_lead):
+            b = held(m, f"{name}_b_{stage}", b)
+        operand = multiplier.operand(m, f"{name}_a", a)
+        return Value.cast(multiplier.product(m, name, operand, b).value)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Operators on integer and bool tensors, element by element: on the integers themselves, wrapped as ONNX's types are.
 
-A stream meets another one of a shape that broadcasts with its own, or a constant of one element.
+A stream meets another one of a shape that broadcasts with its own, or a constant.
 """
 
 from __future__ import annotations
@@ -15,12 +15,23 @@ import numpy as np
 from hwflow.frontend.context import Handler, Lowering, given, integer, refuse
 from hwflow.frontend.element_types import STREAM_TYPES
 from hwflow.frontend.views import Constant, Integers, Reals, View, uniform
-from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Division, Function, Magnitude, Shifted, Simple, Times
+from hwflow.ir.graph import IntArray
+from hwflow.ir.integer_functions import (
+    MAXIMUM,
+    MINIMUM,
+    Division,
+    Function,
+    Magnitude,
+    Multiplied,
+    Shifted,
+    Simple,
+    Times,
+)
 from hwflow.onnxspec.model import OnnxNode
 from hwflow.types import IntType
 
-Operand = Integers | int
-"""A stream, or a constant of one element."""
+Operand = Integers | int | IntArray
+"""A stream, or a constant: one number, or a tensor of the whole shape that ONNX says."""
 
 
 @dataclass(frozen=True)
@@ -69,15 +80,19 @@ def step(
 ) -> Integers:
     """One function of as many operands as it takes, wrapped to a type; ``last``: it makes the result of ``node``."""
     streams = [v for v in operands if isinstance(v, Integers)]
-    shape = np.broadcast_shapes(*(v.shape for v in streams))
     if last:
         shape = state.frame_shape(node.outputs[0])
+    else:  # tensors that are constants come with the last step's shape or a shorter one
+        tensors = [v.shape for v in operands if isinstance(v, np.ndarray)]
+        whole = np.broadcast_shapes(*((1, *v.shape) for v in streams), *tensors)
+        shape = whole[1:]
     values = [expanded(state, node, v, shape).value for v in streams]
-    constants = tuple(None if isinstance(v, Integers) else v for v in operands)
+    constants = tuple(None if isinstance(v, Integers) else _of_frame(v, shape) for v in operands)
     origin = None if last else ""
     if isinstance(function, Product) and len(streams) == 1:
-        (factor,) = (v for v in operands if not isinstance(v, Integers))
-        function, constants = Times(factor), (None,)
+        (factor,) = (c for c in constants if c is not None)
+        function = Multiplied() if isinstance(factor, np.ndarray) else Times(factor)
+        constants = constants if isinstance(factor, np.ndarray) else (None,)
     if isinstance(function, Product):
         attributes: dict[str, Any] = {"offsets": (0, 0), "wrap": wrap}
         value = state.add("product", node, values, attributes, origin=origin)
@@ -88,19 +103,14 @@ def step(
 
 
 def operand(state: Lowering, node: OnnxNode, index: int) -> Operand:
-    """Input ``index``: a stream of integers or a constant of one element."""
+    """Input ``index``: a stream of integers or a constant."""
     name = node.inputs[index]
     view = state.view(name)
     if isinstance(view, Integers):
         return view
     if isinstance(view, Constant):
-        if view.array.size != 1:
-            raise refuse(
-                node, "integer-constant",
-                f"the constant '{name}' must have one element, not shape {list(view.array.shape)}",
-                "give it as an input of the model",
-            )
-        return int(view.array.reshape(-1)[0])
+        values = view.array.astype(np.int64)
+        return int(values.reshape(-1)[0]) if (values == values.reshape(-1)[0]).all() else values
     if isinstance(view, Reals) and state.model.values[name].dtype in STREAM_TYPES:
         return _plain(state, node, name, view)
     raise refuse(
@@ -108,6 +118,15 @@ def operand(state: Lowering, node: OnnxNode, index: int) -> Operand:
         f"input '{name}' must be an integer tensor in hardware or a constant, not {_found(view)}",
         "quantize it, or cast the other operand to float and quantize the result",
     )
+
+
+def _of_frame(constant: int | IntArray, shape: tuple[int, ...]) -> int | IntArray:
+    """A constant as long as one frame."""
+    if isinstance(constant, int):
+        return constant
+    # What is longer than the frame has the frame axis, of length 1, in front.
+    own = constant.shape[-len(shape) :] if constant.ndim > len(shape) else constant.shape
+    return np.broadcast_to(constant.reshape(own), shape)
 
 
 def _found(view: View) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 _FUNCTION = "in front of a quantizer, or where its values are multiples of one number"
 _INTEGER = "integer tensors of at most 32 bits"
-_LOGICAL = "bool tensors; a constant operand has one element"
-_COMPARED = f"{_INTEGER}; a constant operand has one element"
-_BITS = f"{_INTEGER}; a constant operand has one element"
+_LOGICAL = "bool tensors"
+_COMPARED = _INTEGER
+_BITS = _INTEGER
 _WEIGHTS = "constant quantized weights, of any scales with a common divisor"
 _CONV = f"1-D to 3-D and more, any group, strides, dilations and pads; {_WEIGHTS}"
 _PRODUCT = f"one constant quantized operand; not along the frame axis; {_WEIGHTS}"
@@ -69,11 +69,11 @@ LIMITS: Mapping[str, str] = {
     "Log": f"{_FUNCTION}, of positive numbers",
     "MatMul": _PRODUCT,
     "MatMulInteger": f"constant right operand; sums below 2**31; {_WEIGHTS}",
-    "Max": f"any number of {_INTEGER}; a constant operand has one element",
+    "Max": f"any number of {_INTEGER}",
     "MaxPool": f"{_POOL}; no indices; one scale a channel",
-    "Min": f"any number of {_INTEGER}; a constant operand has one element",
+    "Min": f"any number of {_INTEGER}",
     "Mish": _FUNCTION,
-    "Mod": f"{_INTEGER}, fmod too; a constant operand has one element",
+    "Mod": f"{_INTEGER}, fmod too",
     "Mul": f"streams of shapes that broadcast and one zero point each, or constants; {_INTEGER}",
     "MultiThreshold": "constant thresholds, for the tensor or a channel",
     "Neg": f"of reals and {_INTEGER}",
@@ -119,7 +119,7 @@ LIMITS: Mapping[str, str] = {
     "Transpose": "the frame axis stays in front",
     "Trunc": "constant scales whose ratio is a power of two, and bit widths",
     "Unsqueeze": "the frame axis stays in front",
-    "Where": f"condition and both branches {_INTEGER} or bool; a constant operand has one element",
+    "Where": f"condition and both branches {_INTEGER} or bool",
     "Xor": _LOGICAL,
 }
 """By ONNX operator, whatever its domain."""

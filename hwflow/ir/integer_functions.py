@@ -137,6 +137,21 @@ class Magnitude(Function):
 
 
 @dataclass(frozen=True)
+class Multiplied(Function):
+    """The product of two operands."""
+
+    operands = 2
+
+    def interval(self, ranges: Sequence[Interval]) -> Interval:
+        a, b = ranges
+        ends = [x * y for x in (a.lo, a.hi) for y in (b.lo, b.hi)]
+        return Interval(min(ends), max(ends))
+
+    def evaluate(self, arrays: Sequence[IntArray]) -> IntArray:
+        return arrays[0] * arrays[1]
+
+
+@dataclass(frozen=True)
 class Times(Function):
     """The operand times a constant."""
 

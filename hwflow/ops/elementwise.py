@@ -1,8 +1,8 @@
 """A function of the integers at the same place of several tensors of one shape.
 
-Attributes: ``function`` (:mod:`hwflow.ir.integer_functions`), ``constants`` (an operand's value where it is a
-constant, else None: those operands alone are inputs), ``wrap`` (the integer type that the result wraps around to, as
-ONNX's; None: it is exact).
+Attributes: ``function`` (:mod:`hwflow.ir.integer_functions`), ``constants`` (for each operand its value where it is one
+number, an int64 array of the result's shape where it is a constant tensor, else None: those alone are inputs), ``wrap``
+(the integer type that the result wraps around to, as ONNX's; None: it is exact).
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ from typing import Any
 
 import numpy as np
 
+from hdl_lib.elementwise import READ_LATENCY
 from hdl_lib.elementwise import Elementwise as Core
 from hdl_lib.lane_functions import LaneFunction
+from hdl_lib.rom import Table
 from hwflow.ir.graph import IntArray, Node, Stage
-from hwflow.ir.integer_functions import Function
+from hwflow.ir.integer_functions import Function, Multiplied
 from hwflow.ir.wrapping import wrapped, wrapped_interval
 from hwflow.ops import costs
 from hwflow.ops.joined import Joined, joined_streams, joined_timing
 from hwflow.ops.lanes import lane_function, lane_resources, used_bits, zero_bits
-from hwflow.ops.operator import Built, Device, Folding, LogicalOperator, LoweringContext, Resources
+from hwflow.ops.memory import pack_words
+from hwflow.ops.operator import Built, Device, Folding, LogicalOperator, LoweringContext, MemoryFile, Resources, grouped
 from hwflow.ops.timing import Timing
 from hwflow.types import Interval, IntType, TensorType
 
@@ -46,44 +49,84 @@ class Elementwise(LogicalOperator, Joined):
 
     def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         left = iter(inputs)
-        operands = [next(left) if c is None else np.array(c, dtype=np.int64) for c in attributes["constants"]]
+        operands = [next(left) if c is None else np.asarray(c, dtype=np.int64) for c in attributes["constants"]]
         result = attributes["function"].evaluate(operands)
         return (result if attributes["wrap"] is None else wrapped(result, attributes["wrap"]),)
 
     def lower(self, node: Node, context: LoweringContext) -> None:
         streams, order = joined_streams(node, context)
-        attributes = {name: node.attributes[name] for name in ("function", "constants", "wrap")}
-        context.bind(node.outputs[0], context.add("elementwise", "", streams, attributes), order)
+        constants = tuple(
+            c.reshape(-1)[order].reshape(streams[0].typed.shape) if isinstance(c, np.ndarray) else c
+            for c in node.attributes["constants"]
+        )
+        attributes = {name: node.attributes[name] for name in ("function", "wrap")}
+        result = context.add("elementwise", "", streams, {**attributes, "constants": constants})
+        context.bind(node.outputs[0], result, order)
 
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
-        return [Folding(lanes, lanes) for lanes in costs.stream_lanes(node.outputs[0].typed.shape)]
+        lanes = costs.stream_lanes(node.outputs[0].typed.shape)
+        if not isinstance(node.attributes["function"], Multiplied):
+            return [Folding(count, count) for count in lanes]
+        kinds = ("lut",) if costs.product_is_cheap_in_luts(*_types(node)) else ("dsp", "lut")
+        return [Folding(count, count, 0, kind) for count in lanes for kind in kinds]
 
     def timing(self, node: Node, folding: Folding) -> Timing:
-        return joined_timing(self.cycles(node, folding), _lane(node).stages + 1, len(node.inputs))
+        latency = Core.latency_of(_lane(node, folding), tables=bool(_tensors(node)))
+        return joined_timing(self.cycles(node, folding), latency, len(node.inputs))
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
         function: Function = node.attributes["function"]
-        output = node.outputs[0].typed.element
-        operands = [
-            costs.Operand(element, c is not None)
-            for c, element in zip(node.attributes["constants"], _types(node), strict=True)
-        ]
-        lane = lane_resources(device.family, function, operands, output)
-        made = max(1, output.bits - zero_bits(function, node.attributes["constants"]))
+        output, constants, lanes = node.outputs[0].typed.element, node.attributes["constants"], folding.output_lanes
+        types = _types(node)
+        operands = [costs.Operand(element, isinstance(c, int)) for c, element in zip(constants, types, strict=True)]
+        total = lane_resources(device.family, function, operands, output, lanes, folding.multiplier)
         widths = [used_bits(function, value.typed.element, output) for value in node.inputs]
-        return lane.times(folding.output_lanes) + costs.joined(
-            device.family, widths, made, folding.output_lanes, _lane(node).stages, depths[0]
-        )
+        tabled = [used_bits(function, t, output) for c, t in zip(constants, types, strict=True) if _is_tensor(c)]
+        latency = Core.latency_of(_lane(node, folding), tables=bool(tabled))
+        if tabled:
+            count = self.cycles(node, folding)
+            total += costs.count_up(count) + Resources(ff=READ_LATENCY * lanes * sum(widths))
+            for bits in tabled:
+                total += costs.rom(device.family, count, lanes * bits)
+        made = max(1, output.bits - zero_bits(function, constants))
+        return total + costs.joined(device.family, widths, made, lanes, latency - 1, depths[0])
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
-        constants = node.attributes["constants"]
-        core = Core(_lane(node), lanes=folding.output_lanes, depth=depths[0], constants=constants)
-        return Built(core, core.sources, [core.o])
+        lanes = folding.output_lanes
+        files: list[MemoryFile] = []
+        constants: list[int | Table | None] = []
+        for place, (constant, element) in enumerate(zip(node.attributes["constants"], _types(node), strict=True)):
+            if not _is_tensor(constant):
+                constants.append(constant)
+                continue
+            channels = grouped(constant.shape, lanes)[1]
+            pixels = constant.reshape(-1, channels)
+            padded = np.pad(pixels, ((0, 0), (0, -channels % lanes))).reshape(-1, lanes)
+            file = MemoryFile(f"{name}_constant_{place}", pack_words(padded, element.bits), lanes * element.bits)
+            files.append(file)
+            constants.append(Table(None, f"weights/{file.name}.mem", file.width, len(padded)))
+        core = Core(_lane(node, folding), lanes=lanes, depth=depths[0], constants=constants)
+        return Built(core, core.sources, [core.o], files)
+
+
+def _is_tensor(constant: Any) -> bool:
+    return isinstance(constant, np.ndarray)
+
+
+def _tensors(node: Node) -> list[IntArray]:
+    return [constant for constant in node.attributes["constants"] if _is_tensor(constant)]
+
+
+def _range(constant: Any) -> Interval:
+    """Of a constant operand."""
+    if isinstance(constant, np.ndarray):
+        return Interval(int(constant.min()), int(constant.max()))
+    return Interval(constant, constant)
 
 
 def _interval(attributes: Mapping[str, Any], ranges: Sequence[Interval]) -> Interval:
     left = iter(ranges)
-    operands = [next(left) if c is None else Interval(c, c) for c in attributes["constants"]]
+    operands = [next(left) if c is None else _range(c) for c in attributes["constants"]]
     exact: Interval = attributes["function"].interval(operands)
     return exact if attributes["wrap"] is None else wrapped_interval(exact, attributes["wrap"])
 
@@ -91,11 +134,10 @@ def _interval(attributes: Mapping[str, Any], ranges: Sequence[Interval]) -> Inte
 def _types(node: Node) -> list[IntType]:
     """The types of all operands."""
     left = iter(node.inputs)
-    return [
-        next(left).typed.element if c is None else IntType.holding(Interval(c, c)) for c in node.attributes["constants"]
-    ]
+    constants = node.attributes["constants"]
+    return [next(left).typed.element if c is None else IntType.holding(_range(c)) for c in constants]
 
 
-def _lane(node: Node) -> LaneFunction:
+def _lane(node: Node, folding: Folding) -> LaneFunction:
     function: Function = node.attributes["function"]
-    return lane_function(function, _types(node), node.outputs[0].typed.element)
+    return lane_function(function, _types(node), node.outputs[0].typed.element, folding.multiplier)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from hdl_lib.divider import Divider
-from hdl_lib.lane_functions import Absolute, Expression, Extremum, LaneFunction, Multiple, Shift
-from hwflow.ir.integer_functions import Division, Extreme, Function, Magnitude, Shifted, Simple, Times
+from hdl_lib.lane_functions import Absolute, Expression, Extremum, LaneFunction, Multiple, Product, Shift
+from hwflow.ir.integer_functions import Division, Extreme, Function, Magnitude, Multiplied, Shifted, Simple, Times
 from hwflow.ops import costs
 from hwflow.ops.operator import Resources
 from hwflow.ops.shapes import shape_of
@@ -16,8 +17,10 @@ _MODULAR = frozenset({"add", "and", "not", "or", "sub", "wrap", "xor"})
 _COMPARISONS = frozenset({"greater", "greater_or_equal", "less", "less_or_equal"})
 
 
-def lane_function(function: Function, inputs: Sequence[IntType], output: IntType) -> LaneFunction:
-    """The hardware of one lane."""
+def lane_function(
+    function: Function, inputs: Sequence[IntType], output: IntType, form: str
+) -> LaneFunction:
+    """The hardware of one lane; ``form``: of a multiplier."""
     shapes, result = tuple(map(shape_of, inputs)), shape_of(output)
     match function:
         case Simple(name):
@@ -26,6 +29,8 @@ def lane_function(function: Function, inputs: Sequence[IntType], output: IntType
             return Extremum(shapes, result, greatest)
         case Magnitude():
             return Absolute(shapes, result)
+        case Multiplied():
+            return Product(shapes, result, form)
         case Times(factor):
             return Multiple(shapes, result, factor)
         case Shifted(left, bits):
@@ -35,8 +40,19 @@ def lane_function(function: Function, inputs: Sequence[IntType], output: IntType
     raise AssertionError(f"{function} has no hardware")
 
 
-def lane_resources(family: str, function: Function, inputs: costs.Operands, output: IntType) -> Resources:
-    """What one lane takes."""
+def lane_resources(
+    family: str, function: Function, inputs: costs.Operands, output: IntType, lanes: int, form: str
+) -> Resources:
+    """What so many lanes take."""
+    if isinstance(function, Multiplied):
+        x, w = (operand.element for operand in inputs)
+        waiting = costs.operands(x, w, 1, form).ff and not (form == "dsp" and costs.FAMILIES[family].dsp_registers)
+        held = Resources(ff=lanes * w.bits) if waiting else Resources()
+        return costs.products(family, x, w, lanes, form, output.bits) + costs.operands(x, w, lanes, form) + held
+    return _lane_resources(family, function, inputs, output).times(lanes)
+
+
+def _lane_resources(family: str, function: Function, inputs: costs.Operands, output: IntType) -> Resources:
     match function:
         case Simple("add" | "sub"):
             # Where a carry cell has no look-up table of its own, what is subtracted is inverted before it.
@@ -75,11 +91,11 @@ def used_bits(function: Function, element: IntType, output: IntType) -> int:
     return min(element.bits, output.bits) if modular else element.bits
 
 
-def zero_bits(function: Function, constants: Sequence[int | None]) -> int:
+def zero_bits(function: Function, constants: Sequence[Any]) -> int:
     """Least bits of every result that are 0; ``constants``: the operands' values where they are known."""
     match function:
         case Times(factor):
             return max(0, (factor & -factor).bit_length() - 1)
         case Shifted(True):
-            return constants[1] or 0
+            return constants[1] if isinstance(constants[1], int) else 0
     return 0

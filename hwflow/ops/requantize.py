@@ -196,15 +196,17 @@ class _Hardware:
                 limits=(form.low, form.high), known=self._known_parameters(form, family), rows=self._rows(form),
             )
         if isinstance(form, ThresholdForm):
-            known, constants = None, []
-            if self.words == 1:
-                constants = [t for lane in range(self.lanes) for t in form.thresholds[lane % self.own]]
+            known: Resources | None = None
+            ones: list[list[int]] = []
+            bases: list[list[int]] = []
             if self.channels * form.levels * (self.input.bits + 1) <= costs.MOST_KNOWN_BITS:
                 known = self._known(self._threshold_fields(form), family)
+                ones = np.bitwise_or.reduce(self._padded(form.thresholds), axis=0).tolist()
+                bases = [] if form.one_base else self._padded(form.bases).T.tolist()
             return costs.thresholds(
                 family, self.input, form.levels, self.output, self.lanes, self.words, depth,
                 len(form.direction_bits), sum(d in form.direction_bits for d in form.directions), not form.one_base,
-                known, constants,
+                known, ones, bases,
             )
         if isinstance(form, SearchForm):
             return costs.search(
@@ -212,6 +214,8 @@ class _Hardware:
                 form.values is not None, self._tables_cost(family), depth,
             )
         words = [self._span(form) * self.words] * self.lanes
+        if self.words == 1:  # results that never change
+            words = [0 if len(set(form.tables[k % len(form.tables)])) == 1 else words[k] for k in range(self.lanes)]
         return costs.lookup(family, self.input, words, self.output, self._tables_cost(family), depth)
 
     def _tables_cost(self, family: str) -> Resources:
@@ -331,7 +335,8 @@ class _Hardware:
         if table.bram:
             return None
         ones = [int(np.bitwise_or.reduce(column)) for column in fields[1][0].T]
-        zeros = tuple((number & -number).bit_length() - 1 if number else addend.bits for number in ones)
+        # Where all addends are 0 nothing is added.
+        zeros = tuple((number & -number).bit_length() - 1 if number else costs.NOTHING for number in ones)
         return costs.Parameters(table, (table.ff // 2, addends.ff // 2), zeros=zeros)
 
     @staticmethod

@@ -106,6 +106,15 @@ CASES: dict[str, Make] = {
         "Mul", b.input("x", ["N", 1, 8], "int8"), b.input("y", ["N", 3, 1], "int8")
     ),
     "within_a_chain": multiplied_and_added,
+    "add_a_tensor": lambda b: b.node("Add", x(b), b.constant(np.arange(24).reshape(1, 3, 8) * 5, "int8")),
+    "by_a_channel": lambda b: b.node("Mod", x(b), b.constant([[3], [-4], [0]], "int8")),
+    "times_a_channel": lambda b: b.node("Mul", b.constant([[3], [-4], [100]], "int32"), x(b, "int32")),
+    "one_or_the_other": lambda b: b.node(
+        "Where", x(b, "bool"), b.constant(np.arange(8), "int32"), b.constant([[7], [8], [-9]], "int32")
+    ),
+    "a_tensor_of_more": lambda b: b.node(
+        "Max", b.input("x", ["N", 1, 8], "uint8"), b.constant(np.arange(24).reshape(3, 8) * 9, "uint8"), y(b, "uint8")
+    ),
     "of_sums": lambda b: b.node(
         "BitwiseAnd",
         b.node("MatMulInteger", x(b), b.constant(np.arange(16).reshape(8, 2) - 7, "int8"), b.constant(3, "int8")),

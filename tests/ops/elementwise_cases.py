@@ -6,9 +6,20 @@ import itertools
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
 from hwflow.ir.graph import Node
-from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Division, Function, Magnitude, Shifted, Simple, Times
+from hwflow.ir.integer_functions import (
+    MAXIMUM,
+    MINIMUM,
+    Division,
+    Function,
+    Magnitude,
+    Multiplied,
+    Shifted,
+    Simple,
+    Times,
+)
 from hwflow.ops.operator import Folding
 from hwflow.types import Interval, IntType, TensorType
 from tests.ops.harness import Case, Frames
@@ -28,16 +39,24 @@ def _all_ends(node: Node) -> Frames:
 
 def _case(
     name: str, function: Function, elements: tuple[IntType, ...], lanes: tuple[int, ...], *,
-    wrap: IntType | None = None, constants: tuple[int | None, ...] = (), shape: tuple[int, int] = (4, 3),
-    intervals: tuple[tuple[Interval, ...], ...] = (), monotone: bool = False,
+    wrap: IntType | None = None, constants: tuple[int | npt.NDArray[np.int64] | None, ...] = (),
+    shape: tuple[int, int] = (4, 3), intervals: tuple[tuple[Interval, ...], ...] = (), monotone: bool = False,
+    kinds: tuple[str, ...] = ("",),
 ) -> Case:
     types = [TensorType(shape, element, element.interval) for element in elements]
     if intervals:
         types = [TensorType.of(shape, ranges, 1) for ranges in intervals]
     attributes = {"function": function, "constants": constants or (None,) * len(elements), "wrap": wrap}
     corners: Callable[[Node], Frames] | None = _all_ends if monotone else None
-    foldings = tuple(Folding(n, n) for n in lanes)
+    foldings = tuple(Folding(n, n, 0, kind) for n in lanes for kind in kinds)
     return Case(name, "elementwise", attributes, types[0], foldings, corners, tuple(types[1:]))
+
+
+def _tensor(element: IntType, shape: tuple[int, int] = (4, 3)) -> npt.NDArray[np.int64]:
+    """Both ends of the type among its values."""
+    values = np.random.default_rng(element.bits).integers(element.min, element.max, shape, endpoint=True)
+    values.reshape(-1)[:2] = element.min, element.max
+    return values
 
 
 ELEMENTWISE = [
@@ -83,6 +102,13 @@ ELEMENTWISE = [
     _case("modulus", Division("modulus"), (I8, I8), (1, 3)),
     _case("modulus_without_sign", Division("modulus"), (U8, U4), (3,)),
     _case("modulus_of_negative", Division("modulus"), (I8,), (1,), constants=(None, -5)),
+    _case("add_tensor", Simple("add"), (U8,), (1, 2, 3, 12), constants=(None, _tensor(I8))),
+    _case("tensor_or_tensor", Simple("where"), (U1,), (1, 3), constants=(None, _tensor(I8), _tensor(U4))),
+    _case("by_a_tensor", Division("modulus"), (I8,), (3,), constants=(None, _tensor(I4))),
+    _case(
+        "times_tensor", Multiplied(), (I8,), (1, 3), constants=(None, _tensor(IntType(6, True))), kinds=("dsp", "lut"),
+    ),
+    _case("product_wrapped", Multiplied(), (I32, I32), (1,), wrap=I32, kinds=("lut",)),
     _case(
         "intervals", Simple("add"), (I8, I8), (2,), shape=(3, 2), monotone=True,
         intervals=((Interval(-3, 5), Interval(0, 100)), (Interval(-9, 1), Interval(4, 4))),

@@ -37,6 +37,16 @@ def test_the_model_fits_the_samples(family: str, op: str) -> None:
     assert not wrong, "\n".join(map(str, wrong))
 
 
+@pytest.mark.parametrize("op", dict.fromkeys(key.op for key in samples.all_keys("ecp5")))
+def test_an_operators_cases_together_fit(op: str) -> None:
+    """On ECP5, the sum of all its cases: look-up tables and flip-flops within a tenth, blocks exactly."""
+    compared = [(row.cells, samples.predicted("ecp5", row.key)) for row in samples.read("ecp5") if row.key.op == op]
+    for kind in samples.KINDS:
+        found, model = (sum(getattr(side, kind) for side in sides) for sides in zip(*compared, strict=True))
+        allowed = samples.SHARE * found if kind in ("lut", "ff") else 0
+        assert abs(model - found) <= allowed, f"{kind}: {model}, found {found}"
+
+
 @pytest.mark.parametrize("family", samples.MODELLED)
 def test_no_case_is_let_off_for_nothing(family: str) -> None:
     """What is in tests.ops.loose must be off."""

@@ -53,8 +53,10 @@ def filled_rom(family: str, words: Sequence[int], width: int, *, output_register
     """A synchronous read-only table of known words (patterns of ``width`` bits): a bit that is the same in all words
     costs nothing, and of bits that are alike in all words look-up tables hold one.
 
-    Of logic, a block of 16 words is a look-up table; one of more words is made of its halves, with a multiplexer of the
-    device's own up to 128 words, and blocks that are alike are made once.
+    Of logic, a block of 16 words is a look-up table; 32 to 128 words are made of such blocks with multiplexers of the
+    device's own. A half in which a bit never changes is a reset of the bit's register, and an address bit that goes
+    through to it takes no table. Blocks of 16 words that are alike are made once, but not in tables of more than 32
+    words, which are mapped for the fewest levels.
     """
     columns = [bits for bits in _columns(words, width) if len(set(bits)) > 1]
     if not columns:
@@ -63,22 +65,49 @@ def filled_rom(family: str, words: Sequence[int], width: int, *, output_register
     if len(words) * len(columns) > 16 * FAMILIES[family].bram_cost * blocks:
         return Resources(ff=len(columns) * output_register, bram=blocks)
     known: set[bytes] = set()
+    size = 1 << (len(words) - 1).bit_length()
+    different = {column + column[-1:] * (size - len(column)) for column in columns}
+    # A table of 16 words stays a look-up table as it is.
+    luts = sum(_tables(family, column, known, size == 16) for column in sorted(map(_without_idle_bits, different)))
+    return Resources(lut=luts, ff=len(different) * (1 + output_register))
 
-    def made_of(block: bytes) -> int:
+
+def _tables(family: str, column: bytes, known: set[bytes], whole: bool) -> int:
+    """Look-up tables of a bit of a table, but for blocks that are ``known``, to which its own are added; ``whole``:
+    without resets."""
+    if FAMILIES[family].carry_bits == 1:
+        return _blocks(column, known)
+    while len(column) > 2 and not whole:
+        left = [half for half in (column[: len(column) // 2], column[len(column) // 2 :]) if len(set(half)) > 1]
+        if len(left) != 1:
+            break
+        column = _without_idle_bits(left[0])
+    if column in known or column == b"01":
+        return 0
+    known.add(column)
+    if len(column) <= 16:
+        return 1
+    if len(column) > 128:
+        halves = column[: len(column) // 2], column[len(column) // 2 :]
+        return 1 + sum(_tables(family, half, known, whole) for half in halves if len(set(half)) > 1)
+    if len(column) > 32:
+        return len(column) // 16
+    return _blocks(column, known)
+
+
+def _blocks(block: bytes, known: set[bytes]) -> int:
+    """Look-up tables of up to 16 words of a bit's that are not ``known``, and what chooses among them where one never
+    changes."""
+    if len(block) <= 16:
         if block in known or len(set(block)) == 1:
             return 0
         known.add(block)
-        if len(block) <= 16:
-            return 1
-        halves = block[: len(block) // 2], block[len(block) // 2 :]
-        if halves[0] == halves[1]:
-            return made_of(halves[0])
-        return made_of(halves[0]) + made_of(halves[1]) + (len(block) > 128 or any(len(set(h)) == 1 for h in halves))
-
-    size = 1 << (len(words) - 1).bit_length()
-    different = {column + column[-1:] * (size - len(column)) for column in columns}
-    luts = sum(map(made_of, sorted(map(_without_idle_bits, different))))
-    return Resources(lut=luts, ff=len(different) * (1 + output_register))
+        return 1
+    halves = block[: len(block) // 2], block[len(block) // 2 :]
+    if halves[0] == halves[1]:
+        return _blocks(halves[0], known)
+    chosen = len(block) > 128 or any(len(set(half)) == 1 for half in halves)
+    return sum(_blocks(half, known) for half in halves) + chosen
 
 
 def _without_idle_bits(column: bytes) -> bytes:

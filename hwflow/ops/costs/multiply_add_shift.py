@@ -20,6 +20,7 @@ from hwflow.ops.costs.products import SOFT_PRODUCT
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
 
+NOTHING = 10**6  # bits at the low end that are 0, of a number that is 0
 CONTROL = Resources(lut=3, ff=6)  # what begins a step, what says of a result that it comes, but for the queue's
 
 
@@ -186,7 +187,7 @@ def _products(
     for group in product.groups:
         low, high = (sum(ends[index][end] for index in group) for end in (0, 1))
         first = product.summands[group[0]].first
-        terms.append(_Number(low, high, first if low or high else 10**6))
+        terms.append(_Number(low, high, first if low or high else NOTHING))
     return total, terms
 
 

@@ -22,18 +22,25 @@ def paired_sums(family: str, x: IntType, packing: Packing, lanes: int, limit: in
     """The sums of two rows of ``lanes`` products, cut to ``limit`` bits (:mod:`hdl_lib.packed_product`)."""
     operand = packing.operand_shape
     block = x.bits + operand.width >= FAMILIES[family].dsp_product
-    width = x.bits + operand.width
+    width = shape_of(*packing.packed_products).width if block else x.bits + operand.width
     behind = BLOCK_LATENCY - FAMILIES[family].dsp_registers * block
     total = Resources(lut=0 if block else x.bits * operand.width, ff=behind * width, dsp=int(block)).times(lanes)
-    group, groups = 1 << packing.levels, []
+    group = 1 << packing.levels
     for first in range(0, lanes, group):
         terms = min(group, lanes - first)
         total += sum_tree(*packing.packed_products, terms, _UNLIMITED)
         low, high = (terms * bound for bound in packing.packed_products)
         total += Resources(ff=shape_of(low, high).width).times(packing.levels - tree_levels(terms))
-        groups.append(terms)
+    return total + split_tree(packing, lanes, limit, accumulated)
+
+
+@cache
+def split_tree(packing: Packing, lanes: int, limit: int, accumulated: bool) -> Resources:
+    """What is left of the sums behind the split of those of :attr:`Packing.levels` levels."""
+    group = 1 << packing.levels
+    groups = [min(group, lanes - first) for first in range(0, lanes, group)]
     low_products, high_products = packing.products
-    total += _tree(low_products, high_products, groups, limit, carried=False)
+    total = _tree(low_products, high_products, groups, limit, carried=False)
     total += _tree(low_products, high_products, groups, limit, carried=True)
     if not accumulated:  # a register more, behind the last carry
         width = min(limit, shape_of(low_products * lanes, high_products * lanes).width)

@@ -77,7 +77,7 @@ def reader_registers(window: WindowGeometry, blocks: int, words: int) -> tuple[t
 
 # Look-up tables a bit of horizontal positions, of places in the buffer (those of more than four bits once more), of
 # positions in image rows, of row counts; and the rest. By least squares: ``benchmarks/measure_operators.py fit``.
-SERIAL_READER_LUTS = (1.18, -0.35, 2.77, 3.35, 3.95, 11.11)
+SERIAL_READER_LUTS = (3.91, 2.47, 0.78, 2.47, -1.04, 12.5)
 
 
 def max_pool(family: str, lanes: int, element: int, blocks: int, window: int, depth: int) -> Resources:
