@@ -27,7 +27,8 @@ def thresholds(
     where it is looked at; with it, for each lane, ``ones``: the bits that are ever one, for each level of its
     thresholds, and ``bases``: in all words."""
     groups = ceil(levels / 4)
-    each = Resources(lut=ceil(3 * levels / 4), ff=levels + min(out.bits, 3) * groups)
+    counted = ceil(3 * levels / 4) if levels > 1 else 0  # one comparison is its own count
+    each = Resources(lut=counted, ff=levels + min(out.bits, 3) * groups)
     each += adders(out.bits, groups - 1) + Resources(lut=directed if words > 1 else 0)
     if own_bases and not bases:
         each += adders(out.bits, 1) + Resources(ff=2 * out.bits)
@@ -37,7 +38,7 @@ def thresholds(
     for lane in ones or [[1] * levels] * lanes:
         # Bits below all thresholds' ones are not looked at; of a threshold of 0 it is the sign.
         lowest = min([x.bits - 1, *(_zeros_below(t) for t in lane if t)])
-        compared = sum(difference(family, x.bits + 2 - _zeros_below(t)) for t in lane if t)
+        compared = sum(difference(family, x.bits + 1 - _zeros_below(t)) for t in lane if t)
         control += Resources(lut=compared, ff=2 * (x.bits - lowest))
     if own_bases and bases:
         control += _known_bases(bases, levels, out)
