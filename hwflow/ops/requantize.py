@@ -244,6 +244,8 @@ class _Hardware:
             [(IntType(part.shape.width, part.shape.signed), self.lanes) for part in parts_of(operand, self.part)]
             for operand in (shape_of(self.input), shape)
         )
+        if costs.FAMILIES[family].dsp_pair:
+            return self._half_blocks(form, family, [x for x, _ in xs], [factor for factor, _ in factors])
         if self.words == 1:
             constants = [
                 constant for multiplier in form.multipliers[: self.own]
@@ -255,6 +257,25 @@ class _Hardware:
                 if abs(constant) & (abs(constant) - 1)
             ]
         return costs.multiplier_blocks(family, [(x, factor, count) for x, _ in xs for factor, count in factors])
+
+    def _half_blocks(
+        self, form: MultiplyAddShift, family: str, xs: Sequence[IntType], factors: Sequence[IntType]
+    ) -> int:
+        """The same where blocks take two narrow products: by what each lane's multipliers are."""
+        shape = shape_of(self._multiplier(form))
+        columns = [
+            [MultiplyAddShiftCore.part_constants(multiplier, shape, self.part) for multiplier in column]
+            for column in self._padded(form.multipliers).T.tolist()
+        ]
+        parts = [
+            (factor, values) for column in columns
+            for factor, values in zip(factors, zip(*column, strict=True), strict=True)
+        ]
+        if self.words == 1:
+            made = [costs.FixedFactor(x, factor, values[0]) for factor, values in parts if values[0] for x in xs]
+            return costs.blocks_of(family, made)
+        within = [(factor, IntType.holding(Interval(min(0, *values), max(0, *values)))) for factor, values in parts]
+        return costs.blocks_of_tables(family, [(x, *types) for types in within for x in xs])
 
     def build(self, depth: int, name: str) -> Built:
         common = {"lanes": self.lanes, "channels": self.channels, "depth": depth}

@@ -172,13 +172,13 @@ def error(row: Row, model: Resources) -> float:
                for kind in ("lut", "ff"))
 
 
-def deviations(row: Row, model: Resources, share: float = 0.0, blocks: int = 0) -> list[str]:
+def deviations(row: Row, model: Resources, share: float = 0.0) -> list[str]:
     """What is off by more than it may be: look-up tables and flip-flops by ``share`` where that is more than for every
-    case, blocks by so many ``blocks``."""
+    case, blocks at all."""
     found = []
     for kind in KINDS:
         there, wanted = getattr(model, kind), getattr(row.cells, kind)
-        allowed = max(CELLS_OFF, max(SHARE, share) * wanted) if kind in ("lut", "ff") else blocks
+        allowed = max(CELLS_OFF, max(SHARE, share) * wanted) if kind in ("lut", "ff") else 0
         if abs(there - wanted) > allowed:
             found.append(f"{kind} {there}, found {wanted}")
     return found

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.ops import samples
-from tests.ops.loose import BLOCKS, LOOSE
+from tests.ops.loose import LOOSE
 from tests.ops.samples import Key
 
 
@@ -30,8 +30,7 @@ def test_the_model_fits_the_samples(family: str, op: str) -> None:
             continue
         model = samples.predicted(family, row.key)
         share = LOOSE[family].get(op, {}).get(row.key.case, 0.0)
-        blocks = BLOCKS[family].get(op, {}).get(row.key.case, 0)
-        found = samples.deviations(row, model, share, blocks)
+        found = samples.deviations(row, model, share)
         if found:
             wrong.append((row.key.case, row.key.folding_text, *found))
     assert not wrong, "\n".join(map(str, wrong))
@@ -54,7 +53,7 @@ def test_no_case_is_let_off_for_nothing(family: str) -> None:
         (row.key.op, row.key.case) for row in samples.read(family)
         if samples.deviations(row, samples.predicted(family, row.key))
     }
-    listed = {(op, case) for table in (LOOSE, BLOCKS) for op, cases in table[family].items() for case in cases}
+    listed = {(op, case) for op, cases in LOOSE[family].items() for case in cases}
     assert listed <= off, sorted(listed - off)
 
 

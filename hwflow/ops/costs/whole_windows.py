@@ -7,7 +7,7 @@ from math import ceil, gcd
 from hdl_lib.window_geometry import WindowGeometry
 from hdl_lib.window_image import WindowImage
 from hdl_lib.window_steps import WindowSteps
-from hwflow.ops.costs.basics import bits
+from hwflow.ops.costs.basics import bits, chain, comparison
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import asynchronous_memory, in_block_ram, queue
 from hwflow.ops.costs.products import sum_tree
@@ -54,6 +54,7 @@ def window_rows(
 
 # Look-up tables that choose a bit of 2 to 8 rows of a line buffer in memories, as measured.
 CHOICES = (1, 2, 3, 3, 4, 5, 5)
+PLAIN_CHOICES = (1, 2, 3, 3, 4, 6)  # without a slice's multiplexers, of 2 to 7 rows in registers
 
 
 def _choice(family: str, rows: int, words: int, depth: int, *, masked: bool) -> int:
@@ -61,7 +62,7 @@ def _choice(family: str, rows: int, words: int, depth: int, *, masked: bool) -> 
     table with six inputs among four, unless the padding's ones come in beside them, or the queue's pointers, of a
     memory of more than 16 rows, take longer."""
     if FAMILIES[family].carry_bits == 1:
-        return ceil(rows / 2)
+        return PLAIN_CHOICES[rows - 2] if words == 1 and rows - 2 < len(PLAIN_CHOICES) else ceil(rows / 2)
     if words > 1:
         return CHOICES[rows - 2] if rows - 2 < len(CHOICES) else ceil(2 * rows / 3)
     return 4 if rows == 4 and depth <= 16 and not masked else rows - 1
@@ -75,7 +76,7 @@ def window_image(family: str, geometry: WindowGeometry, channels: int, element: 
 
 def max_pool_tree(family: str, channels: int, element: int, pixels: int, window: int, depth: int) -> Resources:
     """Maxima of several pixels a beat: a comparison and a choice each."""
-    compare = Resources(lut=2 * ceil((element + 1) / 2) + element, ff=element)
+    compare = Resources(lut=comparison(family, element) + element, ff=element)
     together = min(pixels, window)
     tree = compare.times(together - 1)
     left = together
@@ -91,9 +92,9 @@ def sum_pool_tree(
     family: str, channels: int, source: IntType, result: int, pixels: int, window: int, depth: int
 ) -> Resources:
     """Sums of several pixels a beat."""
-    tree = sum_tree(source.min, source.max, min(pixels, window), result)
+    tree = sum_tree(source.min, source.max, min(pixels, window), result, family)
     if pixels < window:
-        tree += Resources(lut=2 * ceil(result / 2) + result, ff=result)
+        tree += Resources(lut=chain(family, result) + result, ff=result)
     return _pool(family, tree, channels, pixels, window, result, depth)
 
 
