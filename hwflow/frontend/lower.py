@@ -142,9 +142,9 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
     result: View | tuple[View, ...] = Refused()
     handler = HANDLERS.get((node.domain, node.op_type))
     views = [state.view(name) for name in node.inputs if name]
-    in_hardware = Integers if node.op_type in INTEGER_ONLY else Integers | Reals
+    taken = Integers if node.op_type in INTEGER_ONLY else Integers | Reals
     if node.domain == "" and node.op_type in (*INTEGER_ONLY, *ORDERING) and not any(
-        isinstance(v, in_hardware) for v in views
+        isinstance(v, taken) for v in views
     ):
         handler = None  # the host's
     if handler is None and not can_run(node.domain, node.op_type):

@@ -1,7 +1,7 @@
 """Max, Min, Sum, Mean, comparisons and Where of real tensors that integers carry: on multiples of one number.
 
-Each real is ``scale * (integer - zero point)``; with the greatest number of which all scales and constants are multiples
-taken for the scale, and no zero point, the integers have the order of the reals.
+Each real is ``scale * (integer - zero point)``; with the greatest number of which all scales and constants are
+multiples taken for the scale, and no zero point, the integers have the order of the reals.
 """
 
 from __future__ import annotations
