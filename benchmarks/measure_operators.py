@@ -49,10 +49,10 @@ def measure(family: str, only: Sequence[str], new: bool) -> None:
 
 
 def _batch(family: str, keys: Sequence[Key]) -> list[Row]:
-    """One run; the halves on their own where yosys dies."""
+    """One run; the halves on their own where yosys dies, a core of which it does so alone under other names."""
     try:
         with tempfile.TemporaryDirectory() as name:
-            return samples.synthesize(family, keys, Path(name))
+            return samples.synthesize(family, keys, Path(name), renames=len(keys) == 1)
     except ToolError:
         if len(keys) == 1:
             raise

@@ -28,7 +28,7 @@ BOARDS = (
             source="Lattice FPGA-DS-02029, iCE40 LP/HX family data sheet; agrees with nextpnr-ice40",
         ),
         clock=ClockInput("clk16", 0, 16_000_000, "fabric"),
-        clock_mhz=32,
+        clock_mhz=48,
         uart=Uart("uart", 0, 1_000_000, "receive 1, transmit 2"),
         toolchain="icestorm",
         platform=_platform,

@@ -45,10 +45,11 @@ class Summand:
 
 @dataclass(frozen=True)
 class Register:
-    """A register of a tree: its bits, and how many of them an adder makes (0: a copy)."""
+    """A register of a tree: its bits, how many of them an adder makes (0: a copy), and bits of what it subtracts."""
 
     width: int
     added: int
+    subtracted: int = 0
 
 
 def sum_of(p: Summand, q: Summand) -> tuple[Summand, int]:
@@ -108,11 +109,20 @@ def planned(summands: Sequence[Summand], levels: int, width: int) -> list[Regist
     registers, parts = [], list(summands)
     for level in range(levels):
         made = _level(parts, level + 1 == levels)
+        subtracted = {part.key: _subtracted(parts[2 * k : 2 * k + 2], part) for k, (part, _) in enumerate(made)}
         for part, added in {part.key: (part, added) for part, added in made}.values():
             bits = min(shape_of(part.low, part.high).width, max(1, width - part.shift))
-            registers.append(Register(bits, min(added, bits)))
+            registers.append(Register(bits, min(added, bits), min(subtracted[part.key], bits)))
         parts = [part for part, _ in made]
     return registers
+
+
+def _subtracted(pair: Sequence[Summand], total: Summand) -> int:
+    """Bits of what is subtracted for ``total``, the sum of a pair or, at the end, its negative."""
+    negative = [part for part in pair if part.negative]
+    if len(negative) < len(pair):
+        return sum(shape_of(part.low, part.high).width for part in negative)
+    return 0 if total.negative else shape_of(total.low, total.high).width
 
 
 def _level(parts: Sequence[Summand], last: bool) -> list[tuple[Summand, int]]:

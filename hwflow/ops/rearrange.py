@@ -93,11 +93,12 @@ class Rearrange(HardwareOperator):
         return Timing((writer, reader), (Core.latency_of(plan),))
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
-        bits = node.outputs[0].typed.element.bits
-        if wiring_of(node, folding) is not None:
-            return costs.queue(device.family, folding.output_lanes * bits, depths[0])
-        source = node.inputs[0].typed.element.bits
-        return costs.rearrange(device.family, plan_of(node, folding), folding.input_lanes, source, bits, depths[0])
+        elements = node.inputs[0].typed.element, node.outputs[0].typed.element
+        wiring, fill = wiring_of(node, folding), node.attributes["fill"]
+        if wiring is not None:
+            return costs.lane_map(device.family, wiring, *elements, fill, depths[0])
+        plan = plan_of(node, folding)
+        return costs.rearrange(device.family, plan, folding.input_lanes, *elements, fill, depths[0])
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
         source, result = (shape_of(value.typed.element) for value in (node.inputs[0], node.outputs[0]))

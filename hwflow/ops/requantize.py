@@ -196,15 +196,17 @@ class _Hardware:
                 limits=(form.low, form.high), known=self._known_parameters(form, family), rows=self._rows(form),
             )
         if isinstance(form, ThresholdForm):
-            known, constants = None, []
-            if self.words == 1:
-                constants = [t for lane in range(self.lanes) for t in form.thresholds[lane % self.own]]
+            known: Resources | None = None
+            ones: list[list[int]] = []
+            bases: list[list[int]] = []
             if self.channels * form.levels * (self.input.bits + 1) <= costs.MOST_KNOWN_BITS:
                 known = self._known(self._threshold_fields(form), family)
+                ones = np.bitwise_or.reduce(self._padded(form.thresholds), axis=0).tolist()
+                bases = [] if form.one_base else self._padded(form.bases).T.tolist()
             return costs.thresholds(
                 family, self.input, form.levels, self.output, self.lanes, self.words, depth,
                 len(form.direction_bits), sum(d in form.direction_bits for d in form.directions), not form.one_base,
-                known, constants,
+                known, ones, bases,
             )
         if isinstance(form, SearchForm):
             return costs.search(
@@ -212,6 +214,8 @@ class _Hardware:
                 form.values is not None, self._tables_cost(family), depth,
             )
         words = [self._span(form) * self.words] * self.lanes
+        if self.words == 1:  # results that never change
+            words = [0 if len(set(form.tables[k % len(form.tables)])) == 1 else words[k] for k in range(self.lanes)]
         return costs.lookup(family, self.input, words, self.output, self._tables_cost(family), depth)
 
     def _tables_cost(self, family: str) -> Resources:
@@ -240,6 +244,8 @@ class _Hardware:
             [(IntType(part.shape.width, part.shape.signed), self.lanes) for part in parts_of(operand, self.part)]
             for operand in (shape_of(self.input), shape)
         )
+        if costs.FAMILIES[family].dsp_pair:
+            return self._half_blocks(form, family, [x for x, _ in xs], [factor for factor, _ in factors])
         if self.words == 1:
             constants = [
                 constant for multiplier in form.multipliers[: self.own]
@@ -251,6 +257,25 @@ class _Hardware:
                 if abs(constant) & (abs(constant) - 1)
             ]
         return costs.multiplier_blocks(family, [(x, factor, count) for x, _ in xs for factor, count in factors])
+
+    def _half_blocks(
+        self, form: MultiplyAddShift, family: str, xs: Sequence[IntType], factors: Sequence[IntType]
+    ) -> int:
+        """The same where blocks take two narrow products: by what each lane's multipliers are."""
+        shape = shape_of(self._multiplier(form))
+        columns = [
+            [MultiplyAddShiftCore.part_constants(multiplier, shape, self.part) for multiplier in column]
+            for column in self._padded(form.multipliers).T.tolist()
+        ]
+        parts = [
+            (factor, values) for column in columns
+            for factor, values in zip(factors, zip(*column, strict=True), strict=True)
+        ]
+        if self.words == 1:
+            made = [costs.FixedFactor(x, factor, values[0]) for factor, values in parts if values[0] for x in xs]
+            return costs.blocks_of(family, made)
+        within = [(factor, IntType.holding(Interval(min(0, *values), max(0, *values)))) for factor, values in parts]
+        return costs.blocks_of_tables(family, [(x, *types) for types in within for x in xs])
 
     def build(self, depth: int, name: str) -> Built:
         common = {"lanes": self.lanes, "channels": self.channels, "depth": depth}
@@ -331,7 +356,8 @@ class _Hardware:
         if table.bram:
             return None
         ones = [int(np.bitwise_or.reduce(column)) for column in fields[1][0].T]
-        zeros = tuple((number & -number).bit_length() - 1 if number else addend.bits for number in ones)
+        # Where all addends are 0 nothing is added.
+        zeros = tuple((number & -number).bit_length() - 1 if number else costs.NOTHING for number in ones)
         return costs.Parameters(table, (table.ff // 2, addends.ff // 2), zeros=zeros)
 
     @staticmethod

@@ -104,13 +104,12 @@ class SlidingWindow(HardwareOperator):
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
         window: WindowGeometry = node.attributes["geometry"]
         source, result = node.inputs[0].typed, node.outputs[0].typed.element
-        if is_whole(node, folding):
+        if not is_serial(node, folding) and is_whole(node, folding):
             return costs.window_image(device.family, core_geometry(window), source.shape[1], result.bits, depths[0])
         if not is_serial(node, folding):
             steps, rows = steps_of(node, folding), line_buffer_rows(node, folding)
-            widths = source.shape[1] * source.element.bits, source.shape[1] * result.bits
-            ones = source.shape[1] * (node.attributes["pad_value"] & (1 << result.bits) - 1).bit_count()
-            return costs.window_rows(device.family, steps, *widths, ones, rows, depths[0])
+            types, pad_value = (source.element, result), node.attributes["pad_value"]
+            return costs.window_rows(device.family, steps, *types, source.shape[1], pad_value, rows, depths[0])
         blocks = -(-source.shape[1] // folding.input_lanes)
         words = line_buffer_rows(node) * window.width * blocks
         width = folding.input_lanes * result.bits

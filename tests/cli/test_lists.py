@@ -34,7 +34,7 @@ def test_boards(hwflow):
         "open: icestorm", "serial, USB",
     ] in table
     assert [
-        "tinyfpga_bx", "TinyFPGA BX, iCE40 LP8K", "ice40", "7,680", "7,680", "0", "32", "32",
+        "tinyfpga_bx", "TinyFPGA BX, iCE40 LP8K", "ice40", "7,680", "7,680", "0", "32", "48",
         "open: icestorm", "serial adapter: receive 1, transmit 2",
     ] in table
     assert [

@@ -10,27 +10,17 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         "elementwise": {
             "right": 0.2, "tensor_or_tensor": 0.4,
         },
-        "mvu": {
-            "bits": 0.2, "wide_weights": 0.15, "random_3": 0.25, "pairs_one_step": 0.15, "pairs_unsigned": 0.25,
-            "xnor_whole_vectors": 0.25,
-        },
         "product": {
             "wrapped": 0.2, "wrapped_wide": 0.45,
         },
         "requantize": {
-            "search_ties_alike": 0.2, "multiply_ties_odd": 0.35, "constant": 1.85, "multiply_falling_ties": 0.4,
-            "thresholds_both": 0.25, "thresholds_bases": 1.1, "thresholds_bases_alike": 0.3, "sign_both": 0.4,
-            "search_values": 0.15, "search_values_both": 0.25, "multiply_negated_constants4": 0.15,
-            "multiply_both_rows": 0.3,
+            "multiply_ties_odd": 0.35, "multiply_negated_constants4": 0.15, "multiply_both_rows": 0.3,
         },
         "scaled_add": {
             "both_a_channel": 0.15, "bits": 0.35,
         },
         "sliding_window": {
-            "3x3": 0.15, "stride_2": 0.2, "all_padding_above": 0.3, "single_pixel": 0.55, "pad_beyond_the_type": 0.3,
-            "random_2": 0.2, "random_3": 0.35, "valid": 0.3, "pool": 0.4, "uneven_pads": 0.15, "right_pad": 0.2,
-            "skips": 1.05, "random_whole_0": 0.15, "random_whole_2": 0.2, "random_whole_3": 0.2,
-            "random_whole_4": 0.25,
+            "single_pixel": 0.2, "random_3": 0.2,
         },
         "stream_concat": {
             "three": 0.15,
@@ -38,65 +28,42 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         "sum_pool": {
             "copies": 0.25,
         },
+        "weighted_pool": {
+            "one_pixel": 0.15,
+        },
     },
     "ice40": {
-        "fifo": {
-            "pixels": 0.4,
-        },
-        "fork": {
-            "two": 0.2, "three": 0.25,
-        },
-        "max_pool": {
-            "3x3_groups": 0.25,
-        },
         "elementwise": {
-            "quotient_of_constant": 0.35, "modulus_of_negative": 0.35, "tensor_or_tensor": 0.4,
+            "quotient_of_constant": 0.3, "modulus_of_negative": 0.25, "tensor_or_tensor": 0.4,
         },
         "mvu": {
-            "conv": 0.25, "vectors": 0.2, "vector_of_pixels": 0.15, "one_step": 0.15, "one_vector": 0.15,
-            "wide_weights": 0.15, "wide_inputs": 0.15, "random_2": 0.15, "random_3": 0.3, "constant_products": 0.15,
-            "constant_products_scalar": 0.15, "pairs_one_step": 0.35, "pairs_unsigned": 0.45,
+            "conv": 0.15, "one_vector": 0.15, "wide_weights": 0.15, "wide_inputs": 0.15, "random_2": 0.15,
+            "pairs_unsigned": 0.15, "conv_sets": 0.15,
         },
         "product": {
-            "wrapped": 0.25, "wrapped_wide": 0.15,
+            "wrapped": 0.2, "wrapped_wide": 0.15, "sixteen": 0.15,
+        },
+        "rearrange": {
+            "pad": 0.2,
         },
         "requantize": {
-            "multiply": 0.15, "multiply_wide": 0.15, "multiply_alike": 0.2, "multiply_ties": 0.2, "constant": 4.6,
-            "multiply_falling": 0.1, "multiply_both": 0.1, "multiply_falling_alike": 0.25,
-            "multiply_negated_alike": 0.2, "multiply_shifted_alike": 0.15, "multiply_falling_ties": 0.2,
-            "thresholds_both": 0.15, "thresholds_bases": 1.85, "thresholds_bases_alike": 1.3, "sign_both": 0.4,
-            "search_alike": 0.25, "search_values": 0.3, "search_values_both": 0.3, "search_one": 1.55,
-            "multiply_negated_constants4": 0.2, "multiply_negated_odd_constants2": 0.2,
-            "multiply_products_constants5shift_add": 0.2, "multiply_alike_products_constants3shift_add": 0.2,
-            "multiply_rows": 0.25, "multiply_many_rows": 0.2, "multiply_unsigned_rows": 0.25,
-            "multiply_both_rows": 0.45,
+            "multiply_ties": 0.15, "thresholds": 0.2, "constant": 1.95, "multiply_falling_alike": 0.15,
+            "thresholds_both": 0.15, "thresholds_bases": 0.15, "thresholds_bases_alike": 1.1, "search": 0.15,
+            "search_values": 0.15, "search_values_both": 0.3, "search_one": 1.55, "multiply_negated_constants4": 0.15,
+            "multiply_negated_odd_constants2": 0.15, "multiply_rows": 0.2, "multiply_many_rows": 0.15,
+            "multiply_ties_rows": 0.15, "multiply_unsigned_rows": 0.25, "multiply_both_rows": 0.45,
         },
         "scaled_add": {
-            "powers_of_two": 0.15, "both_negative": 0.25, "a_channel": 0.15, "both_a_channel": 0.15, "bits": 0.5,
-            "intervals": 0.15,
+            "float_scales": 0.15, "bits": 0.35,
         },
         "sliding_window": {
-            "least_rows": 0.15, "stride_2": 0.15, "all_padding_above": 0.35, "single_pixel": 0.65,
-            "pad_beyond_the_type": 0.25, "random_3": 0.15, "same": 0.15, "same_channels": 0.15, "valid": 0.15,
-            "pool": 0.15, "uneven_pads": 0.15, "right_pad": 0.2, "skips": 1.3, "random_whole_1": 0.25,
-            "random_whole_2": 0.25, "random_whole_3": 0.2,
-        },
-        "stream_concat": {
-            "channels": 0.15, "three": 0.25,
+            "single_pixel": 0.15, "random_whole_5": 0.15,
         },
         "sum_pool": {
-            "in_memory": 0.35, "3x3_groups": 0.25,
+            "3x3_groups": 0.15,
         },
-    },
-}
-
-# Multiplier blocks and block RAMs that are off: products with constants of which synthesis makes something smaller
-# before two of them could share a block, and a memory so small that it stays in flip-flops.
-BLOCKS: dict[str, dict[str, dict[str, int]]] = {
-    "ecp5": {},
-    "ice40": {
-        "mvu": {"vector_of_pixels": 1, "constant_products": 8},
-        "requantize": {"multiply": 2, "multiply_falling": 2, "multiply_both": 2},
-        "sum_pool": {"in_memory": 1},
+        "weighted_pool": {
+            "3x3": 0.15, "one_pixel": 0.15, "one_weight": 0.2, "in_turns": 0.15,
+        },
     },
 }

@@ -134,10 +134,10 @@ def predicted(family: str, key: Key) -> Resources:
     return hardware(key.op).resources(bench.node, bench.folding, bench.node.attributes["depths"], part)
 
 
-def synthesize(family: str, which: Sequence[Key], folder: Path) -> list[Row]:
+def synthesize(family: str, which: Sequence[Key], folder: Path, *, renames: bool = True) -> list[Row]:
     """What yosys makes of the cores: one run, each a module of its own that is mapped on its own. Where it dies, once
-    more under other names (see :func:`hwflow.toolchain.yosys.died_in_abc`). Multiplier blocks are counted after two
-    products went into one."""
+    more under other names if ``renames`` (see :func:`hwflow.toolchain.yosys.died_in_abc`); under them a few more
+    flip-flops that hold the same become one. Multiplier blocks are counted after two products went into one."""
     (folder / "rom.v").write_text(VERILOG.read_text())
     names = [f"core_{number}" for number in range(len(which))]
     for name, key in zip(names, which, strict=True):
@@ -146,14 +146,14 @@ def synthesize(family: str, which: Sequence[Key], folder: Path) -> list[Row]:
     (folder / "all.v").write_text(f"module all;\n{instances}endmodule\n")
     commands = ["read_verilog rom.v", *(f"read_rtlil {name}.il" for name in names)]
     commands += [*(f"setattr -mod -set keep_hierarchy 1 {name}" for name in names), "read_verilog all.v"]
-    for renaming in ([], ["hierarchy -top all", *RENAMING]):
+    for renaming in ([], ["hierarchy -top all", *RENAMING])[: 1 + renames]:
         results = ("tee -q -o stat.json stat -json", "write_json all.json")
         script = "; ".join([*commands, *renaming, f"{SYNTHESIS[family]} -top all", *results])
         try:
             tool.run(YOSYS.find(), ["-p", script], folder, folder / "log", step="synthesis", remedy="read the log")
             break
         except tool.ToolError:
-            if renaming:
+            if renaming or not renames:
                 raise
     modules = json.loads((folder / "all.json").read_text())["modules"]
     rows = []
@@ -172,13 +172,13 @@ def error(row: Row, model: Resources) -> float:
                for kind in ("lut", "ff"))
 
 
-def deviations(row: Row, model: Resources, share: float = 0.0, blocks: int = 0) -> list[str]:
+def deviations(row: Row, model: Resources, share: float = 0.0) -> list[str]:
     """What is off by more than it may be: look-up tables and flip-flops by ``share`` where that is more than for every
-    case, blocks by so many ``blocks``."""
+    case, blocks at all."""
     found = []
     for kind in KINDS:
         there, wanted = getattr(model, kind), getattr(row.cells, kind)
-        allowed = max(CELLS_OFF, max(SHARE, share) * wanted) if kind in ("lut", "ff") else blocks
+        allowed = max(CELLS_OFF, max(SHARE, share) * wanted) if kind in ("lut", "ff") else 0
         if abs(there - wanted) > allowed:
             found.append(f"{kind} {there}, found {wanted}")
     return found

@@ -94,11 +94,11 @@ def sliding_window(row: Row) -> Resources:
 def whole_windows(row: Row) -> Resources:
     height, width, k, s, p, channels = numbers(row, "height", "width", "kernel", "stride", "pad", "channels")
     pixels, windows, rows, depth = numbers(row, "pixels", "windows", "rows", "depth")
-    geometry, bits = CoreGeometry(height, width, (k, k), (s, s), (p, p, p, p), (1, 1)), element(row["element"]).bits
+    geometry, values = CoreGeometry(height, width, (k, k), (s, s), (p, p, p, p), (1, 1)), element(row["element"])
     if pixels == height * width:
-        return costs.window_image("ecp5", geometry, channels, bits, depth)
+        return costs.window_image("ecp5", geometry, channels, values.bits, depth)
     steps = WindowSteps(geometry, pixels, windows)
-    return costs.window_rows("ecp5", steps, channels * bits, channels * bits, 2 * channels, rows, depth)  # pads are 3
+    return costs.window_rows("ecp5", steps, values, values, channels, 3, rows, depth)  # pads are 3
 
 
 def pool_tree(row: Row) -> Resources:
@@ -274,12 +274,13 @@ def test_a_core_synthesized_here(
 
 def test_tables_of_known_words() -> None:
     """By hand. Bits that never change cost nothing; of bits that are alike one is kept; a bit is a function of those
-    address bits alone that change it."""
+    address bits alone that change it; one that is an address bit takes no table, a half that never changes is a
+    reset."""
     assert costs.filled_rom("ecp5", [5, 5, 5], 3) == Resources()
-    assert costs.filled_rom("ecp5", [0b1101, 0b1110] * 8, 4) == Resources(lut=2, ff=4)
-    assert costs.filled_rom("ecp5", [0b00, 0b11] * 4, 2, output_register=False) == Resources(lut=1, ff=1)
+    assert costs.filled_rom("ecp5", [0b1101, 0b1110] * 8, 4) == Resources(lut=1, ff=4)
+    assert costs.filled_rom("ecp5", [0b00, 0b11] * 4, 2, output_register=False) == Resources(ff=1)
     assert costs.filled_rom("ecp5", [0, 1, 1, 0] * 8, 1) == Resources(lut=1, ff=2)  # 32 words, two equal halves
-    assert costs.filled_rom("ecp5", [0] * 16 + [0, 1] * 8, 1) == Resources(lut=1, ff=2)  # of two address bits
+    assert costs.filled_rom("ecp5", [0] * 16 + [0, 1] * 8, 1) == Resources(ff=2)  # of two address bits
     assert costs.filled_rom("ecp5", [0, 1] * 8 + [1, 1, 0, 0] * 4, 1) == Resources(lut=1, ff=2)  # of three
     numbers = [pow(3, n, 65537) & 0x3FF for n in range(1536)]
     assert costs.filled_rom("ecp5", numbers, 10) == Resources(ff=10, bram=1)  # 512 rows of 3 words, 30 of 36 bits

@@ -30,6 +30,9 @@ from hwflow.ops.costs.elementwise import negation as negation
 from hwflow.ops.costs.elementwise import shift as shift
 from hwflow.ops.costs.family import FAMILIES as FAMILIES
 from hwflow.ops.costs.family import Family as Family
+from hwflow.ops.costs.fixed_factors import FixedFactor as FixedFactor
+from hwflow.ops.costs.fixed_factors import blocks_of as blocks_of
+from hwflow.ops.costs.fixed_factors import blocks_of_tables as blocks_of_tables
 from hwflow.ops.costs.matrix import MOST_KNOWN_BITS as MOST_KNOWN_BITS
 from hwflow.ops.costs.matrix import FewWords as FewWords
 from hwflow.ops.costs.matrix import mvu as mvu
@@ -44,6 +47,7 @@ from hwflow.ops.costs.memory import memory as memory
 from hwflow.ops.costs.memory import queue as queue
 from hwflow.ops.costs.memory import read_only_block_rams as read_only_block_rams
 from hwflow.ops.costs.memory import rom as rom
+from hwflow.ops.costs.multiply_add_shift import NOTHING as NOTHING
 from hwflow.ops.costs.multiply_add_shift import Parameters as Parameters
 from hwflow.ops.costs.multiply_add_shift import Rows as Rows
 from hwflow.ops.costs.multiply_add_shift import multiply_add_shift as multiply_add_shift
@@ -57,6 +61,7 @@ from hwflow.ops.costs.products import products as products
 from hwflow.ops.costs.products import split_sums as split_sums
 from hwflow.ops.costs.products import sum_tree as sum_tree
 from hwflow.ops.costs.products import wide_product as wide_product
+from hwflow.ops.costs.rearranged import lane_map as lane_map
 from hwflow.ops.costs.rearranged import rearrange as rearrange
 from hwflow.ops.costs.requantize import lookup as lookup
 from hwflow.ops.costs.requantize import search as search

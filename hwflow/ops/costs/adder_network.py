@@ -64,10 +64,12 @@ def constant_products(
     """A product for each weight, with a multiplier block unless it is a shift, and adder trees with a register behind
     every adder and every term that is left over."""
     device = FAMILIES[family]
-    total = Resources(ff=2 * x.bits * weights.shape[1])
+    total = Resources(ff=x.bits * weights.shape[1])
     levels = (int(np.count_nonzero(weights, axis=1).max()) - 1).bit_length()
     made: set[tuple[int, int]] = set()  # products of an input with the same weight are one
-    blocks: list[tuple[IntType, IntType, int]] = []
+    blocks: dict[int, list[tuple[IntType, IntType, int]]] = {0: [], 1: []}  # even and odd factors
+    outside: set[int] = set()  # inputs whose registers are read beside multiplier blocks
+    whole = 0
     for row in weights.tolist():
         terms = [tuple(sorted((weight * x.min, weight * x.max))) for weight in row if weight]
         for (column, weight), ends in zip(((k, weight) for k, weight in enumerate(row) if weight), terms, strict=True):
@@ -76,9 +78,16 @@ def constant_products(
             made.add((column, weight))
             block = abs(weight) & (abs(weight) - 1) and x.bits + _bits(*sorted((0, weight))) >= device.dsp_product
             negation = _chain(family, x.bits + 1) if weight < 0 and not block else 0
-            total += Resources(lut=negation, ff=BLOCK_LATENCY * (_bits(*ends) if block else min(_bits(*ends), x.bits)))
-            if block:
-                blocks.append((x, IntType.holding(Interval(min(0, weight), max(0, weight))), vectors))
+            # Synthesis that takes registers into blocks does so where the factor's zeros below are not cut off.
+            behind = BLOCK_LATENCY - (device.dsp_registers if block and weight % 2 else 0)
+            total += Resources(lut=negation, ff=behind * (_bits(*ends) if block else min(_bits(*ends), x.bits)))
+            if not block:
+                outside.add(column)
+            if block and device.dsp_pair and weight < 0 and not x.signed:  # the factor has the product's bits
+                whole += vectors
+            elif block:
+                made_of = IntType.holding(Interval(min(0, weight), max(0, weight)))
+                blocks[weight % 2].append((x, made_of, vectors))
         for _ in range(levels if terms else 0):
             sums = [tuple(map(sum, zip(*terms[k : k + 2], strict=True))) for k in range(0, len(terms), 2)]
             for index, ends in enumerate(sums):
@@ -86,8 +95,13 @@ def constant_products(
                 added = 2 * index + 1 < len(terms)
                 total += Resources(lut=_chain(family, width) if added else 0, ff=width)
             terms = sums
+    if not device.dsp_registers:
+        outside = set(range(weights.shape[1]))
+    total += Resources(ff=x.bits * len(outside))
     queued = queue(family, vectors * len(weights) * out.bits, depth)
-    control = Resources(lut=4, ff=levels + BLOCK_LATENCY + 2, dsp=multiplier_blocks(family, blocks))
+    control = Resources(lut=4, ff=levels + BLOCK_LATENCY + 2, dsp=whole)
+    for kind in blocks.values():
+        control += Resources(dsp=multiplier_blocks(family, kind))
     return total.times(vectors) + control + queued
 
 
@@ -101,6 +115,8 @@ def constant_lane(family: str, lane: ConstantLane) -> Resources:
     dropped = max(lane.distance, lane.shift if lane.rounding == "floor" else 0)
     below, above = lane.limits()
     luts, flags = 0, 0
+    if lane.negative and device.carry_bits == 1:  # a carry cell reads the complement of what is subtracted
+        luts += _bits(*lane.product)
     if lane.rounding != "floor":
         luts += max(1, ceil((lane.shift - lane.distance) / 3))
     quotient = max(width, lane.shift + 1) - lane.shift
@@ -115,7 +131,10 @@ def constant_lane(family: str, lane: ConstantLane) -> Resources:
             luts += difference(family, quotient + 1 - _zeros(beyond))
         flags += 1
     luts += result if flags else 0
-    return Resources(lut=luts + _chain(family, lane.carry_bits()), ff=max(0, width - dropped) + result + flags)
+    carries = lane.carry_bits()
+    if device.carry_bits == 1:  # a carry cell stands alone where its sum's bit is dropped
+        carries = min(carries, max(0, width - dropped))
+    return Resources(lut=luts + _chain(family, carries), ff=max(0, width - dropped) + result + flags)
 
 
 def constant_product(family: str, carries: Sequence[int], product: AdderNetwork, stages: int) -> Resources:

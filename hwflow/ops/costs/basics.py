@@ -28,9 +28,14 @@ def bits(greatest: int) -> int:
     return max(1, greatest.bit_length())
 
 
-def adders(width: int, count: int) -> Resources:
-    """Registered adders; a carry cell takes two bits."""
-    return Resources(lut=2 * ceil(width / 2) * count, ff=width * count)
+def adders(width: int, count: int, family: str = "ecp5") -> Resources:
+    """Registered adders."""
+    return Resources(lut=chain(family, width) * count, ff=width * count)
+
+
+def comparison(family: str, width: int) -> int:
+    """Look-up tables that tell which of two numbers of ``width`` bits is greater."""
+    return width if FAMILIES[family].carry_bits == 1 else chain(family, width + 1)
 
 
 SHORT = 4  # bits; carry chains of no more are made of look-up tables where a carry cell has two bits
@@ -61,9 +66,9 @@ def difference(family: str, width: int) -> int:
     return chain(family, width)
 
 
-def skid_buffer(width: int) -> Resources:
+def skid_buffer(width: int, family: str = "ecp5") -> Resources:
     """Two registers and what chooses between them."""
-    return Resources(lut=width + 9, ff=2 * width + 1)
+    return Resources(lut=width + (5 if FAMILIES[family].carry_bits == 1 else 9), ff=2 * width + 1)
 
 
 def loop(rounds: int) -> Resources:

@@ -24,7 +24,7 @@ class Operand:
 Operands = Sequence[Operand]
 
 # Look-up tables of the step of one, two and three streams, beside what a skid buffer has by itself: measured.
-_STEP = {"ecp5": (-4, 7, 32), "ice40": (-4, -9, -9)}
+_STEP = {"ecp5": (-4, 7, 32), "ice40": (-1, 4, 5)}
 
 
 def joined(
@@ -34,7 +34,7 @@ def joined(
     and ``output``: bits of an element."""
     total = Resources(lut=_STEP[FAMILIES[family].basis][len(inputs) - 1], ff=stages + len(inputs))
     for bits in inputs:
-        total += skid_buffer(lanes * bits)
+        total += skid_buffer(lanes * bits, family)
     return total + queue(family, lanes * output, depth)
 
 

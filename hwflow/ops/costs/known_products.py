@@ -121,11 +121,14 @@ def _digits(weight: int, digits: Digits) -> list[int]:
 
 
 def table_products(
-    family: str, weights: IntArray, low: int, high: int, limit: int, product: Callable[[int], Resources]
+    family: str, weights: IntArray, low: int, high: int, limit: int, product: Callable[[int], Resources], *,
+    gated: bool = False,
 ) -> Resources:
     """Products within ``low .. high`` that are a table a bit, or a choice (``product``: of so many bits), and their
-    sums."""
-    total, made, rows = Resources(), set(), []
+    sums. ``gated``: an input's bit is 1 where the weight counts, so that bits of weights that are alike in all words
+    are one for each input."""
+    total, rows = Resources(), []
+    made: set[tuple[int, tuple[int, ...]]] = set()
     width = int(shape_of(low, high).width)
     for row in weights.transpose(1, 2, 0).tolist():
         keys = [(lane, tuple(words)) if any(words) else None for lane, words in enumerate(row)]
@@ -133,5 +136,12 @@ def table_products(
         for key in keys:
             if key is not None and key not in made:
                 made.add(key)
-                total += product(width)
+                total += Resources() if gated else product(width)
+    if gated:
+        bits = {
+            (lane, tuple(word >> bit & 1 for word in words)) for lane, words in made for bit in range(width)
+            if any(word >> bit & 1 for word in words)
+        }
+        each = product(1) if width == 1 else Resources(ff=1)  # of several bits by their registers' reset
+        total += each.times(len(bits))
     return total + shared_sums(family, rows, low, high, limit, carried=False)

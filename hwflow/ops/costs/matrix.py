@@ -15,12 +15,15 @@ from hdl_lib.digit_product import Digits
 from hdl_lib.multiplier import BLOCK, PART
 from hdl_lib.mvu import Mvu
 from hdl_lib.packed_product import Packing
+from hdl_lib.storage import REGISTER_DEPTH
 from hwflow.ir.graph import IntArray
-from hwflow.ops.costs.basics import adders, count_up, loop
+from hwflow.ops.costs.basics import SHORT, adder, adders, count_up, loop
 from hwflow.ops.costs.family import FAMILIES
+from hwflow.ops.costs.fixed_factors import FixedFactor, fixed_products, fixed_sums, soft_products
+from hwflow.ops.costs.known_blocks import known_products, known_sums
 from hwflow.ops.costs.known_products import digit_sums, table_products
 from hwflow.ops.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue, rom
-from hwflow.ops.costs.packed import digit_sum, paired_sums
+from hwflow.ops.costs.packed import digit_sum, packed_sums, paired_sums, split_tree
 from hwflow.ops.costs.products import (
     adder_tree,
     match_counts,
@@ -56,6 +59,21 @@ class FewWords:
                 needed.add((lane % simd, *numbers))
         return needed
 
+    def factors(
+        self, x: IntType, w: IntType, pe: int, simd: int, packing: Packing | None
+    ) -> list[list[FixedFactor | None]]:
+        """What inputs are multiplied with where the weights never change, for each row or pair of rows; None: 0."""
+        numbers = self.weights[0].tolist()
+        rows = []
+        for row in range(len(numbers) // simd):
+            kind, shift = w, 0
+            if packing is not None and row < pe // 2:
+                kind, shift = IntType(packing.operand_shape.width, packing.operand_shape.signed), packing.shift
+            lanes = numbers[row * simd : (row + 1) * simd]
+            values = [sum(number << shift * k for k, number in enumerate(lane)) for lane in lanes]
+            rows.append([FixedFactor(x, kind, value) if value else None for value in values])
+        return rows
+
     def idle(self, simd: int, signed: bool, least: int) -> int:
         """Multiplier blocks that synthesis saves where the weights never change: those of 0 and those that are a single
         bit once the zeros below are cut off (minus a power of two with sign, a power of two without) or fewer than
@@ -63,6 +81,13 @@ class FewWords:
         if len(self.words) > 1:
             return 0
         return int(self.weights.shape[1]) - len(self._needed(simd, signed, least))
+
+    def in_blocks(self, simd: int, signed: bool, least: int) -> list[list[bool]]:
+        """For each row, or pair of rows, and input whether synthesis leaves a block for it, where the weights never
+        change."""
+        needed = self._needed(simd, signed, least)
+        numbers = [(lane % simd, *numbers) for lane, numbers in enumerate(self.weights[0].tolist())]
+        return [[key in needed for key in numbers[row : row + simd]] for row in range(0, len(numbers), simd)]
 
     def narrower(self, x: IntType, w: IntType, simd: int, packing: Packing | None, least: int) -> int:
         """Bits by which the products with weights that never change are narrower than any weight's, in all."""
@@ -105,17 +130,30 @@ def mvu(
     changing = sets * synapse * neuron > 1
     if folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1 and changing and not inside:
         total += Resources(ff=word if known is None else table.ff // 2)  # weights at multiplier blocks
-    if known is not None and folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1:
+    in_blocks = folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1
+    constant = known is not None and len(known.words) == 1 and in_blocks and max(x.bits, w.bits) <= BLOCK
+    fixed = None
+    if constant and known is not None and inside:
+        fixed = known.factors(x, w, pe, simd, packing)
+    elif constant and known is not None:
+        total += _constant_sums(family, x, w, accumulator, folding, synapse, packing, known)
+    elif known is not None and in_blocks:
         signed = w.signed if packing is None else packing.operand_shape.signed
         least = FAMILIES[family].dsp_product - x.bits
         idle = known.idle(simd, signed, least)
         each = products(family, x, w if packing is None else IntType(packing.operand_shape.width, True), 1, "dsp")
         total += replace(each, dsp=0).times(-idle)
         total += Resources(ff=-(BLOCK_LATENCY - inside) * known.narrower(x, w, simd, packing, least))
+    soft = None
+    if known is not None and in_blocks and inside and len(known.words) <= FEW:
+        soft = known.weights[:, :, 0] if x.bits + w.bits < FAMILIES[family].dsp_product else None
+    stored = pe * accumulator.bits  # bits of a beat in the queue
     few = None
     if known is not None and folding.multiplier == "lut" and len(known.words) <= FEW:
         few = known.weights[:, :, 0].reshape(-1, pe, simd)
-    if folding.multiplier == "xnor":
+    if constant and fixed is None:
+        total += operands(x, w, simd, "dsp")
+    elif folding.multiplier == "xnor":
         total += match_counts(family, pe, simd, accumulator.bits, sets * synapse * neuron == 1)
     elif folding.multiplier == "lut" and ranges is not None and x.bits == w.bits == 2:
         corners = [a * b for a in ranges[0] for b in ranges[1]]
@@ -126,11 +164,22 @@ def mvu(
             )
         else:
             total += Resources(lut=pe * simd * width, ff=pe * simd * width)
-            total += sum_tree(min(corners), max(corners), simd, accumulator.bits).times(pe)
+            total += sum_tree(min(corners), max(corners), simd, accumulator.bits, family).times(pe)
     elif digits is not None and few is not None:
         total += digit_sums(family, x, digits, few, accumulator.bits, synapse > 1)
     elif digits is not None:
-        total += digit_sum(x, digits, simd, accumulator.bits, synapse > 1).times(pe)
+        total += digit_sum(family, x, digits, simd, accumulator.bits, synapse > 1).times(pe)
+    elif fixed is not None:
+        lanes = [[factor for row in fixed if (factor := row[lane]) is not None] for lane in range(simd)]
+        total += fixed_products(family, lanes)
+        alone = 0 if packing is None else pe // 2  # the first row without a partner
+        sums, ends = fixed_sums(family, fixed[alone:], accumulator.bits)
+        total += sums
+        if packing is None:  # bits that are always 0 are not stored, nor are in a memory those above the sign
+            tops = [end if depth > REGISTER_DEPTH else accumulator.bits for end, _ in ends]
+            stored = sum(top - min(top, first) for top, (_, first) in zip(tops, ends, strict=True))
+        else:
+            total += packed_sums(family, packing, simd, accumulator.bits, synapse > 1).times(pe // 2)
     elif packing is not None:
         sums = paired_sums(family, x, packing, simd, accumulator.bits, synapse > 1).times(pe // 2)
         operand = IntType(packing.operand_shape.width, packing.operand_shape.signed)
@@ -138,33 +187,44 @@ def mvu(
         total += replace(sums, dsp=multiplier_blocks(family, made))
         total += operands(x, w, simd, "dsp")
         if pe % 2:
-            total += replace(products(family, x, w, simd, "dsp"), dsp=0) + adder_tree(x, w, simd, accumulator.bits)
+            if soft is not None:
+                total += soft_products(family, x, w, soft[:, simd * (pe // 2) :].tolist())
+            else:
+                total += replace(products(family, x, w, simd, "dsp"), dsp=0)
+            total += adder_tree(x, w, simd, accumulator.bits, family)
             total += Resources(ff=0 if synapse > 1 else accumulator.bits)
     elif few is not None and min(x.bits, w.bits) == 1:
         corners = [a * b for a in (x.min, x.max) for b in (w.min, w.max)]
         total += table_products(
             family, few, min(corners), max(corners), accumulator.bits,
-            lambda bits: Resources(lut=int(bits == 1), ff=bits),
+            lambda bits: Resources(lut=int(bits == 1), ff=bits), gated=x.bits == 1,
         )
     else:
         if folding.multiplier == "dsp" and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
             blocks = wide_product(family, x, w, pe * simd - idle).dsp
             total += replace(wide_product(family, x, w, pe * simd), dsp=blocks)
+        elif soft is not None and packing is None:
+            total += soft_products(family, x, w, soft.tolist())
         else:
             total += products(family, x, w, pe * simd, folding.multiplier)
             if folding.multiplier == "dsp":
                 total = replace(total, dsp=multiplier_blocks(family, [(x, w, pe * simd - idle)]))
         total += operands(x, w, simd, folding.multiplier)
-        total += adder_tree(x, w, simd, accumulator.bits).times(pe)
+        total += adder_tree(x, w, simd, accumulator.bits, family).times(pe)
     total += Resources(ff=2 * simd * x.bits)
     if synapse > 1:  # what is carried on, and the sum
         # accumulators that add a carry, one place longer
         carried = pe if digits is not None else 0 if packing is None else pe // 2
-        total += adders(accumulator.bits, pe - carried) + adders(accumulator.bits + 1, carried)
+        total += adders(accumulator.bits, pe - carried, family)
+        total += adders(accumulator.bits + 1, carried, family)
         total += Resources(ff=pe * accumulator.bits - carried)
-        # What is carried on is zero behind a sum's end: by the flip-flops' reset where there is one
-        # sum, or where they are short, else by tables.
-        total += Resources(lut=pe * accumulator.bits if pe > 1 and accumulator.bits > 8 else 0)
+        # What is carried on is zero behind a sum's end: by the flip-flops' reset where they are short, else by tables,
+        # and by those of the sum where there is but one and no carry cell with tables of its own.
+        by_tables = accumulator.bits > 8 and (pe > 1 or FAMILIES[family].carry_bits > 1)
+        total += Resources(lut=pe * accumulator.bits if by_tables else 0)
+        if folding.multiplier == "xnor" and accumulator.bits == SHORT and simd.bit_length() > 2:
+            # The sum and what is carried on each by themselves.
+            total += Resources(lut=2 * max(0, adder(family, SHORT) - SHORT)).times(pe)
         if neuron > 1:
             store = in_block_ram(family, synapse, simd * x.bits)
             words = Resources(bram=store) if store else asynchronous_memory(family, synapse, simd * x.bits)
@@ -179,7 +239,39 @@ def mvu(
         ahead = int(operands(x, w, 1, folding.multiplier).ff > 0)
     ahead += int(synapse > 1 and neuron > 1)
     total += _control(sets, synapse, neuron, ceil(pe / GROUP), latency, ahead, surplus)
-    return total + queue(family, pe * accumulator.bits, depth)
+    return total + queue(family, stored, depth)
+
+
+def _constant_sums(
+    family: str, x: IntType, w: IntType, accumulator: IntType, folding: Folding, synapse: int,
+    packing: Packing | None, known: FewWords,
+) -> Resources:
+    """Products in multiplier blocks with weights that never change, and their sums."""
+    pe, simd = folding.output_lanes, folding.input_lanes
+    signed = w.signed if packing is None else packing.operand_shape.signed
+    blocks = known.in_blocks(simd, signed, FAMILIES[family].dsp_product - x.bits)
+    numbers = known.weights[0].reshape(len(blocks), simd, -1)
+    pairs = 0 if packing is None else pe // 2
+    made: set[tuple[int, ...]] = set()
+    rows = []
+    for index, row in enumerate(numbers.tolist()):
+        made |= {(lane, *number) for lane, number in enumerate(row) if blocks[index][lane]}
+        paired = packing is not None and index < pairs
+        rows.append([each[0] + (each[1] << packing.shift) if paired and packing else each[0] for each in row])
+    total, terms = known_products(family, x, rows, blocks)
+    total += Resources(dsp=len(made))
+    if packing is not None:
+        group = 1 << packing.levels
+        for first in range(0, simd, group):
+            together = [row[first : first + group] for row in terms[:pairs]]
+            total += known_sums(family, together, packing.levels, _UNLIMITED)
+        total += split_tree(family, packing, simd, accumulator.bits, synapse > 1).times(pairs)
+        if pe % 2:
+            total += Resources(ff=0 if synapse > 1 else accumulator.bits)
+    return total + known_sums(family, terms[pairs:], (simd - 1).bit_length(), accumulator.bits)
+
+
+_UNLIMITED = 1000  # bits: sums before the split are exact
 
 
 def _control(sets: int, synapse: int, neuron: int, groups: int, latency: int, ahead: int, surplus: int) -> Resources:

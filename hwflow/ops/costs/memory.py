@@ -7,6 +7,7 @@ from math import ceil, log2
 
 from hdl_lib.storage import REGISTER_DEPTH
 from hwflow.ops.costs.family import FAMILIES
+from hwflow.ops.costs.plain_tables import plain_tables, without_idle_bits
 from hwflow.ops.operator import Resources
 
 
@@ -53,43 +54,71 @@ def filled_rom(family: str, words: Sequence[int], width: int, *, output_register
     """A synchronous read-only table of known words (patterns of ``width`` bits): a bit that is the same in all words
     costs nothing, and of bits that are alike in all words look-up tables hold one.
 
-    Of logic, a block of 16 words is a look-up table; one of more words is made of its halves, with a multiplexer of the
-    device's own up to 128 words, and blocks that are alike are made once.
+    Of logic, a block of 16 words is a look-up table; 32 to 128 words are made of such blocks with multiplexers of the
+    device's own. A half in which a bit never changes is a reset of the bit's register, and an address bit that goes
+    through to it takes no table. Blocks of 16 words that are alike are made once, but not in tables of more than 32
+    words, which are mapped for the fewest levels. Where there are no multiplexers but look-up tables, see
+    :mod:`hwflow.ops.costs.plain_tables`.
     """
     columns = [bits for bits in _columns(words, width) if len(set(bits)) > 1]
     if not columns:
         return Resources()
-    blocks = read_only_block_rams(family, len(words), len(columns))
+    narrow = FAMILIES[family].lutram is None  # of tables alone, whose multiplexers are tables as well
+    blocks, _ = block_ram_shape(family, len(words), len(columns), writable=False)
     if len(words) * len(columns) > 16 * FAMILIES[family].bram_cost * blocks:
-        return Resources(ff=len(columns) * output_register, bram=blocks)
+        choice = BLOCK_CHOICE.get(_rows_of_blocks(family, len(words), len(columns), blocks), 0) if narrow else 0
+        return Resources(lut=choice * len(columns), ff=len(columns) * output_register, bram=blocks)
+    if narrow:
+        luts, functions = plain_tables(columns)
+        return Resources(lut=luts, ff=functions * (1 + output_register))
     known: set[bytes] = set()
-
-    def made_of(block: bytes) -> int:
-        if block in known or len(set(block)) == 1:
-            return 0
-        known.add(block)
-        if len(block) <= 16:
-            return 1
-        halves = block[: len(block) // 2], block[len(block) // 2 :]
-        if halves[0] == halves[1]:
-            return made_of(halves[0])
-        return made_of(halves[0]) + made_of(halves[1]) + (len(block) > 128 or any(len(set(h)) == 1 for h in halves))
-
     size = 1 << (len(words) - 1).bit_length()
     different = {column + column[-1:] * (size - len(column)) for column in columns}
-    luts = sum(map(made_of, sorted(map(_without_idle_bits, different))))
+    # A table of 16 words stays a look-up table as it is.
+    luts = sum(_tables(family, column, known, size == 16) for column in sorted(map(without_idle_bits, different)))
     return Resources(lut=luts, ff=len(different) * (1 + output_register))
 
 
-def _without_idle_bits(column: bytes) -> bytes:
-    """The column as a function of those address bits alone that change it."""
-    half = len(column) // 2
-    while half:
-        pairs = range(0, len(column), 2 * half)
-        if all(column[k : k + half] == column[k + half : k + 2 * half] for k in pairs):
-            column = b"".join(column[k : k + half] for k in pairs)
-        half //= 2
-    return column
+def _tables(family: str, column: bytes, known: set[bytes], whole: bool) -> int:
+    """Look-up tables of a bit of a table, but for blocks that are ``known``, to which its own are added; ``whole``:
+    without resets."""
+    while len(column) > 2 and not whole:
+        left = [half for half in (column[: len(column) // 2], column[len(column) // 2 :]) if len(set(half)) > 1]
+        if len(left) != 1:
+            break
+        column = without_idle_bits(left[0])
+    if column in known or column == b"01":
+        return 0
+    known.add(column)
+    if len(column) <= 16:
+        return 1
+    if len(column) > 128:
+        halves = column[: len(column) // 2], column[len(column) // 2 :]
+        return 1 + sum(_tables(family, half, known, whole) for half in halves if len(set(half)) > 1)
+    if len(column) > 32:
+        return len(column) // 16
+    return _blocks(column, known)
+
+
+def _blocks(block: bytes, known: set[bytes]) -> int:
+    """Look-up tables of up to 16 words of a bit's that are not ``known``, and what chooses among them where one never
+    changes."""
+    if len(block) <= 16:
+        if block in known or len(set(block)) == 1:
+            return 0
+        known.add(block)
+        return 1
+    halves = block[: len(block) // 2], block[len(block) // 2 :]
+    if halves[0] == halves[1]:
+        return _blocks(halves[0], known)
+    chosen = len(block) > 128 or any(len(set(half)) == 1 for half in halves)
+    return sum(_blocks(half, known) for half in halves) + chosen
+
+
+def _rows_of_blocks(family: str, words: int, width: int, blocks: int) -> int:
+    """Block RAMs one behind the other, as few as there can be in so many ``blocks``."""
+    rows = [(ceil(words / depth), bits) for depth, bits in FAMILIES[family].bram_shapes]
+    return min(count for count, bits in rows if ceil(count * width / bits) == blocks)
 
 
 def _columns(words: Sequence[int], width: int) -> list[bytes]:
@@ -110,12 +139,17 @@ def in_block_ram(family: str, words: int, width: int) -> int:
     """Block RAMs yosys takes for a memory that is written and read, 0 if it makes it of something else."""
     device, blocks = FAMILIES[family], block_rams(family, words, width)
     if device.lutram is None:
-        return blocks if device.bram_cost * blocks < words * width else 0
+        return blocks if device.bram_cost * blocks + BLOCK_EXTRA < words * width else 0
     rows = ceil(words / 16)
     # What memory_libmap of yosys 0.70 prints with its debug messages on; half a point a bit of each further row's
     # multiplexer, the rest for addresses.
     flat = device.lutram_cost * ceil(width / 4) * rows + width * (rows - 1) / 2 + (rows + 4) / 2
     return blocks if device.bram_cost * blocks + 2 <= flat else 0
+
+
+# What memory_libmap charges for a block RAM besides, without look-up table memories: a read port of its own (1) and a
+# first value of the register at the port, which blocks of such families have not (2), each twice.
+BLOCK_EXTRA = 6
 
 
 def asynchronous_memory(family: str, words: int, width: int) -> Resources:
@@ -124,14 +158,18 @@ def asynchronous_memory(family: str, words: int, width: int) -> Resources:
     if words == 1:
         return Resources(ff=width)
     if per_block is None:  # flip-flops and a multiplexer
-        return Resources(lut=words + round(FLAT_READ[words & (words - 1) > 0] * width * words), ff=width * words)
+        share = FLAT_READ[words & (words - 1) > 0] if width <= NARROW or words <= 16 else FLAT_READ[2]
+        each = FLAT_CHOICE.get(words, share * words)
+        return Resources(lut=words + round(each * width), ff=width * words)
     blocks = ceil(words / 16)
     return Resources(lut=per_block * ceil(width / 4) * blocks + width * _choice(blocks))
 
 
 # Look-up tables of four inputs a bit of a word, to choose the bit of one word, as measured: of a power of two words, of
-# another number.
-FLAT_READ = (0.72, 0.8)
+# another number; of more than 16 words of more than NARROW bits.
+FLAT_READ, NARROW = (0.72, 0.8, 0.9), 100
+FLAT_CHOICE = {2: 1, 8: 6}  # the same for a bit of a word
+BLOCK_CHOICE = {2: 1, 3: 2, 4: 2, 5: 3}  # of so many block RAMs one behind the other
 
 
 def _choice(blocks: int) -> int:
@@ -145,14 +183,16 @@ def queue(family: str, width: int, depth: int) -> Resources:
     """An output queue: shift registers up to 4 entries, an asynchronous memory beyond."""
     address = (depth - 1).bit_length()
     if depth <= REGISTER_DEPTH:
-        control = _REGISTER_QUEUE_LUTS[depth - 1]
+        control = _REGISTER_QUEUE_LUTS[FAMILIES[family].carry_bits][depth - 1]
         return Resources(lut=width * (depth - 1) + control, ff=depth * width + address + 1 + depth)
     rows = 1 << address if depth <= 16 else depth
-    control = 7 * address + 2 + (0 if rows == 1 << address else 5)
+    control = 7 * address + 2 if FAMILIES[family].carry_bits > 1 else 6 * address + 1
+    control += 0 if rows == 1 << address else 5
     return asynchronous_memory(family, rows, width) + Resources(lut=control, ff=4 * address + 2)
 
 
-_REGISTER_QUEUE_LUTS = (6, 10, 14, 17)  # credits and what says which entries are full; by depth
+# Credits and what says which entries are full: by the bits of a carry cell, and depth.
+_REGISTER_QUEUE_LUTS = {2: (6, 10, 14, 17), 1: (5, 8, 12, 15)}
 
 
 def block_queue(family: str, width: int, depth: int) -> Resources:

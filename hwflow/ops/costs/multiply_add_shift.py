@@ -14,12 +14,14 @@ from hdl_lib.digit_product import Digits
 from hdl_lib.wide_product import WideProduct
 from hwflow.ops.costs.basics import chain, count_up, difference
 from hwflow.ops.costs.family import FAMILIES
+from hwflow.ops.costs.fixed_factors import FixedFactor
 from hwflow.ops.costs.memory import queue, rom
 from hwflow.ops.costs.packed import digit_sum
 from hwflow.ops.costs.products import SOFT_PRODUCT
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
 
+NOTHING = 10**6  # bits at the low end that are 0, of a number that is 0
 CONTROL = Resources(lut=3, ff=6)  # what begins a step, what says of a result that it comes, but for the queue's
 
 
@@ -137,7 +139,7 @@ def _lane_of_rows(
     whole = _Number(min(products) + addend.min, max(products) + addend.max, 0)
     kept = whole.width - (0 if rounds else shift)
     each = Resources(lut=chain(family, whole.width), ff=2 * x.bits + kept)
-    each += digit_sum(x, rows.digits, 1, 2 * whole.width, True)
+    each += digit_sum(family, x, rows.digits, 1, 2 * whole.width, True)
     each += Resources(lut=(x.bits + 1) * (rows.all_tables - rows.digits.count - rows.digits.wide))
     return each + _result(family, whole, shift, rounds, out, limits)
 
@@ -157,7 +159,10 @@ def _result(
     for beyond, possible in ((limits[0], low < limits[0]), (limits[1] + 1, high > limits[1])):
         if possible:  # the low bits of a difference are the value's own where the limit's are all zero, or one above
             places = quotient + 1 - ((beyond & -beyond).bit_length() - 1) if beyond else 0
-            total += Resources(lut=difference(family, places), ff=1)
+            # A carry cell of one bit reads its operands directly: what is subtracted from the upper limit is
+            # complemented before it.
+            complement = places if FAMILIES[family].carry_bits == 1 and beyond > limits[0] else 0
+            total += Resources(lut=complement or difference(family, places), ff=1)
     return total
 
 
@@ -176,6 +181,11 @@ def _products(
         if factor is not None and abs(factor) & (abs(factor) - 1) == 0:  # a shift
             width -= max(0, abs(factor).bit_length() - 1)
             total += Resources(lut=chain(family, width) if factor < 0 else 0)
+        elif factor is not None and device.dsp_registers:
+            types = [IntType(part.shape.width, part.shape.signed) for part in (a, b)]
+            fixed = FixedFactor(types[0], types[1], factor)
+            width = fixed.bits
+            total += Resources(ff=-device.dsp_registers * width * (fixed.takes_block(device) and fixed.holds_product))
         elif device.in_block(a.shape.width, b.shape.width):
             total += Resources(ff=-device.dsp_registers * width)
         elif 1 < min(a.shape.width, b.shape.width) < device.dsp_least:
@@ -186,7 +196,7 @@ def _products(
     for group in product.groups:
         low, high = (sum(ends[index][end] for index in group) for end in (0, 1))
         first = product.summands[group[0]].first
-        terms.append(_Number(low, high, first if low or high else 10**6))
+        terms.append(_Number(low, high, first if low or high else NOTHING))
     return total, terms
 
 

@@ -22,27 +22,40 @@ def paired_sums(family: str, x: IntType, packing: Packing, lanes: int, limit: in
     """The sums of two rows of ``lanes`` products, cut to ``limit`` bits (:mod:`hdl_lib.packed_product`)."""
     operand = packing.operand_shape
     block = x.bits + operand.width >= FAMILIES[family].dsp_product
-    width = x.bits + operand.width
+    width = shape_of(*packing.packed_products).width if block else x.bits + operand.width
     behind = BLOCK_LATENCY - FAMILIES[family].dsp_registers * block
     total = Resources(lut=0 if block else x.bits * operand.width, ff=behind * width, dsp=int(block)).times(lanes)
-    group, groups = 1 << packing.levels, []
+    return total + packed_sums(family, packing, lanes, limit, accumulated)
+
+
+def packed_sums(family: str, packing: Packing, lanes: int, limit: int, accumulated: bool) -> Resources:
+    """The sums behind the products."""
+    total = Resources()
+    group = 1 << packing.levels
     for first in range(0, lanes, group):
         terms = min(group, lanes - first)
-        total += sum_tree(*packing.packed_products, terms, _UNLIMITED)
+        total += sum_tree(*packing.packed_products, terms, _UNLIMITED, family)
         low, high = (terms * bound for bound in packing.packed_products)
         total += Resources(ff=shape_of(low, high).width).times(packing.levels - tree_levels(terms))
-        groups.append(terms)
+    return total + split_tree(family, packing, lanes, limit, accumulated)
+
+
+@cache
+def split_tree(family: str, packing: Packing, lanes: int, limit: int, accumulated: bool) -> Resources:
+    """What is left of the sums behind the split of those of :attr:`Packing.levels` levels."""
+    group = 1 << packing.levels
+    groups = [min(group, lanes - first) for first in range(0, lanes, group)]
     low_products, high_products = packing.products
-    total += _tree(low_products, high_products, groups, limit, carried=False)
-    total += _tree(low_products, high_products, groups, limit, carried=True)
+    total = _tree(family, low_products, high_products, groups, limit, carried=False)
+    total += _tree(family, low_products, high_products, groups, limit, carried=True)
     if not accumulated:  # a register more, behind the last carry
         width = min(limit, shape_of(low_products * lanes, high_products * lanes).width)
-        total += Resources(ff=width) + adders(width, 1)
+        total += Resources(ff=width) + adders(width, 1, family)
     return total
 
 
 @cache
-def digit_sum(x: IntType, digits: Digits, lanes: int, limit: int, accumulated: bool) -> Resources:
+def digit_sum(family: str, x: IntType, digits: Digits, lanes: int, limit: int, accumulated: bool) -> Resources:
     """The sum of a row of ``lanes`` products of look-up tables (:mod:`hdl_lib.digit_product`)."""
 
     def width(first: int, end: int) -> int:
@@ -59,15 +72,15 @@ def digit_sum(x: IntType, digits: Digits, lanes: int, limit: int, accumulated: b
             first, end = rows[index]
             if index + 1 < len(rows):
                 middle, end = rows[index + 1]
-                product += Resources(lut=adders(width(first, end) - 2 * (middle - first) + 1, 1).lut)
+                product += Resources(lut=adders(width(first, end) - 2 * (middle - first) + 1, 1, family).lut)
             sums.append((first, end))
             product += Resources(ff=width(first, end) + 1)
         rows, level = sums, level + 1
     total = product.times(lanes)
     low, high = _corners(x, digits)
-    total += _tree(low, high, [1] * lanes, limit, carried=True)
+    total += _tree(family, low, high, [1] * lanes, limit, carried=True)
     if not accumulated:
-        total += adders(min(limit, shape_of(low * lanes - 1, high * lanes).width), 1)
+        total += adders(min(limit, shape_of(low * lanes - 1, high * lanes).width), 1, family)
     return total
 
 
@@ -77,7 +90,7 @@ def _corners(x: IntType, digits: Digits) -> tuple[int, int]:
     return min(products), max(products)
 
 
-def _tree(low: int, high: int, counts: list[int], limit: int, *, carried: bool) -> Resources:
+def _tree(family: str, low: int, high: int, counts: list[int], limit: int, *, carried: bool) -> Resources:
     """The adders of sums of so many products within ``low .. high``; ``carried``: each one place longer, and with a
     carry handed on."""
 
@@ -88,7 +101,7 @@ def _tree(low: int, high: int, counts: list[int], limit: int, *, carried: bool) 
     while len(counts) > 1:
         sums = [a + b for a, b in zip(counts[::2], counts[1::2], strict=False)]
         for count in sums:
-            total += Resources(lut=adders(width(count) + carried, 1).lut, ff=width(count) + carried)
+            total += Resources(lut=adders(width(count) + carried, 1, family).lut, ff=width(count) + carried)
         if len(counts) % 2:
             sums.append(counts[-1])
             total += Resources(ff=width(counts[-1]) + carried)

@@ -30,14 +30,14 @@ def product_bits(x: IntType, w: IntType, count: int = 1) -> int:
 
 
 @cache
-def adder_tree(x: IntType, w: IntType, terms: int, limit: int) -> Resources:
+def adder_tree(x: IntType, w: IntType, terms: int, limit: int, family: str = "ecp5") -> Resources:
     """A register behind every adder and every term that is left over; sums are cut to ``limit`` bits."""
     corners = [a * b for a in (x.min, x.max) for b in (w.min, w.max)]
-    return sum_tree(min(corners), max(corners), terms, limit)
+    return sum_tree(min(corners), max(corners), terms, limit, family)
 
 
 @cache
-def sum_tree(low: int, high: int, terms: int, limit: int) -> Resources:
+def sum_tree(low: int, high: int, terms: int, limit: int, family: str = "ecp5") -> Resources:
     """:func:`adder_tree` over terms within ``low .. high``."""
 
     def width(count: int) -> int:
@@ -47,7 +47,7 @@ def sum_tree(low: int, high: int, terms: int, limit: int) -> Resources:
     while len(counts) > 1:
         sums = [a + b for a, b in zip(counts[::2], counts[1::2], strict=False)]
         for count in sums:
-            total += adders(width(count), 1)
+            total += adders(width(count), 1, family)
         if len(counts) % 2:
             sums.append(counts[-1])
             total += Resources(ff=width(counts[-1]))

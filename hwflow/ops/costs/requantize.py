@@ -19,22 +19,47 @@ def _zeros_below(number: int) -> int:
 
 def thresholds(
     family: str, x: IntType, levels: int, out: IntType, lanes: int, words: int, depth: int, direction_bits: int = 0,
-    directed: int = 0, own_bases: bool = False, known: Resources | None = None, constants: Sequence[int] = (),
+    directed: int = 0, own_bases: bool = False, known: Resources | None = None, ones: Sequence[Sequence[int]] = (),
+    bases: Sequence[Sequence[int]] = (),
 ) -> Resources:
     """A comparator a level, counts of four comparisons and their sum. ``direction_bits`` a channel turn ``directed``
     of its comparisons over; with ``own_bases`` each channel has its own number to count from; ``known``: the table,
-    where it is looked at; ``constants``: all lanes' thresholds, where they never change."""
+    where it is looked at; with it, for each lane, ``ones``: the bits that are ever one, for each level of its
+    thresholds, and ``bases``: in all words."""
     groups = ceil(levels / 4)
-    each = Resources(lut=ceil(3 * levels / 4), ff=levels + min(out.bits, 3) * groups + 2 * x.bits)
+    counted = ceil(3 * levels / 4) if levels > 1 else 0  # one comparison is its own count
+    each = Resources(lut=counted, ff=levels + min(out.bits, 3) * groups)
     each += adders(out.bits, groups - 1) + Resources(lut=directed if words > 1 else 0)
-    if own_bases:
+    if own_bases and not bases:
         each += adders(out.bits, 1) + Resources(ff=2 * out.bits)
     width = lanes * (levels * (x.bits + 1) + direction_bits + (out.bits if own_bases else 0))
     table = rom(family, words, width) if known is None else known
     control = count_up(words) + Resources(lut=3, ff=4 + (groups - 1).bit_length())
-    compared = constants or [1] * (lanes * levels)
-    control += Resources(lut=sum(difference(family, x.bits + 2 - _zeros_below(t)) for t in compared if t))
+    for lane in ones or [[1] * levels] * lanes:
+        # Bits below all thresholds' ones are not looked at; of a threshold of 0 it is the sign.
+        lowest = min([x.bits - 1, *(_zeros_below(t) for t in lane if t)])
+        compared = sum(difference(family, x.bits + 1 - _zeros_below(t)) for t in lane if t)
+        control += Resources(lut=compared, ff=2 * (x.bits - lowest))
+    if own_bases and bases:
+        control += _known_bases(bases, levels, out)
     return table + each.times(lanes) + control + queue(family, lanes * out.bits, depth)
+
+
+def _known_bases(bases: Sequence[Sequence[int]], levels: int, out: IntType) -> Resources:
+    """Numbers to count from, for each lane in all words: their bits that differ, from word to word and from one
+    another, in two registers, and sums with counts of so many ``levels``."""
+    total, columns = Resources(), set()
+    for lane in bases:
+        own = {tuple(base >> bit & 1 for base in lane) for bit in range(out.bits)}
+        columns |= {column for column in own if len(set(column)) > 1}
+        together = 0
+        for base in lane:
+            together |= base
+        if together and _zeros_below(together) < bits(levels):
+            total += adders(out.bits, 1)
+        else:  # the count goes below the base
+            total += Resources(ff=bits(levels))
+    return total + Resources(ff=3 * len(columns))
 
 
 def search(
@@ -61,8 +86,8 @@ def search(
 
 
 def lookup(family: str, x: IntType, words: Sequence[int], out: IntType, tables: Resources, depth: int) -> Resources:
-    """The ``tables`` of all lanes, of so many ``words`` each."""
+    """The ``tables`` of all lanes, of so many ``words`` each; 0 where the result never changes."""
     total = Resources(lut=9, ff=5) + queue(family, len(words) * out.bits, depth) + tables
-    for count in words:
+    for count in filter(None, words):
         total += Resources(ff=x.bits + min(x.bits, bits(count - 1)))
     return total

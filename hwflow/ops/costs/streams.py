@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil, lcm
 
+from hdl_lib.adder_tree import shape_of
+from hdl_lib.storage import REGISTER_DEPTH
 from hdl_lib.stream_add import AddPlan
-from hwflow.ops.costs.basics import adders, bits, count_up, skid_buffer
+from hwflow.ops.costs.basics import adders, bits, chain, count_up, skid_buffer
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.known_multipliers import lut_product, table_words
 from hwflow.ops.costs.memory import block_queue, filled_rom, queue, rom
@@ -51,9 +53,15 @@ def stream_add(
                 factor, _ = plan.constant(index, lane)
                 w = IntType(factor.bit_length(), False)
                 held = x.bits * plan.product_latency
+                soft = 0
                 if factor > 1:
-                    held = x.bits + product_bits(x, w) * (plan.product_latency - 1 - inside)
-                total += Resources(lut=split_sums(family, x, w), ff=held)
+                    held = x.bits + product_bits(x, w) * (plan.product_latency - 1)
+                if factor > 1 and inside:
+                    width = int(shape_of(x.min * factor, x.max * factor).width)
+                    block = width >= FAMILIES[family].dsp_product  # has the operand's register, the first behind
+                    held = (plan.product_latency - 1 - block) * width + (0 if block else x.bits)
+                    soft = 0 if block else 2 * width * (factor.bit_count() - 1)
+                total += Resources(lut=split_sums(family, x, w) + soft, ff=held)
             continue
         w = IntType(product.weight_shape.width, product.weight_shape.signed)
         total += Resources(lut=lanes * split_sums(family, x, w) if plan.form == "dsp" else 0)
@@ -81,11 +89,22 @@ def stream_add(
         total += count_up(blocks)
     for lane in range(lanes):
         for register in plan.registers(lane):
-            total += Resources(lut=2 * ceil(register.added / 2), ff=register.width)
-    total = total.times(pixels) + Resources(lut=4, ff=plan.latency + 1, dsp=add_multipliers(family, plan, pixels))
+            total += Resources(lut=chain(family, register.added), ff=register.width)
+            if FAMILIES[family].carry_bits == 1:  # a carry cell reads the complement of what is subtracted
+                total += Resources(lut=register.subtracted)
+    total = total.times(pixels) + Resources(ff=plan.latency + 1, dsp=add_multipliers(family, plan, pixels))
+    total += Resources(lut=4 if FAMILIES[family].carry_bits > 1 else 1)
     for x in inputs:
-        total += skid_buffer(pixels * lanes * x.bits)
-    return total + queue(family, pixels * lanes * plan.width, depth)
+        total += skid_buffer(pixels * lanes * x.bits, family)
+    return total + queue(family, pixels * sum(_stored(plan, lane, depth) for lane in range(lanes)), depth)
+
+
+def _stored(plan: AddPlan, lane: int, depth: int) -> int:
+    """Bits of a lane's result in the queue: none below its least digit, and in a memory, of whose columns synthesis
+    makes alike ones once, none above its sign."""
+    if depth > REGISTER_DEPTH:
+        return min(plan.width, plan.registers(lane)[-1].width)
+    return plan.width - min(plan.width - 1, *(summand.shift for summand in plan.summands(lane)))
 
 
 def stream_product(
@@ -95,10 +114,10 @@ def stream_product(
     """Skid buffers, differences (of types ``x`` and ``w``), products."""
     total = Resources(lut=4, ff=5)
     for element, offset, difference in zip(inputs, offsets, (x, w), strict=True):
-        total += skid_buffer(lanes * element.bits)
+        total += skid_buffer(lanes * element.bits, family)
         # An offset's zeros below leave the value's bits as they are.
         places = difference.bits - (offset & -offset).bit_length() + 1 if offset else 0
-        total += Resources(lut=lanes * adders(places, 1).lut, ff=lanes * difference.bits)
+        total += Resources(lut=lanes * adders(places, 1, family).lut, ff=lanes * difference.bits)
     total += products(family, x, w, lanes, kind, out.bits) + operands(x, w, lanes, kind)
     if operands(x, w, 1, kind).ff and not (kind == "dsp" and FAMILIES[family].dsp_registers):
         total += Resources(ff=lanes * w.bits)
@@ -116,8 +135,9 @@ def interleave(family: str, inputs: Sequence[int], width: int, depth: int) -> Re
     """A skid buffer behind each input, of so many bits, and a step that waits for all of them."""
     total = Resources(lut=ceil(len(inputs) / 3))
     for bits_ in inputs:
-        total += skid_buffer(bits_)
-    return total + queue(family, width, depth)
+        total += skid_buffer(bits_, family)
+    # Bits of a wider result that are an input's sign, or 0, are not stored.
+    return total + queue(family, min(width, sum(inputs)), depth)
 
 
 def fork(family: str, width: int, depths: Sequence[int], blocks: Sequence[bool]) -> Resources:

@@ -6,14 +6,20 @@ from collections.abc import Sequence
 
 from amaranth.hdl import Shape
 
+from hdl_lib.block_product import BLOCK_LATENCY
 from hdl_lib.multiplier import BLOCK
 from hdl_lib.weighted_pool import ARRIVAL, WeightedPool
-from hwflow.ops.costs.basics import count_up
+from hwflow.ops.costs.basics import chain, count_up
+from hwflow.ops.costs.family import FAMILIES
+from hwflow.ops.costs.known_multipliers import lut_product
 from hwflow.ops.costs.memory import filled_rom
-from hwflow.ops.costs.products import operands, product_bits, products, wide_product
+from hwflow.ops.costs.products import multiplier_blocks, operands, product_bits, products, wide_product
 from hwflow.ops.costs.windows import sum_pool
 from hwflow.ops.operator import Resources
-from hwflow.types import IntType
+from hwflow.types import Interval, IntType
+
+FEW = 8  # words of a table by which products of look-up tables are counted one by one
+MOST_KNOWN_BITS = 4096  # of a table that is looked at
 
 
 def weighted_pool(
@@ -22,15 +28,51 @@ def weighted_pool(
 ) -> Resources:
     """A pool of products: the table, the products, what a sum pool takes."""
     total = filled_rom(family, words, lanes * w.bits) + count_up(len(words))
-    if kind == "dsp" and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
-        total += wide_product(family, x, w, lanes)
+    several = min(x.bits, w.bits) > 1
+    columns = None
+    if several and len(words) <= FEW and len(words) * lanes * w.bits <= MOST_KNOWN_BITS:
+        columns = [column for column in _columns(words, lanes, w) if any(column)]
+        lanes = len(columns)  # the others' results never change
+    if columns is not None and kind == "lut":
+        for column in columns:
+            total += lut_product(family, x, w, column)
+    elif columns is not None and len(words) == 1 and max(x.bits, w.bits) <= BLOCK:
+        total += _constants(family, x, w, [column[0] for column in columns])
     else:
-        total += products(family, x, w, lanes, kind)
-    if kind == "dsp" and min(x.bits, w.bits) > 1 and len(words) > 1:
-        total += Resources(ff=lanes * w.bits)
-    total += operands(x, w, lanes, kind) + Resources(ff=ARRIVAL * lanes * x.bits)
+        if kind == "dsp" and max(x.bits, w.bits) > BLOCK and several:
+            total += wide_product(family, x, w, lanes)
+        else:
+            total += products(family, x, w, lanes, kind)
+        if kind == "dsp" and several and len(words) > 1:
+            total += Resources(ff=lanes * w.bits)
+        total += operands(x, w, lanes, kind)
     term = product_bits(x, w)
     latency = WeightedPool.weighted_latency_of(Shape(x.bits, x.signed), Shape(w.bits, w.signed), kind)
     # The pool's own registers of a beat are those of the products.
     pool = sum_pool(family, lanes, term, result.bits, blocks, window, depth)
-    return total + pool + Resources(ff=3 * (latency - 3) - lanes * term * (2 if blocks > 4 else 1))
+    total += Resources(ff=ARRIVAL * lanes * x.bits + 3 * (latency - 3) - lanes * term * (2 if blocks > 4 else 1))
+    return total + pool
+
+
+def _columns(words: Sequence[int], lanes: int, w: IntType) -> list[list[int]]:
+    """The numbers of each lane."""
+    half, mask = 1 << (w.bits - 1) if w.signed else 0, (1 << w.bits) - 1
+    return [[((word >> lane * w.bits & mask) ^ half) - half for word in words] for lane in range(lanes)]
+
+
+def _constants(family: str, x: IntType, w: IntType, weights: Sequence[int]) -> Resources:
+    """Products with weights that never change, none of them 0: blocks, or, of minus a power of two with sign and a
+    power of two without, shifts."""
+    device, total, made = FAMILIES[family], Resources(), []
+    for weight in weights:
+        zeros = (weight & -weight).bit_length() - 1
+        low, high = sorted((weight * x.min >> zeros, weight * x.max >> zeros))
+        width = IntType.holding(Interval(low, high)).bits
+        operand = IntType.holding(Interval(min(-int(w.signed), weight >> zeros), max(0, weight >> zeros)))
+        shift = weight == (-1 if w.signed else 1) << zeros
+        block = not shift and x.bits + operand.bits >= device.dsp_product
+        if block:
+            made.append((x, operand, 1))
+        total += Resources(lut=chain(family, width) if shift and weight < 0 else 0)
+        total += Resources(ff=x.bits + (BLOCK_LATENCY - device.dsp_registers * block) * width)
+    return total + Resources(dsp=multiplier_blocks(family, made))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from math import ceil
-
 from amaranth.hdl import Shape
 
 from hdl_lib.window_geometry import WindowGeometry as CoreGeometry
-from hwflow.ops.costs.basics import count_up, loop
+from hwflow.ops.costs.basics import chain, comparison, count_up, loop
 from hwflow.ops.costs.memory import asynchronous_memory, in_block_ram, queue
 from hwflow.ops.operator import Resources
 from hwflow.ops.windows import WindowGeometry
@@ -77,12 +75,12 @@ def reader_registers(window: WindowGeometry, blocks: int, words: int) -> tuple[t
 
 # Look-up tables a bit of horizontal positions, of places in the buffer (those of more than four bits once more), of
 # positions in image rows, of row counts; and the rest. By least squares: ``benchmarks/measure_operators.py fit``.
-SERIAL_READER_LUTS = (1.18, -0.35, 2.77, 3.35, 3.95, 11.11)
+SERIAL_READER_LUTS = (3.91, 2.47, 0.78, 2.47, -1.04, 12.5)
 
 
 def max_pool(family: str, lanes: int, element: int, blocks: int, window: int, depth: int) -> Resources:
     """Running maxima in registers, of many blocks in a small memory."""
-    compare = Resources(lut=lanes * 2 * ceil((element + 1) / 2))
+    compare = Resources(lut=lanes * comparison(family, element))
     return compare + _pool(family, lanes * element, lanes * element, blocks, window, depth)
 
 
@@ -90,7 +88,7 @@ def sum_pool(
     family: str, lanes: int, element: int, result: int, blocks: int, window: int, depth: int
 ) -> Resources:
     """Running sums, as maxima are held."""
-    add = Resources(lut=lanes * 2 * ceil(result / 2) + (lanes * result if blocks == 1 else 0))  # 0 for the first pixel
+    add = Resources(lut=lanes * chain(family, result) + (lanes * result if blocks == 1 else 0))  # 0 for the first pixel
     return add + _pool(family, lanes * element, lanes * result, blocks, window, depth)
 
 

@@ -1,0 +1,52 @@
+"""Read-only tables made of look-up tables of four inputs alone (iCE40)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+def plain_tables(columns: Sequence[bytes]) -> tuple[int, int]:
+    """Look-up tables for the bits of a table (each given by its values in all words, a byte a word), and how many bits
+    are not like another."""
+    size = 1 << (len(columns[0]) - 1).bit_length()
+    functions = {without_idle_bits(_filled(column, size)) for column in columns}
+    return _tables(functions), len(functions)
+
+
+def _filled(column: bytes, size: int) -> bytes:
+    """The column with ``size`` values: where it has none, what makes an address bit idle."""
+    if len(column) == size:
+        return column
+    half = size // 2
+    if len(column) <= half:
+        return _filled(column, half) * 2
+    return column[:half] + _filled(column[half:], half)
+
+
+def _tables(functions: Iterable[bytes]) -> int:
+    """Look-up tables of four inputs: one for a function of up to four address bits; one that chooses between the halves
+    of another, and has room for a half of at most two bits."""
+    made: set[bytes] = set()
+
+    def cost(function: bytes) -> int:
+        function = without_idle_bits(function)
+        if function in made or len(function) == 1:
+            return 0
+        made.add(function)
+        if len(function) <= 16:
+            return 1
+        halves = function[: len(function) // 2], function[len(function) // 2 :]
+        return 1 + sum(cost(half) for half in halves if len(without_idle_bits(half)) > 4)
+
+    return sum(map(cost, sorted(functions)))
+
+
+def without_idle_bits(column: bytes) -> bytes:
+    """The column as a function of those address bits alone that change it."""
+    half = len(column) // 2
+    while half:
+        pairs = range(0, len(column), 2 * half)
+        if all(column[k : k + half] == column[k + half : k + 2 * half] for k in pairs):
+            column = b"".join(column[k : k + half] for k in pairs)
+        half //= 2
+    return column
