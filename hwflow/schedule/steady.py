@@ -328,7 +328,7 @@ class Steady:
                 walk += 1
                 while line.saved is not None:
                     if line not in views:
-                        views[line] = memoryview(line.cause), memoryview(np.zeros(line.size, dtype=np.int32))
+                        views[line] = line.cause.data, np.zeros(line.size, dtype=np.int32).data
                     causes, seen = views[line]
                     if seen[at]:
                         if seen[at] == walk:
