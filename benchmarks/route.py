@@ -45,7 +45,8 @@ def place_route(out: Path, options: Sequence[str]) -> dict[str, Any]:
     board = json.loads((out / "board" / "board.json").read_text())
     part = board["part"]
     arguments = nextpnr.arguments(
-        part, netlist=PACKED, constraints=board["constraints"], placed="board/route.placed", report=REPORT
+        part, netlist=PACKED, constraints=board["constraints"], placed="board/route.placed", report=REPORT,
+        mhz=float(board["clock"]["design_mhz"]),
     )
     tool = FLOWS[part["family"]].place_route
     log = out / "board" / "route.log"

@@ -106,24 +106,28 @@ class RegisterStorage(_Storage):
         depth = self.depth
         occupied = self.occupied
         entries = self.entries
-        pop = Signal()
         payload = Value.cast(self.payload)
+        ready = self.o.ready
         m.d.comb += [
-            pop.eq(self.o.valid & self.o.ready),
             self.o.valid.eq(occupied[0]),
             Value.cast(self.o.payload).eq(entries[0]),
             self.level.eq(sum(occupied[k] for k in range(depth))),
             self.full.eq(occupied[depth - 1]),
         ]
-        with m.If(self.push & ~pop):
-            m.d.sync += occupied.eq((occupied << 1) | 1)
-        with m.If(pop & ~self.push):
-            m.d.sync += occupied.eq(occupied >> 1)
+        # What moves on asks for "ready" alone, where "valid and ready" would do as well: an empty queue has nothing
+        # above its first entry. Synthesis makes one table of that conjunction and the reader's own, placed at the
+        # reader, and the way there and back is the longest path of a design.
+        for k in range(depth):
+            below = occupied[k - 1] if k else 1
+            above = occupied[k + 1] if k + 1 < depth else 0
+            m.d.sync += occupied[k].eq(
+                Mux(self.push, Mux(ready, occupied[k], below) if k else 1, Mux(ready, above, occupied[k]))
+            )
         for k, entry in enumerate(entries):
             # A free entry may take anything: it follows the input, so that its enable needs neither push nor level. The
             # last one takes nothing else (there is no push while it is occupied), and its enable is a register.
             if k + 1 < depth:
-                with m.If(pop | ~occupied[k]):
+                with m.If(ready | ~occupied[k]):
                     m.d.sync += entry.eq(Mux(occupied[k + 1], entries[k + 1], payload))
             else:
                 with m.If(~occupied[k]):

@@ -13,6 +13,7 @@ from hwflow.frontend import (
     matmul,
     microsoft,
     moves,
+    ordering,
     pools,
     qdq,
     qlinear,
@@ -77,6 +78,7 @@ STANDARD: Mapping[str, Handler] = {
     **islands.UNARY,
     "Abs": integers.or_real("Abs", islands.UNARY["Abs"]),
     **{name: integers.or_real(name) for name in integers.INTEGER_ONLY},
+    **{name: integers.or_real(name, handler) for name, handler in ordering.HANDLERS.items()},
 }
 
 HANDLERS: Mapping[Operator, Handler] = {

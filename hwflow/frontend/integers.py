@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hwflow.frontend.context import Handler, Lowering, given, integer, refuse
-from hwflow.frontend.element_types import STREAM_TYPES
+from hwflow.frontend.element_types import REAL_TYPES, STREAM_TYPES
 from hwflow.frontend.views import Constant, Integers, Reals, View, uniform
 from hwflow.ir.graph import IntArray
 from hwflow.ir.integer_functions import (
@@ -47,7 +47,8 @@ def or_real(name: str, handler: Handler | None = None) -> Handler:
     """The handler of operator ``name`` where an operand is an integer tensor in hardware; else ``handler``."""
 
     def either(state: Lowering, node: OnnxNode) -> View:
-        if any(isinstance(state.view(n), Integers) for n in node.inputs if n) or handler is None:
+        real = state.model.values[node.inputs[-1]].dtype in REAL_TYPES
+        if handler is None or (not real and any(isinstance(state.view(n), Integers) for n in node.inputs if n)):
             return lowered(state, node, _FUNCTIONS[name])
         result = handler(state, node)
         assert not isinstance(result, tuple), "elementwise operators have one result"
@@ -87,7 +88,7 @@ def step(
         whole = np.broadcast_shapes(*((1, *v.shape) for v in streams), *tensors)
         shape = whole[1:]
     values = [expanded(state, node, v, shape).value for v in streams]
-    constants = tuple(None if isinstance(v, Integers) else _of_frame(v, shape) for v in operands)
+    constants = tuple(None if isinstance(v, Integers) else of_frame(v, shape) for v in operands)
     origin = None if last else ""
     if isinstance(function, Product) and len(streams) == 1:
         (factor,) = (c for c in constants if c is not None)
@@ -120,7 +121,7 @@ def operand(state: Lowering, node: OnnxNode, index: int) -> Operand:
     )
 
 
-def _of_frame(constant: int | IntArray, shape: tuple[int, ...]) -> int | IntArray:
+def of_frame(constant: int | IntArray, shape: tuple[int, ...]) -> int | IntArray:
     """A constant as long as one frame."""
     if isinstance(constant, int):
         return constant
@@ -198,8 +199,7 @@ _FUNCTIONS: Mapping[str, Make] = {
 }
 
 INTEGER_ONLY = (
-    "And", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Equal", "Greater", "GreaterOrEqual",
-    "Less", "LessOrEqual", "Max", "Min", "Mod", "Not", "Or", "Where", "Xor",
+    "And", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Mod", "Not", "Or", "Xor",
 )  # fmt: skip
 """Operators that have no meaning here but on integer and bool tensors."""
 

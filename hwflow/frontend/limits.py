@@ -10,7 +10,8 @@ from collections.abc import Mapping
 _FUNCTION = "in front of a quantizer, or where its values are multiples of one number"
 _INTEGER = "integer tensors of at most 32 bits"
 _LOGICAL = "bool tensors"
-_COMPARED = _INTEGER
+_ALIGNED = "reals of one scale each, of shapes that broadcast, or constants"
+_COMPARED = f"{_ALIGNED}; {_INTEGER}"
 _BITS = _INTEGER
 _WEIGHTS = "constant quantized weights, of any scales with a common divisor"
 _CONV = f"1-D to 3-D and more, any group, strides, dilations and pads; {_WEIGHTS}"
@@ -69,9 +70,10 @@ LIMITS: Mapping[str, str] = {
     "Log": f"{_FUNCTION}, of positive numbers",
     "MatMul": _PRODUCT,
     "MatMulInteger": f"constant right operand; sums below 2**31; {_WEIGHTS}",
-    "Max": f"any number of {_INTEGER}",
+    "Max": f"any number: {_COMPARED}",
     "MaxPool": f"{_POOL}; no indices; one scale a channel",
-    "Min": f"any number of {_INTEGER}",
+    "Mean": f"any number of {_ALIGNED}",
+    "Min": f"any number: {_COMPARED}",
     "Mish": _FUNCTION,
     "Mod": f"{_INTEGER}, fmod too",
     "Mul": f"streams of shapes that broadcast and one zero point each, or constants; {_INTEGER}",
@@ -113,13 +115,14 @@ LIMITS: Mapping[str, str] = {
     "Sqrt": f"{_FUNCTION}, of numbers that are not negative",
     "Squeeze": "the frame axis stays in front",
     "Sub": f"streams of shapes that broadcast, or constants; scales along one axis at most; {_INTEGER}",
+    "Sum": f"any number of {_ALIGNED}",
     "Tanh": _FUNCTION,
     "ThresholdedRelu": _FUNCTION,
     "Tile": f"constant repeats, {_MOVED}",
     "Transpose": "the frame axis stays in front",
     "Trunc": "constant scales whose ratio is a power of two, and bit widths",
     "Unsqueeze": "the frame axis stays in front",
-    "Where": f"condition and both branches {_INTEGER} or bool",
+    "Where": f"a bool tensor in hardware; branches: {_COMPARED}",
     "Xor": _LOGICAL,
 }
 """By ONNX operator, whatever its domain."""

@@ -11,6 +11,7 @@ from hwflow.frontend.context import Handler, Lowering, Refusal, made, refuse
 from hwflow.frontend.element_types import KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
 from hwflow.frontend.handlers import HANDLERS, KEPT, REAL_ONLY
 from hwflow.frontend.integers import INTEGER_ONLY
+from hwflow.frontend.ordering import HANDLERS as ORDERING
 from hwflow.frontend.quantizers import graph_input
 from hwflow.frontend.unquantized import input_type, is_dialect, unquantized
 from hwflow.frontend.views import Constant, HostInput, HostOutput, Integers, Reals, Refused, View, fractions
@@ -145,8 +146,11 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
     result: View | tuple[View, ...] = Refused()
     handler = HANDLERS.get((node.domain, node.op_type))
     views = [state.view(name) for name in node.inputs if name]
-    if node.domain == "" and node.op_type in INTEGER_ONLY and not any(isinstance(v, Integers) for v in views):
-        handler = None
+    taken = Integers if node.op_type in INTEGER_ONLY else Integers | Reals
+    if node.domain == "" and node.op_type in (*INTEGER_ONLY, *ORDERING) and not any(
+        isinstance(v, taken) for v in views
+    ):
+        handler = None  # the host's
     if handler is None and not can_run(node.domain, node.op_type):
         state.findings.append(_unsupported_operator(node.where, _operator(node)))
         in_hardware = any(isinstance(v, Integers | Reals) for v in views)  # elsewhere, it may be a quantizer

@@ -33,8 +33,8 @@ class Elementwise(LogicalOperator, Joined):
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
     onnx = (
         "Abs", "Add", "And", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "Clip", "Div",
-        "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Mod", "Neg", "Not", "Or", "Sub",
-        "Where", "Xor",
+        "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Neg", "Not", "Or",
+        "Sub", "Sum", "Where", "Xor",
     )  # fmt: skip
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:

@@ -9,7 +9,8 @@ in two ways:
   cumulative maximum of ``dependency - s``. Processes are gone through again and again, forwards and backwards, until
   nothing changes. No step depends on itself, so the recurrences have one solution: whatever the sweeps begin with, what
   no longer changes is that one. They begin with the frame before, later by the least that anything was later from frame
-  to frame: nothing is ever too late then, and in the steady state nothing changes.
+  to frame: nothing is ever too late then, so that a sweep only looks at what became later; in the steady state nothing
+  does.
 - *By steps*: one after the other as they get known. Where queues are so short that beats wait for credits all the time,
   each sweep would only bring a few beats forward.
 
@@ -33,7 +34,7 @@ from hwflow.schedule.events import ROUND_TRIPS, events_of, round_trips
 _BEFORE = -(1 << 60)  # the cycle of what was before the first frame: nothing waits for it
 # Sweeps compute each event of a frame so many times on average before the frame is done step by step; after such a
 # frame only those in the steady state are worth a try.
-_PATIENCE, _LITTLE_PATIENCE = 20, 3
+_PATIENCE, _LITTLE_PATIENCE = 32, 3
 
 
 @dataclass(eq=False)
@@ -186,36 +187,40 @@ class Network:
     def _by_sweeps(self) -> bool:
         """The present frame by sweeps; whether that came to an end soon enough."""
         left = self._patience * sum(runner.events for runner in self._runners)
-        stale = dict.fromkeys(self._runners, 0)  # from which event on a process must be looked at
+        stale = {runner: dict.fromkeys(runner.needs, 0) for runner in self._runners if runner.needs}
         order = self._runners
         while stale and left > 0:
             for runner in order:
-                if runner in stale:
-                    first = stale.pop(runner)
-                    left -= runner.events - first
-                    changed = self._sweep(runner, first)
+                needs = stale.pop(runner, None)
+                if needs is not None:
+                    left -= max(len(need.targets) - later for need, later in needs.items())
+                    changed = self._sweep(runner, needs)
                     if changed is not None:
                         _mark(runner, changed, stale)
             order = order[::-1]
         return not stale
 
-    def _sweep(self, runner: _Runner, first: int) -> int | None:
-        """Cycles of the events from ``first`` on after those of all others; the first event that changed."""
-        steps, present = runner.steps[first:], runner.present[first:]
-        base = np.full(len(steps), _BEFORE, dtype=np.int64)  # cycle - step
-        base[0] = runner.present[first - 1] - runner.steps[first - 1] if first else self._begin(runner)
-        for need in runner.needs:
-            later = int(np.searchsorted(need.targets, first))
-            at = need.targets[later:] - first if first else need.targets
+    def _sweep(self, runner: _Runner, needs: Mapping[_Need, int]) -> int | None:
+        """Events later where ``needs``, each looked at from one of its places on, say so; the first event that moved.
+        All that the others say is already so."""
+        present, changed = runner.present, runner.events
+        for need, later in needs.items():
+            at = need.targets[later:]
             least = need.source.cycles.take(need.places[later:]) + need.lag
-            base[at] = np.maximum(base.take(at), least - steps.take(at))
-        cycles = np.maximum.accumulate(base) + steps
+            moved = np.flatnonzero(least > present.take(at))
+            if len(moved):
+                events = at[moved]
+                present[events] = least[moved]
+                changed = min(changed, int(events[0]))
+        if changed == runner.events:
+            return None
+        steps = runner.steps[changed:]
+        cycles = np.maximum.accumulate(present[changed:] - steps) + steps
         runner.visits += 1
         if runner.visits > ROUND_TRIPS:
-            cycles = _round_trips(runner, first, cycles)
-        changed = np.flatnonzero(cycles != present)
-        present[:] = cycles
-        return first + int(changed[0]) if len(changed) else None
+            cycles = _round_trips(runner, changed, cycles)
+        present[changed:] = cycles
+        return changed
 
     def _by_steps(self) -> None:
         """The present frame step by step; raises :class:`InternalError` if it deadlocks."""
@@ -289,12 +294,13 @@ def _round_trips(runner: _Runner, first: int, cycles: Steps) -> Steps:
     return least
 
 
-def _mark(runner: _Runner, changed: int, stale: dict[_Runner, int]) -> None:
+def _mark(runner: _Runner, changed: int, stale: dict[_Runner, dict[_Need, int]]) -> None:
     """Whatever needs the events of ``runner`` from ``changed`` on must be looked at."""
     for need in runner.needed_by:
         later = int(np.searchsorted(need.events, changed))
         if later < len(need.events):
-            stale[need.target] = min(stale.get(need.target, need.target.events), int(need.targets[later]))
+            needs = stale.setdefault(need.target, {})
+            needs[need] = min(needs.get(need, later), later)
 
 
 def _column(need: _Need) -> Steps:

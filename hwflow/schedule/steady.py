@@ -35,6 +35,7 @@ from hwflow.schedule.events import (
 
 Causes = npt.NDArray[np.int32]  # numbers of arcs, or:
 _PASSES, _VISITS = 3, 2  # sweeps through all processes, visits of each event that moved: then circuits are searched for
+_GROWTH = 1.1  # of the visits between two searches: of many, few find anything
 _STEP_BEFORE, _NOT_MOVED, _ROUND_TRIP = -1, -2, -3  # that less the number of a channel
 
 
@@ -51,6 +52,7 @@ class _Line:
     saved: Steps | None = None  # before the present trial
     cause: Causes = field(default_factory=lambda: np.empty(0, dtype=np.int32))  # what moved each event last
     visits: int = 0
+    neighbours: set[_Line] = field(default_factory=set)  # of which an event ever waited for one of the other
 
     def __post_init__(self) -> None:
         self.size = self.track.events
@@ -208,6 +210,8 @@ class Steady:
     def _restore(self, arc: _Arc) -> None:
         arc.target.arcs.append(arc)
         arc.source.leaving.append(arc)
+        arc.source.neighbours.add(arc.target)
+        arc.target.neighbours.add(arc.source)
         self._dirty.setdefault(arc.target, {})[arc] = None
 
     def _remove(self, arc: _Arc) -> None:
@@ -218,12 +222,23 @@ class Steady:
     # --- sweeps ----------------------------------------------------------------------------------------------------
 
     def _settle(self, lines: frozenset[_Line], budget: int, keep: bool) -> bool:
-        """Sweep until nothing changes among ``lines``. What does not ``keep``, or fails, is undone."""
-        order = [line for line in self._lines.values() if line in lines]
+        """Sweep until nothing changes among ``lines``. What does not ``keep``, or fails, is undone.
+
+        Processes near those that something changed for settle first, then those twice as far: nearly all circuits are
+        between a few neighbours, and found before the rest of the graph has moved."""
         waiting = {line: arcs for line, arcs in self._dirty.items() if line in lines and arcs}
         rest = {line: arcs for line, arcs in self._dirty.items() if line not in lines and arcs}
         passes, visited, good = 0, 0, True  # visited: events since a circuit was searched for
+        visits = float(_VISITS)
+        near, reach = set(waiting), 1
+        order = [line for line in self._lines.values() if line in near]
         while waiting:
+            if near.isdisjoint(waiting):
+                for _ in range(reach):
+                    near |= {other for line in near for other in line.neighbours} & lines
+                reach *= 2
+                order = [line for line in self._lines.values() if line in near]
+                continue
             for line in order:
                 arcs = waiting.pop(line, None)
                 if arcs is None:
@@ -238,8 +253,8 @@ class Steady:
             passes += 1
             if not waiting or passes < _PASSES:
                 continue
-            if visited > _VISITS * sum(line.size for line in lines if line.saved is not None):
-                visited, good = 0, not self._too_slow(waiting.values())
+            if visited > visits * sum(line.size for line in lines if line.saved is not None):
+                visited, visits, good = 0, _GROWTH * visits, not self._too_slow(waiting.values())
             if not good or budget < 0:
                 good = False
                 break
@@ -305,19 +320,27 @@ class Steady:
 
     def _too_slow(self, waiting: Iterable[dict[_Arc, None]]) -> bool:
         """Whether an event that moved, to make room for what made it move, is among what made it move."""
-        clear: set[tuple[_Line, int]] = set()
+        views: dict[_Line, tuple[memoryview, memoryview]] = {}  # causes, and the walk that came by
+        walk = 0
         for arcs in waiting:
             for arc in arcs:
                 line, at = arc.source, int(arc.events[len(arc.events) // 2])
-                seen: set[tuple[_Line, int]] = set()
-                while line.saved is not None and (line, at) not in clear:
-                    if (line, at) in seen:
-                        return True
-                    seen.add((line, at))
-                    found = line.own(at)
-                    if found < 0:  # it followed the frame before
-                        found = line.own(line.size - 1)
-                    cause = int(line.cause[found])
+                walk += 1
+                while line.saved is not None:
+                    if line not in views:
+                        views[line] = line.cause.data, np.zeros(line.size, dtype=np.int32).data
+                    causes, seen = views[line]
+                    if seen[at]:
+                        if seen[at] == walk:
+                            return True
+                        break  # an earlier walk went on from here
+                    seen[at] = walk
+                    cause, found = causes[at], at
+                    if cause == _STEP_BEFORE:
+                        found = line.own(at)
+                        if found < 0:  # it followed the frame before
+                            found = line.own(line.size - 1)
+                        cause = causes[found]
                     if cause == _NOT_MOVED or found < 0:
                         break
                     if cause <= _ROUND_TRIP:
@@ -326,6 +349,6 @@ class Steady:
                         at = int(events[events.searchsorted(found) - self.depths[channel]])
                     else:
                         arc = line.arcs[cause]
-                        line, at = arc.source, int(arc.events[arc.targets.searchsorted(found)])
-                clear |= seen
+                        place = found if len(arc.targets) == line.size else arc.targets.searchsorted(found)
+                        line, at = arc.source, int(arc.events[place])
         return False

@@ -56,7 +56,7 @@ def classifier(tail: str, opset: int = 19, frames: str | int = "N") -> Network:
 
 
 def branches() -> Network:
-    """Two inputs and two paths through hardware. `first_out` leaves it and is an output itself; `largest` needs what
+    """Two inputs and two paths through hardware. `first_out` leaves it and is an output itself; `bent` needs what
     leaves by both; `with_input` needs the float input past the hardware, behind a node that the hardware's input needs,
     too."""
     b = Builder(19, ir_version=9)
@@ -65,8 +65,8 @@ def branches() -> Network:
     first = b.node("Relu", b.dequantize(b.quantize(half, 0.25, 3, name="first_in"), 0.25, 3))
     q = b.quantize(first, 0.5, 1, name="first_out")
     r = b.quantize(b.node("Relu", b.dequantize(y, 0.5, 100)), 0.25, 2, name="second_out")
-    largest = b.node("Max", b.dequantize(q, 0.5, 1, name="a"), b.dequantize(r, 0.25, 2, name="b"), name="largest")
-    b.output(q, b.node("Sub", largest, half, name="with_input"), largest)
+    bent = b.node("PRelu", b.dequantize(q, 0.5, 1, name="a"), b.dequantize(r, 0.25, 2, name="b"), name="bent")
+    b.output(q, b.node("Sub", bent, half, name="with_input"), bent)
     return Network(b.build(), ("first_in", "y"), ("first_out", "second_out"))
 
 

@@ -95,7 +95,7 @@ def test_where_the_boundary_is(name: str, tmp_path: Path) -> None:
     assert [p.name for p in graph.outputs] == list(network.sinks)
     if name == "branches":
         assert graph.prefix == ("half", "first_in")
-        assert graph.suffix == ("half", "a", "b", "largest", "with_input")
+        assert graph.suffix == ("half", "a", "b", "bent", "with_input")
 
 
 def test_what_a_prefix_and_a_suffix_hold(tmp_path: Path) -> None:
