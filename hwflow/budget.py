@@ -22,6 +22,9 @@ FILL = {"lut": 0.5, "ff": 0.5, "dsp": 1.0, "bram": 0.9}
 # beyond that: most of a design's are those of its multiplier blocks, which go into the blocks.
 UNASKED = {"lut": 20_000}
 
+LEEWAY = 1_000
+"""Look-up tables beyond :data:`UNASKED` that queues may take, which the search for foldings knows least of."""
+
 MOST = 1 << 30  # of any resource: beyond what any design is made of, and within what the search counts with
 
 
@@ -89,9 +92,12 @@ def budget_for(
     most = {name: int(there[name] * FILL[name]) for name in RESOURCES}
     # of a part with fewer flip-flops than look-up tables as many as of these
     most["ff"] = min(there["ff"], max(most["ff"], int(there["lut"] * FILL["ff"])))
+    leeway = 0
     if not for_rate and not asked.keys() & UNASKED.keys():
+        leeway = min(LEEWAY, max(0, most["lut"] - UNASKED["lut"]))
         most |= {name: min(most[name], limit) for name, limit in UNASKED.items()}
-    return Budget(**most | {name: min(MOST, _count(value, there[name]) or 0) for name, value in asked.items()})
+    asked_for = {name: min(MOST, _count(value, there[name]) or 0) for name, value in asked.items()}
+    return Budget(**most | asked_for, leeway=leeway)
 
 
 def _there(board: Board, frame: int, queued: Sequence[int]) -> dict[str, int]:

@@ -62,12 +62,20 @@ class Chip(Device, Protocol):
 
 @dataclass(frozen=True)
 class Budget:
-    """What a design may use at most."""
+    """What a design may use at most. ``leeway``: look-up tables beyond ``lut`` that a whole design with its queues may
+    take where that is no limit of the part, nor one that was asked for; the search for foldings does not count with
+    them."""
 
     lut: int
     ff: int
     dsp: int
     bram: int
+    leeway: int = 0
+
+    @property
+    def of_whole_designs(self) -> Budget:
+        """With the leeway."""
+        return Budget(self.lut + self.leeway, self.ff, self.dsp, self.bram)
 
     def shortages(self, need: Resources) -> list[tuple[str, int, int]]:
         """(resource, needed, there is) for each resource that does not suffice."""

@@ -114,7 +114,7 @@ def _attempt(
         if foldings is None:
             break
         made = _with_foldings(graph, device, foldings)
-        short = budget.shortages(made.resources)
+        short = budget.of_whole_designs.shortages(made.resources)
         late = made.initiation_interval - interval
         if not short and (late <= 0 or not exact):
             return made, []
