@@ -13,21 +13,12 @@ from .address_walk import AddressWalk
 from .blocks import count_up, delayed
 from .multiplier import interval
 from .output_queue import OutputQueue
+from .release_steps import ReleaseStep, gathered, present_change
 from .storage import check_depth
 
 MOST_PHASES = 16
 """Runs of equal changes between rounds of the outermost loop that the counters follow; a walk with more of them waits
 for the whole frame and releases it as a whole."""
-
-
-@dataclass(frozen=True)
-class Phase:
-    """``count`` successive rounds of the outermost loop after each of which ``needed`` beats more must have come in and
-    ``released`` more are no longer needed."""
-
-    count: int
-    needed: int
-    released: int
 
 
 @dataclass(frozen=True)
@@ -75,7 +66,7 @@ class RearrangePlan:
         return self.released[-1] - self.beats
 
     @cached_property
-    def phases(self) -> tuple[Phase, ...]:
+    def phases(self) -> tuple[ReleaseStep, ...]:
         """The changes behind each round of a frame, equal neighbours gathered."""
         return _phases(self.beats, self.needed, self.released)
 
@@ -121,17 +112,11 @@ class RearrangePlan:
         return needed, [*released[:0:-1], self.beats + least]
 
 
-def _phases(beats: int, needed: list[int], released: list[int]) -> tuple[Phase, ...]:
-    found: list[Phase] = []
+def _phases(beats: int, needed: list[int], released: list[int]) -> tuple[ReleaseStep, ...]:
     following = [*needed[1:], beats + needed[0]]
     before = [released[-1] - beats, *released[:-1]]
-    for need, after, old, new in zip(needed, following, before, released, strict=True):
-        change = after - need, new - old
-        if found and (found[-1].needed, found[-1].released) == change:
-            found[-1] = Phase(found[-1].count + 1, *change)
-        else:
-            found.append(Phase(1, *change))
-    return tuple(found)
+    changes = zip(needed, following, before, released, strict=True)
+    return gathered([(after - need, new - old) for need, after, old, new in changes])
 
 
 class Rearrange(wiring.Component):
@@ -260,7 +245,7 @@ class Rearrange(wiring.Component):
     ) -> None:
         """The two counts through which writer and reader wait for each other."""
         plan = self.plan
-        needed, released = self._elaborate_phases(m, round_done)
+        needed, released = present_change(m, plan.phases, round_done)
         # Beats the writer may take, less one; beats taken beyond those the round waits for. The sign says "none".
         ahead = plan.beats + plan.skipped
         spare = Signal(range(-1, plan.rows + ahead), init=plan.rows + plan.skipped - 1)
@@ -277,31 +262,6 @@ class Rearrange(wiring.Component):
             lead.eq(Mux(round_done, lead - needed + accept, lead + accept)),
         ]
         m.d.comb += [self.i.ready.eq(spare >= 0), issue.eq((lead >= 0) & queue.available)]
-
-    def _elaborate_phases(self, m: Module, round_done: Value) -> tuple[Value, Value]:
-        """What the end of the present round changes: beats the next one needs more, beats released."""
-        phases = self.plan.phases
-        if len(phases) == 1:
-            return Const(phases[0].needed), Const(phases[0].released)
-        needed = Signal(range(max(phase.needed for phase in phases) + 1))
-        released = Signal(range(max(phase.released for phase in phases) + 1))
-        index = Signal(range(len(phases)), name="phase")
-        left = Signal(range(max(phase.count for phase in phases)), name="phase_left", init=phases[0].count - 1)
-        last = Signal(name="phase_last", init=phases[0].count == 1)
-        with m.If(round_done):
-            m.d.sync += [left.eq(left - 1), last.eq(left == 1)]
-        with m.Switch(index):
-            for number, phase in enumerate(phases):
-                following = (number + 1) % len(phases)
-                with m.Case(number):
-                    m.d.comb += [needed.eq(phase.needed), released.eq(phase.released)]
-                    with m.If(round_done & last):
-                        m.d.sync += [
-                            index.eq(following),
-                            left.eq(phases[following].count - 1),
-                            last.eq(phases[following].count == 1),
-                        ]
-        return needed, released
 
     def _elaborate_place(self, m: Module, address: Value, frame_done: Value) -> Signal:
         """The row of the buffer that holds input beat ``address`` of the frame, two cycles later."""

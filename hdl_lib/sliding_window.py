@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from .blocks import block_count, count_up, delayed, less, loop
 from .multiplier import interval
 from .output_queue import OutputQueue
+from .release_steps import present_change
 from .storage import check_depth
 from .window_geometry import WindowGeometry
 
@@ -168,7 +169,7 @@ class SlidingWindow(wiring.Component):
     ) -> None:
         """The two row counts through which writer and reader wait for each other."""
         geometry = self.geometry
-        needed, released = self._elaborate_row_steps(m, row_read)
+        needed, released = present_change(m, geometry.row_steps, row_read)
         first = geometry.needed_rows(0)
         # Rows the writer may begin, less one; rows written beyond those the output row waits for. The sign says "none".
         spare_rows = Signal(range(-1, self.rows + geometry.greatest_surplus), init=self.rows - 1)
@@ -188,31 +189,6 @@ class SlidingWindow(wiring.Component):
             lead.eq(Mux(row_read, lead - needed + row_written, lead + row_written)),
         ]
         m.d.comb += [self.i.ready.eq(spare_rows >= 0), issue.eq((lead >= 0) & queue.available)]
-
-    def _elaborate_row_steps(self, m: Module, row_read: Value) -> tuple[Value, Value]:
-        """What the end of the present output row changes: rows the next one needs more, rows released."""
-        steps = self.geometry.row_steps
-        if len(steps) == 1:
-            return Const(steps[0].needed), Const(steps[0].released)
-        needed = Signal(range(max(step.needed for step in steps) + 1))
-        released = Signal(range(max(step.released for step in steps) + 1))
-        step_index = Signal(range(len(steps)))
-        step_left = Signal(range(max(step.count for step in steps)), init=steps[0].count - 1)
-        step_last = Signal(init=steps[0].count == 1)
-        with m.If(row_read):
-            m.d.sync += [step_left.eq(step_left - 1), step_last.eq(step_left == 1)]
-        with m.Switch(step_index):
-            for index, step in enumerate(steps):
-                following = (index + 1) % len(steps)
-                with m.Case(index):
-                    m.d.comb += [needed.eq(step.needed), released.eq(step.released)]
-                    with m.If(row_read & step_last):
-                        m.d.sync += [
-                            step_index.eq(following),
-                            step_left.eq(steps[following].count - 1),
-                            step_last.eq(steps[following].count == 1),
-                        ]
-        return needed, released
 
     def _elaborate_reader_address(self, m: Module) -> tuple[Value, Value, Signal, Value]:
         """Walk the windows: the word's address in this step, whether it lies outside the image, the step, and "it is

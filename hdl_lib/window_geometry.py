@@ -9,17 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-
-@dataclass(frozen=True)
-class RowStep:
-    """What finishing an output row changes, for ``count`` successive output rows.
-
-    ``needed``: additional image rows the next output row needs. ``released``: image rows no longer needed.
-    """
-
-    count: int
-    needed: int
-    released: int
+from .release_steps import ReleaseStep, gathered
 
 
 @dataclass(frozen=True)
@@ -105,15 +95,10 @@ class WindowGeometry:
         return max(self._before(row) - self.needed_rows(row) for row in range(self.out_height))
 
     @cached_property
-    def row_steps(self) -> tuple[RowStep, ...]:
+    def row_steps(self) -> tuple[ReleaseStep, ...]:
         """The changes after each output row of a frame, equal neighbours gathered."""
-        steps: list[RowStep] = []
+        changes = []
         for row in range(self.out_height):
             following = self.height + self.needed_rows(0) if row == self.out_height - 1 else self.needed_rows(row + 1)
-            needed = following - self.needed_rows(row)
-            released = self.released_rows(row) - self._before(row)
-            if steps and (steps[-1].needed, steps[-1].released) == (needed, released):
-                steps[-1] = RowStep(steps[-1].count + 1, needed, released)
-            else:
-                steps.append(RowStep(1, needed, released))
-        return tuple(steps)
+            changes.append((following - self.needed_rows(row), self.released_rows(row) - self._before(row)))
+        return gathered(changes)
