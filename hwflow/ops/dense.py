@@ -9,6 +9,7 @@ the stream brings the K elements of a row is absorbed by permuting the weights.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,10 @@ class Dense(LogicalOperator):
 
     def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         sets, shape = sets_of(attributes), inputs[0].shape
-        rows = inputs[0].reshape(len(inputs[0]), -1, len(sets), shape[-1])
+        rows = inputs[0].reshape(len(inputs[0]), prod(shape[1:-1]) // len(sets), len(sets), shape[-1])
         binary = is_binary(attributes)
         values = [row_values(each, rows[:, :, turn], binary=binary) for turn, each in enumerate(sets)]
-        return (np.stack(values, axis=2).reshape(*shape[:-1], -1),)
+        return (np.stack(values, axis=2).reshape(*shape[:-1], len(sets[0])),)
 
     def macs(self, node: Node) -> int:
         rows = int(np.prod(node.outputs[0].typed.shape[:-1], dtype=np.int64))

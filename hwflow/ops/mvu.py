@@ -65,7 +65,7 @@ class Mvu(HardwareOperator):
         sets, binary = sets_of(attributes), is_binary(attributes)
         vectors = inputs[0].reshape(frames, pixels // vector // len(sets), len(sets), vector * channels)
         rows = [row_values(each, vectors[:, :, turn], binary=binary) for turn, each in enumerate(sets)]
-        return (np.stack(rows, axis=2).reshape(frames, pixels // vector, -1),)
+        return (np.stack(rows, axis=2).reshape(frames, pixels // vector, len(sets[0])),)
 
     def macs(self, node: Node) -> int:
         return int(sets_of(node.attributes)[0].size) * node.outputs[0].typed.shape[0]

@@ -49,10 +49,10 @@ class Rearrange(HardwareOperator):
 
     def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         index = attributes["map"].index
-        frames = inputs[0].reshape(len(inputs[0]), -1)
+        frames = inputs[0].reshape(len(inputs[0]), attributes["map"].elements)
         # The fill value stands behind a frame's last element, where index -1 finds it.
         padded = np.concatenate([frames, np.full((len(frames), 1), attributes["fill"], dtype=np.int64)], axis=1)
-        return (padded[:, index].reshape(len(frames), -1, attributes["channels"]),)
+        return (padded[:, index].reshape(len(frames), index.size // attributes["channels"], attributes["channels"]),)
 
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
         moved: IndexMap = node.attributes["map"]

@@ -45,7 +45,7 @@ class Reindex(LogicalOperator):
         return (TensorType(index.shape, IntType.holding(interval), interval),)
 
     def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
-        frames = inputs[0].reshape(len(inputs[0]), -1)
+        frames = inputs[0].reshape(len(inputs[0]), prod(inputs[0].shape[1:]))
         padded = np.concatenate([frames, np.full((len(frames), 1), attributes["fill"], dtype=np.int64)], axis=1)
         return (padded[:, attributes["index"]],)  # index -1 is the last element, the fill value
 

@@ -44,7 +44,7 @@ class WeightedPool(HardwareOperator):
     def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         frames, pixels, channels = inputs[0].shape
         sets, window, _ = attributes["weights"].shape
-        groups = inputs[0].reshape(frames, -1, sets, window, channels)
+        groups = inputs[0].reshape(frames, pixels // window // sets, sets, window, channels)
         return ((groups * attributes["weights"]).sum(axis=3).reshape(frames, pixels // window, channels),)
 
     def macs(self, node: Node) -> int:

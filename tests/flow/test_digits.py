@@ -84,7 +84,9 @@ def test_the_manifest(digits, manifest, initializers):
     weights = manifest.pop("weights")
     timing = manifest.pop("timing")
     host = manifest.pop("host")
+    assert [stream["stream"] for stream in manifest.pop("streams")][:1] == ["image_quantized"]
     assert manifest == {
+        "layers": {"source": "testbench/layers.v", "top": "hwflow_layers"},
         "format": 1, "top": "hwflow_top", "model": "digits", "clock": "clk", "reset": "rst", "error": "error",
         "sources": ["design.v"], "board": "ulx3s_85f", "dimensions": {},
     }

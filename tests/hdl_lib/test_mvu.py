@@ -415,8 +415,8 @@ GOOD = dict(
         ),
         (
             {"multiplier": "lut", "digits": Digits(4, True)},
-            "Mvu weights must be 2 words (neuron_fold * synapse_fold) of 18 bits (pe * simd * bits of digits), "
-            "not 2 words of 16 bits; pack the table for this folding",
+            "Mvu weights must be 2 words (neuron_fold * synapse_fold), or a multiple, of 18 bits "
+            "(pe * simd * bits of digits), not 2 words of 16 bits; pack the table for this folding",
         ),
         ({"multiplier": "dsp2"}, 'Mvu packing must be given for "dsp2", and for nothing else'),
         (
@@ -425,8 +425,8 @@ GOOD = dict(
         ),
         (
             {"multiplier": "dsp2", "packing": Packing.of((0, 3), (-3, 3), 1, (18, 18))},
-            "Mvu weights must be 2 words (neuron_fold * synapse_fold) of 6 bits (simd * packed bits of each two rows), "
-            "not 2 words of 16 bits; pack the table for this folding",
+            "Mvu weights must be 2 words (neuron_fold * synapse_fold), or a multiple, of 6 bits "
+            "(simd * packed bits of each two rows), not 2 words of 16 bits; pack the table for this folding",
         ),
         (
             {"group": 3},
@@ -435,8 +435,8 @@ GOOD = dict(
         ({"surplus": 1}, "Mvu surplus must be 0 to 0 (simd - 1), not 1"),
         (
             {"simd": 2},
-            "Mvu weights must be 2 words (neuron_fold * synapse_fold) of 32 bits (pe * simd * weight bits), "
-            "not 2 words of 16 bits; pack the table for this folding",
+            "Mvu weights must be 2 words (neuron_fold * synapse_fold), or a multiple, of 32 bits "
+            "(pe * simd * weight bits), not 2 words of 16 bits; pack the table for this folding",
         ),
     ],
 )

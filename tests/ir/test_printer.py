@@ -15,18 +15,18 @@ graph model (Quantized)
   y = requantize(fc) {axis=0, stages=((QuantizerStage(scale=Fraction(1, 4), zero_point=Fractio..., \
 steps=(StepFunction(lo=-510, hi=510, breaks=(5, 12, 21, 28, 37,...} : u7[2] in [7, 71]
   output y: y: u7[2] in [7, 71]
-  output q: q: u8[2] in [0, 255]
+  output fc: fc: i10[2] in [-510, 510]
 """
 
 DATAFLOW = """\
 graph model (Dataflow)
   input x: q: u8[1x2] in [0, 255]
-  q_fork_0, q_fork_1 = fork(q) {outputs=2} : u8[1x2] in [0, 255], u8[1x2] in [0, 255]
-  fc_mvu = mvu(q_fork_0) {weights=array[2, 2], pixels_per_vector=1, weight_range=(-2, 2)} : i10[1x2] in [-510, 510]
-  y = requantize(fc_mvu) {axis=1, stages=((QuantizerStage(scale=Fraction(1, 4), zero_point=Fractio..., \
+  fc_mvu = mvu(q) {weights=array[2, 2], pixels_per_vector=1, weight_range=(-2, 2)} : i10[1x2] in [-510, 510]
+  fc_mvu_fork_0, fc_mvu_fork_1 = fork(fc_mvu) {outputs=2} : i10[1x2] in [-510, 510], i10[1x2] in [-510, 510]
+  y = requantize(fc_mvu_fork_0) {axis=1, stages=((QuantizerStage(scale=Fraction(1, 4), zero_point=Fractio..., \
 steps=(StepFunction(lo=-510, hi=510, breaks=(5, 12, 21, 28, 37,...} : u7[1x2] in [7, 71]
   output y: y: u7[1x2] in [7, 71]
-  output q: q_fork_1: u8[1x2] in [0, 255]
+  output fc: fc_mvu_fork_1: i10[1x2] in [-510, 510]
 """
 
 
@@ -34,7 +34,7 @@ def test_printer(tmp_path: Path) -> None:
     b = Builder()
     q = b.quantize(b.input("x", ["N", 2]), 0.5, 0, name="q")
     fc = b.node("MatMul", b.dequantize(q, 0.5), b.weights([[2, 1], [-2, 1]], 0.5), name="fc")
-    b.output(b.quantize(b.node("Relu", fc), 2.0, 7, name="y"), q)
+    b.output(b.quantize(b.node("Relu", fc), 2.0, 7, name="y"), fc)
     graph = b.load(tmp_path).quantized
     assert to_text(graph) == QUANTIZED
     assert to_text(pipeline.run(graph, pipeline.DATAFLOW)) == DATAFLOW
