@@ -19,6 +19,7 @@ from hwflow.errors import Finding, ModelRefused, UsageError, merged
 from hwflow.inputs import Inputs, choose_inputs
 from hwflow.onnxspec import TrainingModel, write_model
 from hwflow.onnxspec.external_data import Folders
+from hwflow.onnxspec.frame_axis import whole_inputs
 from hwflow.static_quantizer import Recipe, require_onnxruntime, run_frames, static_qdq
 
 BITS = (8, 4)
@@ -207,7 +208,7 @@ def _refuse_target(target: Path, source: Path | None) -> None:
 
 def _refuse_unfit(model: Model) -> None:
     """A model that is quantized already, or whose inputs hold several frames at once."""
-    values = model.resolved.values
+    values, whole = model.resolved.values, whole_inputs(model.proto)
     findings = [
         Finding(
             "float-model", node.where, "the model must be a float model, without quantizers, not quantized already",
@@ -217,12 +218,12 @@ def _refuse_unfit(model: Model) -> None:
         if node.op_type in _QUANTIZERS
     ]
     for name in model.resolved.inputs:
-        shape, dtype = values[name].shape, values[name].dtype
+        dtype = values[name].dtype
         if dtype != "float32" and "int" not in dtype:
             message = f"elements must be of type float32 or integers, not {dtype}"
             findings.append(Finding("input-type", f"input '{name}'", message, "convert the model to float32"))
-        if shape[:1] != (1,):
-            message = f"the first axis must be frames, of size 1 or a variable; the shape must not be {list(shape)}"
+        if name in whole:
+            message = f"the first axis must be frames, of size 1 or a variable; the shape must not be {whole[name]}"
             findings.append(Finding("frames-first", f"input '{name}'", message, "export the model for one frame"))
     if not model.resolved.inputs:
         message, remedy = "must have an input, not none", "there is nothing to quantize"

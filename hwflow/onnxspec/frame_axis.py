@@ -17,19 +17,24 @@ from hwflow.onnxspec.tensors import ELEMENT_TYPES, to_tensor
 
 
 def lacks_frame_axis(model: onnx.ModelProto) -> bool:
-    """Whether the inputs of a model are whole tensors: the first axis of each has a number as its size, and of one of
-    them another one than 1, or it is a scalar."""
+    """Whether the inputs of a model are whole tensors."""
+    return bool(whole_inputs(model))
+
+
+def whole_inputs(model: onnx.ModelProto) -> dict[str, list[int | str]]:
+    """The inputs, with their shapes, of a model without a frame axis that are no frame: scalars, and those whose first
+    axis has another size than 1. None of a model where the first axis of an input has no number as its size."""
     initializers = {tensor.name for tensor in model.graph.initializer}
-    sizes = []
+    shapes: dict[str, list[int | str]] = {}
     for info in model.graph.input:
         if info.name not in initializers:
             kind = info.type.tensor_type
             if info.type.WhichOneof("value") != "tensor_type" or not kind.HasField("shape"):
-                return False
+                return {}
             if kind.shape.dim and not kind.shape.dim[0].HasField("dim_value"):
-                return False
-            sizes.append(kind.shape.dim[0].dim_value if kind.shape.dim else 0)
-    return any(size != 1 for size in sizes)
+                return {}
+            shapes[info.name] = [d.dim_value if d.HasField("dim_value") else d.dim_param for d in kind.shape.dim]
+    return {name: shape for name, shape in shapes.items() if shape[:1] != [1]}
 
 
 def with_frame_axis(model: onnx.ModelProto, resolved: ResolvedModel) -> onnx.ModelProto | None:

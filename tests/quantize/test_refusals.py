@@ -117,6 +117,19 @@ def test_inputs_that_do_not_fit():
         ModelRefused,
         "error: input 'x': elements must be of type float32 or integers, not float64 [input-type]\n"
         "  remedy: convert the model to float32",
+        "error: input 'x': the first axis must be frames, of size 1 or a variable; the shape must not be [] "
+        "[frames-first]\n  remedy: export the model for one frame",
+        model="b.onnx",
+    )
+
+
+def test_a_model_without_a_frame_axis():
+    network = Network([4, 6])
+    network.save(Path("b.onnx"), network.node("MatMul", "x", network.constant(np.eye(6))), [4, 6])
+    refused(
+        ModelRefused,
+        "error: input 'x': the first axis must be frames, of size 1 or a variable; the shape must not be [4, 6] "
+        "[frames-first]\n  remedy: export the model for one frame",
         model="b.onnx",
     )
 
