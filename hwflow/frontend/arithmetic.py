@@ -81,8 +81,11 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
     left, right = reals(state, node, 0), reals(state, node, 1)
     if left.value is right.value and left.shape == right.shape:
         return combined(node, operation, left, right)
-    target = np.broadcast_shapes(*(state.model.values[name].shape for name in node.inputs))
-    left, right = (broadcast(state, node, place, view, target) for place, view in enumerate((left, right)))
+    wholes = [state.model.values[name].shape for name in node.inputs]
+    target = np.broadcast_shapes(*wholes)
+    left, right = (
+        broadcast(state, node, view, whole, target) for view, whole in zip((left, right), wholes, strict=True)
+    )
     if operation in ("add", "sub"):
         return sum_of(state, node, left, right, subtract=operation == "sub")
     if operation == "mul":

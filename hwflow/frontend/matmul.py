@@ -13,8 +13,18 @@ import numpy as np
 from hwflow.frontend.context import Lowering, made, reals, refuse
 from hwflow.frontend.lattice import from_zero, plain, whole_zero_point
 from hwflow.frontend.linear import meaning, product, upright
-from hwflow.frontend.moves import broadcast_to
-from hwflow.frontend.views import Constant, QuantizedConstant, Reals, View, compact, fractions, uniform
+from hwflow.frontend.moves import broadcast
+from hwflow.frontend.views import (
+    Constant,
+    QuantizedConstant,
+    Reals,
+    View,
+    changed,
+    compact,
+    fractions,
+    rearranged,
+    uniform,
+)
 from hwflow.frontend.weights import integer_weights
 from hwflow.onnxspec.model import OnnxNode
 
@@ -42,10 +52,8 @@ def matmul(state: Lowering, node: OnnxNode) -> View:
         )
     # A constant on the left is one on the right of the transposed product.
     if len(state.model.values[node.inputs[0]].shape) < 2:
-        left = changed(left, state.model.values[node.inputs[0]].shape, lambda array: array[None])
-    shape = state.model.values[node.inputs[0]].shape
-    shape = shape if len(shape) > 1 else (1, *shape)
-    turned = changed(left, shape, lambda array: np.swapaxes(array, -1, -2))
+        left = changed(left, lambda array: array[None])
+    turned = changed(left, lambda array: np.swapaxes(array, -1, -2))
     result = _turned(state, node, product_with(state, node, _turned(state, node, view), turned, node.inputs[0]))
     return _in_shape(state, node, result, state.frame_shape(node.outputs[0]))
 
@@ -55,11 +63,11 @@ def product_with(state: Lowering, node: OnnxNode, view: Reals, weights: View, na
     assert isinstance(weights, Constant | QuantizedConstant), "one operand is constant"
     shape = (weights.array if isinstance(weights, Constant) else weights.integers).shape
     if len(shape) == 1:  # a vector: the axis of its one column goes again
-        column = changed(weights, shape, lambda array: array[:, None])
+        column = changed(weights, lambda array: array[:, None])
         result = product(state, node, view, column, name, 1, None)
         return _in_shape(state, node, result, result.shape[:-1])
     if len(shape) == 2 or prod(shape[:-2]) == 1:
-        matrix = changed(weights, shape, lambda array: array.reshape(shape[-2:]))
+        matrix = changed(weights, lambda array: array.reshape(shape[-2:]))
         return product(state, node, view, matrix, name, 1, None)
     return _batched(state, node, view, weights, name, shape)
 
@@ -78,7 +86,7 @@ def _batched(
     count, (rows, inputs), outputs = prod(batch), view.shape[-2:], shape[-1]
     # Without a zero point, which would count in each matrix and column as often as its weights say.
     view = from_zero(state, node, whole_zero_point(state, node, plain(state, node, view)))
-    view = broadcast_to(state, node, view, (*batch, rows, inputs))
+    view = broadcast(state, node, view, (1, *view.shape), (1, *batch, rows, inputs))
     scale = uniform(view.scale)
     if scale is None:
         raise refuse(
@@ -94,7 +102,7 @@ def _batched(
         return wide.transpose(0, 2, 1).reshape(count * outputs, inputs)
 
     matrix = upright(
-        integer_weights(node, changed(weights, shape, rows_of_outputs), name, 0), scale, Fraction(1)
+        integer_weights(node, changed(weights, rows_of_outputs), name, 0), scale, Fraction(1)
     )
     value = state.add("reshape", node, [view.value], {"shape": (count, rows, inputs)}, origin="")
     value = state.add("transpose", node, [value], {"perm": (1, 0, 2)}, origin="")
@@ -106,18 +114,6 @@ def _batched(
     out = meaning(node, matrix, abs(scale), fractions(0), False, None)
     out_scale, zero_point = (compact(v.reshape(*batch, 1, outputs)) for v in out)
     return made(value, result, out_scale, zero_point, node)
-
-
-def changed(view: View, shape: tuple[int, ...], change: Change) -> Constant | QuantizedConstant:
-    """A constant of ``shape`` after ``change``, its scales and zero points likewise."""
-    if isinstance(view, Constant):
-        return Constant(change(view.array))
-    assert isinstance(view, QuantizedConstant), "constants only"
-    scale, zero_point = (
-        v.reshape(()) if v.size == 1 else compact(change(np.broadcast_to(v, shape)))
-        for v in (view.scale, view.zero_point)
-    )
-    return QuantizedConstant(change(view.integers), scale, zero_point)
 
 
 def _turned(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
@@ -137,13 +133,7 @@ def _in_shape(state: Lowering, node: OnnxNode, view: Reals, shape: tuple[int, ..
 
 
 def _with(view: Reals, value: Any, shape: tuple[int, ...], change: Change) -> Reals:
-    def parameters(values: Any) -> Any:
-        if values.size == 1:
-            return values.reshape(())
-        return compact(change(np.broadcast_to(values, view.shape)))
-
-    functions = tuple(parameters(f) for f in view.functions)
-    return replace(
-        view, value=value, shape=shape, scale=parameters(view.scale), zero_point=parameters(view.zero_point),
-        functions=functions,
+    scale, zero_point, *functions = (
+        rearranged(v, view.shape, change) for v in (view.scale, view.zero_point, *view.functions)
     )
+    return replace(view, value=value, shape=shape, scale=scale, zero_point=zero_point, functions=tuple(functions))

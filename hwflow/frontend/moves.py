@@ -12,7 +12,7 @@ import numpy as np
 
 from hwflow.frontend.context import Lowering, constant, exact_constant, given, integer, moved, reals, refuse
 from hwflow.frontend.lattice import plain
-from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, View, compact, uniform
+from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, View, changed, rearranged, uniform
 from hwflow.ir.graph import IntArray
 from hwflow.onnxspec.model import OnnxNode
 
@@ -187,9 +187,11 @@ def _moved(
     return _placed(state, node, view, whole, move, index, number, origin)
 
 
-def broadcast(state: Lowering, node: OnnxNode, index: int, view: Reals, target: tuple[int, ...]) -> Reals:
-    """``view``, of input ``index``, repeated to the whole shape ``target`` (ONNX: multidirectional broadcasting)."""
-    whole = state.model.values[node.inputs[index]].shape
+def broadcast(
+    state: Lowering, node: OnnxNode, view: Reals, whole: tuple[int, ...], target: tuple[int, ...]
+) -> Reals:
+    """``view``, of the whole shape ``whole``, repeated to the whole shape ``target`` (ONNX: multidirectional
+    broadcasting)."""
     if whole == target:
         return view
 
@@ -197,21 +199,6 @@ def broadcast(state: Lowering, node: OnnxNode, index: int, view: Reals, target: 
         return np.broadcast_to(array, target)
 
     result = _placed(state, node, view, whole, move, move(np.arange(prod(whole)).reshape(whole)), 0, "")
-    assert isinstance(result, Reals), "reals stay reals"
-    return result
-
-
-def broadcast_to(state: Lowering, node: OnnxNode, view: Reals, shape: tuple[int, ...]) -> Reals:
-    """``view`` repeated to the frame shape ``shape``."""
-    if view.shape == shape:
-        return view
-
-    def move(array: Any) -> Any:
-        return np.broadcast_to(array, (1, *shape))
-
-    whole = (1, *view.shape)
-    index = move(np.arange(prod(whole)).reshape(1, *(1,) * (len(shape) - len(view.shape)), *view.shape))
-    result = _placed(state, node, view, whole, move, index, 0, "")
     assert isinstance(result, Reals), "reals stay reals"
     return result
 
@@ -228,9 +215,7 @@ def _placed(
     old = view.shape
 
     def move_parameters(values: Any) -> Any:
-        if values.size == 1:
-            return values.reshape(())
-        return compact(move(np.broadcast_to(values, old).reshape(whole)).reshape(shape))
+        return rearranged(values, old, lambda array: move(array.reshape(whole)).reshape(shape))
 
     result = moved(view, node, value, shape, move_parameters)
     if view.low is None or view.high is None:
@@ -265,12 +250,7 @@ def _moved_constant(node: OnnxNode, view: Constant | QuantizedConstant, move: Mo
             node, "stream-operand", f"input '{node.inputs[0]}' must be computed at run time, not be a constant",
             "fold the node",
         )
-    whole = view.integers.shape
-    scale, zero_point = (
-        v.reshape(()) if v.size == 1 else compact(move(np.broadcast_to(v, whole)))
-        for v in (view.scale, view.zero_point)
-    )
-    return QuantizedConstant(move(view.integers), scale, zero_point)
+    return changed(view, move)
 
 
 def _parameter(state: Lowering, node: OnnxNode, index: int, what: str) -> tuple[int, ...]:

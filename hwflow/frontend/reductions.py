@@ -5,13 +5,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
-from typing import Any
-
-import numpy as np
 
 from hwflow.frontend.context import Handler, Lowering, constant, given, integer, made, reals, refuse
 from hwflow.frontend.pools import greatest, whole, window_sum
-from hwflow.frontend.views import Integers, Reals, View, as_array, compact
+from hwflow.frontend.views import Integers, Reals, View, as_array, rearranged
 from hwflow.onnxspec.model import OnnxNode
 
 
@@ -72,17 +69,11 @@ def _as_image(
     value = state.add("reshape", node, [value], {"shape": shape}, origin="")
     if isinstance(view, Integers):
         return Integers(value, shape, view.low, view.high)
-    old = view.shape
-
-    def move(values: Any) -> Any:
-        if values.size == 1:
-            return values.reshape(())
-        return compact(np.broadcast_to(values, old).transpose(perm).reshape(shape))
-
-    functions = tuple(move(f) for f in view.functions)
-    return replace(
-        view, value=value, shape=shape, scale=move(view.scale), zero_point=move(view.zero_point), functions=functions
+    scale, zero_point, *functions = (
+        rearranged(v, view.shape, lambda array: array.transpose(perm).reshape(shape))
+        for v in (view.scale, view.zero_point, *view.functions)
     )
+    return replace(view, value=value, shape=shape, scale=scale, zero_point=zero_point, functions=tuple(functions))
 
 
 def _reshaped(state: Lowering, node: OnnxNode, view: View, shape: tuple[int, ...]) -> View:

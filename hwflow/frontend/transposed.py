@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
-
-import numpy as np
 
 from hwflow.frontend import spatial
 from hwflow.frontend.context import Lowering, integer, made, reals, refuse
 from hwflow.frontend.lattice import from_zero, plain, whole_zero_point
 from hwflow.frontend.linear import bias_of, meaning, of_groups, upright
-from hwflow.frontend.views import Constant, QuantizedConstant, View, compact, fractions, uniform
+from hwflow.frontend.views import View, changed, compact, fractions, uniform
 from hwflow.frontend.weights import integer_weights
 from hwflow.frontend.window import integers_of
 from hwflow.onnxspec.model import OnnxNode
@@ -46,7 +43,7 @@ def conv_transpose(state: Lowering, node: OnnxNode) -> View:
     scale = uniform(view.scale)
     ordered = (groups * shape[1], channels // groups, *shape[2:])
     per_channel = None if scale is not None else of_groups(view.scale, ordered, groups)
-    weights = integer_weights(node, _reordered(state.view(name), outputs_first, shape), name, 0, per_channel)
+    weights = integer_weights(node, changed(state.view(name), outputs_first), name, 0, per_channel)
     weights = upright(weights, scale, Fraction(1))
     image, output = view.shape[1:], state.frame_shape(node.outputs[0])[1:]
     axes = len(image)
@@ -60,17 +57,6 @@ def conv_transpose(state: Lowering, node: OnnxNode) -> View:
     out = meaning(node, weights, None if scale is None else abs(scale), fractions(0), False, bias)
     out_scale, zero_point = (compact(v.reshape(-1, *(1,) * axes)) for v in out)
     return made(value, (len(weights.integers), *output), out_scale, zero_point, node)
-
-
-def _reordered(view: View, order: Callable[[Any], Any], shape: tuple[int, ...]) -> View:
-    if isinstance(view, Constant):
-        return Constant(order(view.array))
-    if isinstance(view, QuantizedConstant):
-        scale, zero_point = (
-            v if v.size == 1 else compact(order(np.broadcast_to(v, shape))) for v in (view.scale, view.zero_point)
-        )
-        return QuantizedConstant(order(view.integers), scale, zero_point)
-    return view
 
 
 def _starts(

@@ -159,6 +159,26 @@ def compact(values: Fractions) -> Fractions:
     return values
 
 
+def rearranged(values: Fractions, shape: tuple[int, ...], change: Callable[[Any], Any]) -> Fractions:
+    """What broadcasts over a tensor of ``shape``, after ``change``, which puts the tensor's elements in other places;
+    as short as can be."""
+    if values.size == 1:
+        return values.reshape(())
+    return compact(change(np.broadcast_to(values, shape)))
+
+
+def changed(view: View, change: Callable[[Any], Any]) -> View:
+    """A constant with its elements in the places in which ``change`` puts those of an array of its shape; other views
+    as they are."""
+    if isinstance(view, Constant):
+        return Constant(change(view.array))
+    if isinstance(view, QuantizedConstant):
+        shape = view.integers.shape
+        scale, zero_point = (rearranged(v, shape, change) for v in (view.scale, view.zero_point))
+        return QuantizedConstant(change(view.integers), scale, zero_point)
+    return view
+
+
 def uniform(values: Fractions) -> Fraction | None:
     """The one value of an array whose elements are all equal, else None."""
     flat = values.reshape(-1)
