@@ -59,6 +59,8 @@ BENCHMARKS = (
     Benchmark("ResNet-8, no DSP", "models/mlperf_ic_resnet8_int8/mlperf_ic_resnet8_int8.onnx", ("--budget", "dsp=0")),
     Benchmark("micro_kws", "models/micro_kws_m_qdq/micro_kws_m_static_qdq.onnx"),
     Benchmark("micro_kws, whole part", "models/micro_kws_m_qdq/micro_kws_m_static_qdq.onnx", WHOLE),
+    Benchmark("DS-CNN", "models/mlperf_kws_dscnn_int8/mlperf_kws_dscnn_int8.onnx"),
+    Benchmark("MobileNet", "models/mlperf_vww_mobilenetv1_int8/mlperf_vww_mobilenetv1_int8.onnx"),
     Benchmark("ad autoencoder", "models/mlperf_ad_autoencoder_int8/mlperf_ad_autoencoder_int8.onnx"),
     Benchmark("lenet300", "models/lenet300_mnist_int8/lenet300_mnist_int8.onnx"),
     Benchmark("TFC 1w1a", "models/zoo_tfc_1w1a/TFC_1W1A.onnx"),

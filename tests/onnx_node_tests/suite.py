@@ -119,8 +119,9 @@ def run(test: NodeTest) -> Outcome:
         reason = _reason(refused)
         return Outcome("host", reason) if "not none" in reason else Outcome("refused", reason)
     graph = design.schedule.graph
-    found = simulate_top(graph, integers)
-    _compare(test, model, model_outputs(model, found, _frames(test, model)))
+    for gap, stall in ((0.0, 0.0), (0.3, 0.3)):
+        found = simulate_top(graph, integers, gap=gap, stall=stall)
+        _compare(test, model, model_outputs(model, found, _frames(test, model)))
     return Outcome("RTL")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 
 import numpy as np
@@ -14,8 +15,15 @@ from tests.ops.harness import with_words
 _TIMEOUT = 100_000  # cycles
 
 
-def simulate_top(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[str, IntArray]:
-    """Outputs by port name, [frames, *shape], of a scheduled graph for ``inputs`` alike; every stream at full rate."""
+def simulate_top(
+    graph: Graph, inputs: Mapping[str, IntArray], *, gap: float = 0.0, stall: float = 0.0, seed: int = 0
+) -> dict[str, IntArray]:
+    """Outputs by port name, [frames, *shape], of a scheduled graph for ``inputs`` alike.
+
+    ``gap``, ``stall``: the share of cycles in which a source offers nothing (before it has offered a beat, not while
+    one waits), in which a sink takes nothing.
+    """
+    rng = random.Random(seed)
     top = Top(graph)
     for built in top._built.values():
         with_words(built)
@@ -28,8 +36,11 @@ def simulate_top(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[str, IntA
         beats = _words(stream, inputs[stream.port.name])
 
         async def source(ctx):
-            ctx.set(signals[f"{stream.prefix}_tvalid"], 1)
             for place, word in enumerate(beats):
+                while rng.random() < gap:
+                    ctx.set(signals[f"{stream.prefix}_tvalid"], 0)
+                    await ctx.tick()
+                ctx.set(signals[f"{stream.prefix}_tvalid"], 1)
                 ctx.set(signals[f"{stream.prefix}_tdata"], word)
                 ctx.set(signals[f"{stream.prefix}_tlast"], place % stream.beats == stream.beats - 1)
                 await ctx.tick().until(signals[f"{stream.prefix}_tready"])
@@ -39,16 +50,16 @@ def simulate_top(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[str, IntA
 
     def sink_of(stream: StreamPort):
         beats = found[stream.port.name]
-        names = ("tvalid", "tdata", "tlast")
+        names = ("tvalid", "tready", "tdata", "tlast")
         watched = [signals[f"{stream.prefix}_{name}"] for name in names]
 
         async def sink(ctx):
             nonlocal finished
-            ctx.set(signals[f"{stream.prefix}_tready"], 1)
             cycles = 0
             while len(beats) < frames * stream.beats:
-                *_, valid, word, last = await ctx.tick().sample(*watched)
-                if valid:
+                ctx.set(signals[f"{stream.prefix}_tready"], rng.random() >= stall)
+                *_, valid, ready, word, last = await ctx.tick().sample(*watched)
+                if valid and ready:
                     beats.append(word)
                     assert last == (len(beats) % stream.beats == 0), f"tlast of beat {len(beats) - 1}"
                 cycles += 1
