@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Shape, Signal, Value
+from amaranth.hdl import Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .blocks import block_count, count_up, delayed
+from .adder_tree import Term
+from .blocks import block_count, count_up, delayed, less
 from .output_queue import OutputQueue
 from .rom import Rom, Table
 from .storage import check_depth
@@ -68,3 +69,21 @@ class PerChannel(wiring.Component):
         m.submodules.parameters = rom = Rom.of_table(table, output_register=True)
         m.d.comb += rom.addr.eq(count_up(m, "block", table.depth, step))
         return [operand[lane] for lane in range(self.lanes)], rom.data
+
+
+def limited(m: Module, lane: int, quotient: Term, low: int, high: int, shape: Shape) -> Value:
+    """A lane's result within ``low .. high``, of ``shape``: comparisons and low bits in registers, the choice behind
+    them."""
+    shifted = quotient.value
+    body = Signal(shape, name=f"body_{lane}", reset_less=True)
+    m.d.sync += body.eq(shifted)
+    result: Value = body
+    for name, limit, beyond, possible in (
+        ("below", low, less(shifted, low), quotient.low < low),
+        ("above", high, less(high, shifted), quotient.high > high),
+    ):
+        if possible:
+            flag = Signal(name=f"{name}_{lane}", reset_less=True)
+            m.d.sync += flag.eq(beyond)
+            result = Mux(flag, limit, result)
+    return result

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Shape, Signal, Value
 
 from .adder_tree import Term, adder_tree, registered, shape_of, tree_levels
 from .block_product import BLOCK_LATENCY, block_product
-from .blocks import less
 from .carried_sum import carried_sum
 from .digit_product import Digits, DigitSum
 from .multiplier import PART, interval
-from .per_channel import PerChannel
+from .per_channel import PerChannel, limited
 from .rom import Table
 from .wide_product import Part, part_product, parts_of
 
@@ -222,7 +221,8 @@ class MultiplyAddShift(PerChannel):
             m.d.comb += Cat(multiplier, addend).eq(fields)
             build = self._multiply_add if self.digits is None else self._add_rows
             total = build(m, lane, x, multiplier, addend)
-            m.d.comb += queue.payload[lane].eq(self._clamp(m, lane, self._quotient(m, lane, total)))
+            quotient = self._quotient(m, lane, total)
+            m.d.comb += queue.payload[lane].eq(limited(m, lane, quotient, self.low, self.high, self.output_shape))
         return m
 
     @property
@@ -303,19 +303,3 @@ class MultiplyAddShift(PerChannel):
         m.d.comb += up.eq(wide[shift - 1] & (wide[: shift - 1].any() | wrong))
         quotient = Term(wide.shift_right(shift) + up, rounded(total.low), rounded(total.high))
         return registered(m, f"quotient_{lane}", quotient)
-
-    def _clamp(self, m: Module, lane: int, quotient: Term) -> Value:
-        """The limited result: comparisons and low bits in registers, the choice behind them."""
-        shifted = quotient.value
-        body = Signal(self.output_shape, name=f"body_{lane}", reset_less=True)
-        m.d.sync += body.eq(shifted)
-        result: Value = body
-        for name, limit, beyond, possible in (
-            ("below", self.low, less(shifted, self.low), quotient.low < self.low),
-            ("above", self.high, less(self.high, shifted), quotient.high > self.high),
-        ):
-            if possible:
-                flag = Signal(name=f"{name}_{lane}", reset_less=True)
-                m.d.sync += flag.eq(beyond)
-                result = Mux(flag, limit, result)
-        return result

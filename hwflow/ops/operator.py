@@ -37,7 +37,8 @@ class Resources:
 class Folding:
     """Lanes at each input and output stream (elements a beat), the multipliers busy every step and their kind
     ("dsp" or "lut", "" without). ``part``: bits without sign that a multiplier block of the device takes, for cores
-    that cut their operands; 0 for the others.
+    that cut their operands; in the kind "serial" digits of the input a step (:mod:`hwflow.ops.serial_requantize`); 0
+    for the others.
 
     ``whole_vector``: input lanes are of a vector of several pixels, taken as one pixel (see :mod:`hwflow.ops.mvu`),
     though they are no more than a pixel's channels; or those of a core that takes whole pixels of several streams

@@ -25,7 +25,7 @@ from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.numerics.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm, realise
 from hwflow.numerics.stages import chain
 from hwflow.numerics.step_function import StepFunction
-from hwflow.ops import constant_requantize, costs
+from hwflow.ops import constant_requantize, costs, serial_requantize
 from hwflow.ops.images import axis_order
 from hwflow.ops.memory import pack_words
 from hwflow.ops.operator import (
@@ -113,12 +113,18 @@ class Requantize(LogicalOperator, HardwareOperator):
         for lanes in (folding.input_lanes for folding in options):
             constant = _Hardware(node, Folding(lanes, lanes)).words == 1 and constant_requantize.worth_offering(form)
             others.append(Folding(lanes, lanes, multiplier=constant_requantize.KIND if constant else "lut"))
-        return options + others
+        return options + others + serial_requantize.foldings(node, form)
 
     def cycles(self, node: Node, folding: Folding) -> int:
+        form = form_of(node)
+        if isinstance(form, MultiplyAddShift) and folding.multiplier == serial_requantize.KIND:
+            return serial_requantize.cycles(node, folding, form)
         return beats(node.inputs[0].typed.shape, folding.input_lanes)
 
     def timing(self, node: Node, folding: Folding) -> Timing:
+        form = form_of(node)
+        if isinstance(form, MultiplyAddShift) and folding.multiplier == serial_requantize.KIND:
+            return serial_requantize.timing(node, folding, form)
         return beat_by_beat(self.cycles(node, folding), _Hardware(node, folding).latency())
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
@@ -163,6 +169,7 @@ class _Hardware:
         shifts = isinstance(self.form, MultiplyAddShift) and constant_requantize.shifts_only(self.form)
         # Every lane's parameters are constants, and its product is made of shifts.
         self.constant = self.words == 1 and (shifts or folding.multiplier == constant_requantize.KIND)
+        self.serial = folding.multiplier == serial_requantize.KIND
         self.digits: Digits | None = None
         """Of the multipliers, where products are made of look-up tables."""
         if isinstance(self.form, MultiplyAddShift) and folding.multiplier == "lut":
@@ -186,6 +193,9 @@ class _Hardware:
     def resources(self, family: str, depth: int) -> Resources:
         form = self.form
         if isinstance(form, MultiplyAddShift):
+            if self.serial:
+                fields = self._padded(form.multipliers), self._padded(form.addends)
+                return serial_requantize.resources(self.node, self.folding, form, fields, family, depth)
             if self.constant:
                 pixels = self.lanes // self.own
                 return constant_requantize.resources(self.node, self.folding, form, self.own, pixels, family, depth)
@@ -283,6 +293,9 @@ class _Hardware:
         form = self.form
         files: list[MemoryFile] = []
         core: Any
+        if isinstance(form, MultiplyAddShift) and self.serial:
+            fields = self._padded(form.multipliers), self._padded(form.addends)
+            return serial_requantize.build(self.node, self.folding, form, fields, self.channels, depth, name)
         if isinstance(form, MultiplyAddShift) and self.constant:
             core = constant_requantize.core(self.node, form, [k % self.own for k in range(self.lanes)], depth)
         elif isinstance(form, MultiplyAddShift):

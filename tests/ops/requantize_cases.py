@@ -229,3 +229,22 @@ REQUANTIZE += [
     _rows(_requantize("multiply_unsigned", 3, 4, IntType(14, False), U4, _scattered(99, 24), ()), 2),
     _rows(_function("multiply_both", 3, 4, I12, lambda x, c: line(x, (97, -201, 0, 45)[c], 11), ()), 1, 2),
 ]
+
+
+def _serial(case: Case, *foldings: tuple[int, int]) -> Case:
+    """The case in several cycles an element: (lanes, digits a step)."""
+    return replace(
+        case, name=f"{case.name}_serial",
+        foldings=tuple(Folding(n, n, multiplier="serial", part=together) for n, together in foldings),
+    )
+
+
+REQUANTIZE += [
+    _serial(_requantize("multiply", 2, 5, I18, I8, _scattered(9999, 26), (), zero_point=3), (1, 1), (2, 2), (1, 3)),
+    _serial(_requantize("multiply_many", 2, 24, I20, I8, _scattered(9999, 28), ()), (1, 1), (1, 2)),
+    _serial(_requantize("multiply_alike", 3, 4, I18, I8, lambda c: Fraction(3, 1001), (), uniform=True), (1, 1), (3, 2)),
+    _serial(_requantize("multiply_unsigned", 3, 4, IntType(15, False), U4, _scattered(99, 24), ()), (1, 1), (2, 3)),
+    _serial(
+        _function("multiply_both", 3, 4, I18, lambda x, c: line(x, (97013, -201177, 0, 45001)[c], 27), ()), (1, 1), (1, 2)
+    ),
+]

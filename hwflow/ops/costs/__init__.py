@@ -66,6 +66,7 @@ from hwflow.ops.costs.rearranged import rearrange as rearrange
 from hwflow.ops.costs.requantize import lookup as lookup
 from hwflow.ops.costs.requantize import search as search
 from hwflow.ops.costs.requantize import thresholds as thresholds
+from hwflow.ops.costs.serial_requantizer import serial_requantizer as serial_requantizer
 from hwflow.ops.costs.streams import add_multipliers as add_multipliers
 from hwflow.ops.costs.streams import concat as concat
 from hwflow.ops.costs.streams import fork as fork

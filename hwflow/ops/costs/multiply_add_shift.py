@@ -97,8 +97,8 @@ def multiply_add_shift(
 
 
 @dataclass(frozen=True)
-class _Number:
-    """A term of the sum: within ``low .. high``, its lowest ``zeros`` bits always 0."""
+class Whole:
+    """A term of the sum, or all of it: within ``low .. high``, its lowest ``zeros`` bits always 0."""
 
     low: int
     high: int
@@ -108,8 +108,8 @@ class _Number:
     def width(self) -> int:
         return int(shape_of(self.low, self.high).width)
 
-    def plus(self, other: _Number) -> _Number:
-        return _Number(self.low + other.low, self.high + other.high, min(self.zeros, other.zeros))
+    def plus(self, other: Whole) -> Whole:
+        return Whole(self.low + other.low, self.high + other.high, min(self.zeros, other.zeros))
 
 
 @cache
@@ -120,14 +120,14 @@ def _lane(
     """A lane without its parameters: the input in three registers, products, sums, what rounds and limits."""
     total = Resources(ff=3 * x.bits)
     products = [a * b for a in (x.min, x.max) for b in (multiplier.min, multiplier.max)]
-    whole = _Number(min(products) + addend.min, max(products) + addend.max, 0)
+    whole = Whole(min(products) + addend.min, max(products) + addend.max, 0)
     made, terms = _products(family, x, multiplier, part, None if constants is None else constants[0])
     total += made
     if constants is not None:
         zeros = (constants[1] & -constants[1]).bit_length() - 1 if constants[1] else whole.width
-    terms.insert(0, _Number(addend.min, addend.max, zeros))
+    terms.insert(0, Whole(addend.min, addend.max, zeros))
     total += _sums(family, terms, whole.width, 0 if rounds else shift)
-    return total + _result(family, whole, shift, rounds, out, limits)
+    return total + result_of(family, whole, shift, rounds, out, limits)
 
 
 def _lane_of_rows(
@@ -136,16 +136,16 @@ def _lane_of_rows(
 ) -> Resources:
     """A lane whose product is a sum of rows of look-up tables."""
     products = [a * b for a in (x.min, x.max) for b in (multiplier.min, multiplier.max)]
-    whole = _Number(min(products) + addend.min, max(products) + addend.max, 0)
+    whole = Whole(min(products) + addend.min, max(products) + addend.max, 0)
     kept = whole.width - (0 if rounds else shift)
     each = Resources(lut=chain(family, whole.width), ff=2 * x.bits + kept)
     each += digit_sum(family, x, rows.digits, 1, 2 * whole.width, True)
     each += Resources(lut=(x.bits + 1) * (rows.all_tables - rows.digits.count - rows.digits.wide))
-    return each + _result(family, whole, shift, rounds, out, limits)
+    return each + result_of(family, whole, shift, rounds, out, limits)
 
 
-def _result(
-    family: str, whole: _Number, shift: int, rounds: bool, out: IntType, limits: tuple[int, int]
+def result_of(
+    family: str, whole: Whole, shift: int, rounds: bool, out: IntType, limits: tuple[int, int]
 ) -> Resources:
     """From the sum to the result: its quotient, rounded in a register of its own, comparisons, the choice."""
     total = Resources(lut=out.bits, ff=out.bits)
@@ -168,7 +168,7 @@ def _result(
 
 def _products(
     family: str, x: IntType, multiplier: IntType, part: int, constant: int | None
-) -> tuple[Resources, list[_Number]]:
+) -> tuple[Resources, list[Whole]]:
     """The products of parts in registers, and the numbers they make together."""
     product = WideProduct(Shape(x.bits, x.signed), Shape(multiplier.bits, multiplier.signed), part)
     total, ends, device = Resources(), [], FAMILIES[family]
@@ -196,11 +196,11 @@ def _products(
     for group in product.groups:
         low, high = (sum(ends[index][end] for index in group) for end in (0, 1))
         first = product.summands[group[0]].first
-        terms.append(_Number(low, high, first if low or high else NOTHING))
+        terms.append(Whole(low, high, first if low or high else NOTHING))
     return total, terms
 
 
-def _sums(family: str, terms: Sequence[_Number], limit: int, dropped: int) -> Resources:
+def _sums(family: str, terms: Sequence[Whole], limit: int, dropped: int) -> Resources:
     """A tree of adders: no carry chain below the place where the upper term begins, no register for bits that are only
     ``dropped`` at the end."""
     levels = [list(terms)]

@@ -1,0 +1,44 @@
+"""Requantizers that take several cycles for an element."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from hdl_lib.requantize_serial import SerialMultiplyAddShift, SerialSteps
+from hwflow.ops.costs.basics import chain, count_up
+from hwflow.ops.costs.memory import queue
+from hwflow.ops.costs.multiply_add_shift import Whole, result_of
+from hwflow.ops.operator import Resources
+from hwflow.types import IntType
+
+
+def serial_requantizer(
+    family: str, x: IntType, multiplier: IntType, addend: IntType, steps: SerialSteps, shift: int, out: IntType,
+    limits: tuple[int, int], lanes: int, words: int, table: Resources, depth: int,
+) -> Resources:
+    """The ring of steps, the ``table`` of ``words``, lanes, the queue (:mod:`hdl_lib.requantize_serial`)."""
+    latency = SerialMultiplyAddShift.serial_latency_of(steps.together)
+    # The ring; what says of a step that it changes the sum, of a last one that it ends it, and that a result comes.
+    control = Resources(lut=5, ff=steps.count + latency - 3 + latency - 1) + count_up(words)
+    each = _lane(family, x, multiplier, addend, steps, shift, out, limits)
+    return table + control + each.times(lanes) + queue(family, lanes * out.bits, depth)
+
+
+@cache
+def _lane(
+    family: str, x: IntType, multiplier: IntType, addend: IntType, steps: SerialSteps, shift: int, out: IntType,
+    limits: tuple[int, int],
+) -> Resources:
+    """The input's digits, a row for each of a step, their sum, the sum of all, limits."""
+    together, width = steps.together, steps.word_shape.width
+    total = Resources(lut=x.bits, ff=x.bits)  # the input, shifted or replaced
+    total += Resources(lut=3 * together, ff=4 * together + 1)  # the digits
+    total += Resources(lut=width + 1, ff=width + 2).times(together)
+    for place in range(1, together):
+        total += Resources(lut=chain(family, width + 2), ff=width + 1 + 2 * place + 1)
+        total += Resources(ff=width + 2).times(place - 1)
+    total += Resources(lut=chain(family, width + 2 * together + 1), ff=width)
+    products = [a * b for a in (x.min, x.max) for b in (multiplier.min, multiplier.max)]
+    whole = Whole(min(products) + addend.min, max(products) + addend.max, 0)
+    quotient = Whole(whole.low >> shift, whole.high >> shift, 0)
+    return total + Resources(ff=quotient.width) + result_of(family, whole, shift, False, out, limits)

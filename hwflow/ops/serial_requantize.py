@@ -1,0 +1,114 @@
+"""Requantizers that take several cycles for an element, and no multiplier block: for streams that have the time.
+
+The kind "serial" of a folding, whose ``part`` is how many digits of the input a step takes
+(:mod:`hdl_lib.requantize_serial`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from hdl_lib.requantize_serial import WORDS, SerialMultiplyAddShift, SerialSteps
+from hdl_lib.rom import Table
+from hwflow.ir.graph import IntArray, Node
+from hwflow.numerics.requantizer import MultiplyAddShift
+from hwflow.ops import costs
+from hwflow.ops.memory import pack_words
+from hwflow.ops.operator import Built, Folding, MemoryFile, Resources, beats
+from hwflow.ops.shapes import shape_of
+from hwflow.ops.timing import Process, Timing, every
+from hwflow.types import IntType
+
+KIND = "serial"
+MOST_TOGETHER = 3  # digits a step: with more of them products in one step cost no more
+
+
+def foldings(node: Node, form: MultiplyAddShift) -> list[Folding]:
+    """An element after the other, the most steps first: where the shift leaves room for the digits."""
+    found: dict[int, Folding] = {}
+    for together in range(1, MOST_TOGETHER + 1):
+        steps = _steps(node, form, together)
+        if form.rounding == "floor" and form.shift >= 2 * steps.digits:
+            found.setdefault(steps.count, Folding(1, 1, multiplier=KIND, part=together))
+    return list(found.values())
+
+
+def cycles(node: Node, folding: Folding, form: MultiplyAddShift) -> int:
+    """Steps a frame."""
+    return beats(node.inputs[0].typed.shape, folding.input_lanes) * _steps(node, form, folding.part).count
+
+
+def timing(node: Node, folding: Folding, form: MultiplyAddShift) -> Timing:
+    """The first step of a beat consumes, the last one produces."""
+    count = _steps(node, form, folding.part).count
+    steps = every(cycles(node, folding, form)).reshape(-1, count)
+    process = Process(steps.size, {0: steps[:, 0]}, {0: steps[:, -1]})
+    return Timing((process,), (SerialMultiplyAddShift.serial_latency_of(folding.part),))
+
+
+def resources(
+    node: Node, folding: Folding, form: MultiplyAddShift, fields: Sequence[IntArray], family: str, depth: int
+) -> Resources:
+    """Predicted; ``fields``: multipliers and addends, each [words, lanes]."""
+    multiplier, addend = fields
+    words = len(multiplier) * WORDS
+    steps = _steps(node, form, folding.part)
+    width = folding.input_lanes * steps.word_shape.width
+    if words * width > costs.MOST_KNOWN_BITS:
+        table = costs.rom(family, words, width)
+    else:
+        table = _filled(family, steps, _pairs(multiplier, addend), folding.input_lanes)
+    x, out = node.inputs[0].typed.element, node.outputs[0].typed.element
+    types = IntType(*form.multiplier_type), IntType(*form.addend_type)
+    return costs.serial_requantizer(
+        family, x, *types, steps, form.shift, out, (form.low, form.high), folding.input_lanes, words, table, depth
+    )
+
+
+def build(
+    node: Node, folding: Folding, form: MultiplyAddShift, fields: Sequence[IntArray], channels: int, depth: int,
+    name: str,
+) -> Built:
+    """The core of ``channels``, whose parameters ``fields`` are as for :func:`resources`."""
+    steps = _steps(node, form, folding.part)
+    file = _file(f"{name}_parameters", steps, _pairs(*fields), folding.input_lanes)
+    core = SerialMultiplyAddShift(
+        shape_of(node.inputs[0].typed.element), shape_of(node.outputs[0].typed.element), lanes=folding.input_lanes,
+        channels=channels, multiplier_shape=steps.multiplier_shape, addend_shape=steps.addend_shape,
+        together=folding.part, shift=form.shift, low=form.low, high=form.high,
+        parameters=Table(None, f"weights/{file.name}.mem", file.width, len(file.words)), depth=depth,
+    )
+    return Built(core, [core.i], [core.o], [file])
+
+
+def _steps(node: Node, form: MultiplyAddShift, together: int) -> SerialSteps:
+    types = node.inputs[0].typed.element, IntType(*form.multiplier_type), IntType(*form.addend_type)
+    return SerialSteps(*(shape_of(t) for t in types), together)
+
+
+Pairs = tuple[tuple[tuple[int, int], ...], ...]
+
+
+def _pairs(multipliers: IntArray, addends: IntArray) -> Pairs:
+    """For each word the lanes' multiplier and addend."""
+    rows = zip(multipliers.tolist(), addends.tolist(), strict=True)
+    return tuple(tuple(zip(*row, strict=True)) for row in rows)
+
+
+def _file(name: str, steps: SerialSteps, pairs: Pairs, lanes: int) -> MemoryFile:
+    stored = [[steps.stored(*pair) for pair in word] for word in pairs]
+    words = np.array([[field[k] for field in word] for word in stored for k in range(WORDS)], dtype=object)
+    width = steps.word_shape.width
+    if width < 64:
+        return MemoryFile(name, pack_words(words.astype(np.int64), width), lanes * width)
+    packed = [sum(field << lane * width for lane, field in enumerate(word)) for word in words.tolist()]
+    return MemoryFile(name, packed, lanes * width)
+
+
+@lru_cache(maxsize=1000)
+def _filled(family: str, steps: SerialSteps, pairs: Pairs, lanes: int) -> Resources:
+    file = _file("", steps, pairs, lanes)
+    return costs.filled_rom(family, file.words, file.width)
