@@ -10,9 +10,10 @@ from typing import Any
 from hdl_lib.storage import style_of
 from hwflow.ir.graph import Graph, Node
 from hwflow.ops import costs
+from hwflow.ops.depthwise import buffers
 from hwflow.ops.operator import MemoryFile
 from hwflow.ops.plumbing import queue_styles
-from hwflow.ops.sliding_window import is_serial, is_whole, line_buffer_rows, steps_of
+from hwflow.ops.sliding_window import has_line_buffer, is_serial, is_whole, line_buffer_rows, steps_of
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def memories(graph: Graph, files: Sequence[MemoryFile], family: str) -> list[Mem
         for index, depth in enumerate(node.attributes["depths"]):
             width = node.attributes["folding"].output_lanes * node.outputs[index].typed.element.bits
             result.append(_of(family, node.outputs[index].name, "fifo", depth, width, queue_style(node, index)))
-        if node.op == "sliding_window":
+        if has_line_buffer(node):
             result += _line_buffers(node, family)
     for file in files:
         words = len(file.words)
@@ -70,6 +71,10 @@ def queue_style(node: Node, index: int) -> str:
 def _line_buffers(node: Node, family: str) -> list[Memory]:
     """One memory, or with whole windows a beat one for each row; none where a beat is a whole image."""
     folding, rows = node.attributes["folding"], line_buffer_rows(node)
+    if node.op == "depthwise":
+        words, copies, width = buffers(node, folding)
+        storage = "block" if costs.in_block_ram(family, words, width) else "lutram"
+        return [_of(family, f"{node.name}_{n}", "line_buffer", words, width, storage) for n in range(copies)]
     if is_whole(node, folding):
         return []
     serial = is_serial(node, folding)

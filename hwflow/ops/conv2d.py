@@ -4,7 +4,7 @@ Attributes: ``weights`` int64 [M, C / groups, kh, kw] (weight zero point already
 channels that are convolved by themselves, ``strides``, ``pads`` (top, left, bottom, right), ``dilations``,
 ``pad_value`` (the input's zero point); ``binary`` (absent: False; not where a group is one channel): weights and inputs
 are 0 and 1, what is summed is 1 where they are equal, else 0, and there are no pads. Lowers to a sliding window and an
-MVU; where each group is one channel to a sliding window and weighted sums, channel by channel.
+MVU; where each group is one channel to a depthwise convolution, or without windows to weighted sums.
 """
 
 from __future__ import annotations
@@ -79,12 +79,16 @@ class Conv2d(LogicalOperator):
             index = np.repeat(np.arange(pixels * channels), copies)
             attributes = {"map": IndexMap(index, pixels * channels), "channels": outputs, "fill": 0}
             stream = context.add("rearrange", "copies", [stream], attributes)
-        if window.taps > 1 or window.strides != (1, 1) or any(window.pads):
+        moves = window.taps > 1 or window.strides != (1, 1) or any(window.pads)
+        if moves and (groups == 1 or group_channels > 1):
             attributes = {"geometry": window, "pad_value": node.attributes["pad_value"]}
             stream = context.add("sliding_window", "window", [stream], attributes)
         matrix, binary, result = _tap_major(weights), is_binary(node.attributes), None
         if groups == 1:
             result = add_mvu(context, stream, matrix, window.taps, binary=binary)
+        elif group_channels == 1 and moves:
+            attributes = {"geometry": window, "pad_value": node.attributes["pad_value"], "weights": matrix.T}
+            result = context.add("depthwise", "", [stream], attributes)
         elif group_channels == 1:
             result = context.add("weighted_pool", "sums", [stream], {"weights": matrix.T[None]})
         else:

@@ -6,6 +6,7 @@ from hwflow.ir.graph import Stage
 from hwflow.ops.concat import Concat, StreamConcat
 from hwflow.ops.conv2d import Conv2d
 from hwflow.ops.dense import Dense
+from hwflow.ops.depthwise import Depthwise
 from hwflow.ops.elementwise import Elementwise
 from hwflow.ops.max_pool import MaxPool
 from hwflow.ops.max_pool2d import MaxPool2d
@@ -30,6 +31,7 @@ OPERATORS: dict[str, Operator] = {
         Concat(),
         Conv2d(),
         Dense(),
+        Depthwise(),
         Elementwise(),
         Fifo(),
         Fork(),

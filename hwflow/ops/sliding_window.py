@@ -83,23 +83,8 @@ class SlidingWindow(HardwareOperator):
     def _serial_timing(self, node: Node, folding: Folding) -> Timing:
         window: WindowGeometry = node.attributes["geometry"]
         blocks = -(-node.inputs[0].typed.shape[1] // folding.input_lanes)
-        out_rows, out_columns = window.output
-        per_row_in, per_row_out = window.width * blocks, out_columns * window.taps * blocks
-        writes, reads = window.height * per_row_in, out_rows * per_row_out
-        # The reader, at output row oy, needs every beat up to the last image row its windows reach, at least the first.
-        oy = np.arange(out_rows)
-        last_row = oy * window.strides[0] + (window.kernel[0] - 1) * window.dilations[0] - window.pads[0]
-        need_write = (np.clip(last_row, 0, window.height - 1) + 1) * per_row_in - 1
-        # The writer, at image row y, needs the reader to have released row y - rows (of this or an earlier frame).
-        released_after = np.clip((oy + 1) * window.strides[0] - window.pads[0], 0, window.height)
-        released_after[-1] = window.height
-        target = np.arange(window.height) - line_buffer_rows(node)
-        frame, row = np.divmod(target, window.height)
-        output_row = np.searchsorted(released_after, row, side="right")
-        need_read = frame * reads + (output_row + 1) * per_row_out - 1
-        writer = Process(writes, {0: every(writes)}, {}, (Wait(1, np.repeat(need_read, per_row_in)),))
-        reader = Process(reads, {}, {0: every(reads)}, (Wait(0, np.repeat(need_write, per_row_out)),))
-        return Timing((writer, reader), (Core.latency,))
+        per_row = window.output[1] * window.taps * blocks
+        return Timing(serial_processes(window, blocks, per_row, 1, line_buffer_rows(node)), (Core.latency,))
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
         window: WindowGeometry = node.attributes["geometry"]
@@ -138,6 +123,30 @@ class SlidingWindow(HardwareOperator):
             steps, rows = steps_of(node, folding), line_buffer_rows(node, folding)
             core = WindowRows(source, result, channels, steps, pad_value=pad_value, rows=rows, depth=depth)
         return Built(core, [core.i], [core.o])
+
+
+def serial_processes(
+    window: WindowGeometry, blocks: int, per_row_out: int, steps_a_beat: int, rows: int
+) -> tuple[Process, Process]:
+    """The writer, a step a beat, ``blocks`` a pixel, and the reader, ``per_row_out`` steps an output row of which every
+    ``steps_a_beat``-th produces, around a buffer of ``rows`` image rows."""
+    out_rows, _ = window.output
+    per_row_in = window.width * blocks
+    writes, reads = window.height * per_row_in, out_rows * per_row_out
+    # The reader, at output row oy, needs every beat up to the last image row its windows reach, at least the first.
+    oy = np.arange(out_rows)
+    last_row = oy * window.strides[0] + (window.kernel[0] - 1) * window.dilations[0] - window.pads[0]
+    need_write = (np.clip(last_row, 0, window.height - 1) + 1) * per_row_in - 1
+    # The writer, at image row y, needs the reader to have released row y - rows (of this or an earlier frame).
+    released_after = np.clip((oy + 1) * window.strides[0] - window.pads[0], 0, window.height)
+    released_after[-1] = window.height
+    frame, row = np.divmod(np.arange(window.height) - rows, window.height)
+    output_row = np.searchsorted(released_after, row, side="right")
+    need_read = frame * reads + (output_row + 1) * per_row_out - 1
+    writer = Process(writes, {0: every(writes)}, {}, (Wait(1, np.repeat(need_read, per_row_in)),))
+    produces = np.arange(steps_a_beat - 1, reads, steps_a_beat)
+    reader = Process(reads, {}, {0: produces}, (Wait(0, np.repeat(need_write, per_row_out)),))
+    return writer, reader
 
 
 def _rows_timing(steps: WindowSteps, rows: int) -> Timing:
@@ -192,6 +201,11 @@ def steps_of(node: Node, folding: Folding) -> WindowSteps:
     return WindowSteps(core_geometry(window), pixels, windows)
 
 
+def has_line_buffer(node: Node) -> bool:
+    """Whether the schedule chooses the node's ``rows``."""
+    return node.op in ("sliding_window", "depthwise")
+
+
 def least_rows(node: Node) -> int:
     """The fewest rows of the line buffer with which the core works."""
     return core_geometry(node.attributes["geometry"]).minimum_rows
@@ -214,4 +228,4 @@ def row_bits(node: Node) -> int:
     """Bits of a row of the line buffer, with those of surplus lanes."""
     lanes, channels = node.attributes["folding"].input_lanes, node.inputs[0].typed.shape[1]
     elements = node.attributes["geometry"].width * (-(-channels // lanes) * lanes if lanes < channels else channels)
-    return int(elements * node.outputs[0].typed.element.bits)
+    return int(elements * node.inputs[0].typed.element.bits)

@@ -22,7 +22,7 @@ from hwflow.ir.graph import Graph, Node, Value
 from hwflow.ops import costs
 from hwflow.ops.operator import Device, Folding
 from hwflow.ops.registry import hardware
-from hwflow.ops.sliding_window import least_rows, line_buffer_rows, row_bits
+from hwflow.ops.sliding_window import has_line_buffer, least_rows, line_buffer_rows, row_bits
 from hwflow.schedule.evaluate import Run, evaluate
 from hwflow.schedule.events import Channel
 from hwflow.schedule.plumbing import Fresh, insert
@@ -73,7 +73,7 @@ def queue_width(channel: Channel) -> int:
 
 def _roomy(graph: Graph, period: int) -> Steady:
     """A schedule with queues as deep as they like, and line buffers as long as that takes."""
-    windows = [node for node in graph.nodes if node.op == "sliding_window"]
+    windows = [node for node in graph.nodes if has_line_buffer(node)]
     for node in windows:
         node.attributes["rows"] = line_buffer_rows(node)
     while True:
@@ -151,7 +151,7 @@ def shrink_queue(steady: Steady, channel: Channel, low: int, near: int | None) -
 
 def _shrink_rows(graph: Graph, steady: Steady) -> None:
     """Take from line buffers the rows that nothing needs, beginning with the widest rows."""
-    windows = [node for node in graph.nodes if node.op == "sliding_window"]
+    windows = [node for node in graph.nodes if has_line_buffer(node)]
     for node in sorted(windows, key=row_bits, reverse=True):
         while line_buffer_rows(node) > least_rows(node):
             node.attributes["rows"] -= 1

@@ -27,6 +27,7 @@ from tests.ops.case_parts import (
     intervals_within,
     stream,
 )
+from tests.ops.depthwise_cases import DEPTHWISE
 from tests.ops.elementwise_cases import ELEMENTWISE
 from tests.ops.harness import Case
 from tests.ops.rearrange_cases import REARRANGE
@@ -358,6 +359,7 @@ SUM_POOL = [
 ]
 
 CASES: dict[str, list[Case]] = {
+    "depthwise": DEPTHWISE,
     "elementwise": ELEMENTWISE,
     "fifo": FIFO,
     "fork": FORK,

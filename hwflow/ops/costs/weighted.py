@@ -28,7 +28,21 @@ def weighted_pool(
 ) -> Resources:
     """A pool of products: the table, the products, what a sum pool takes."""
     total = filled_rom(family, words, lanes * w.bits) + count_up(len(words))
-    several = min(x.bits, w.bits) > 1
+    made, lanes = products_of_table(family, x, w, words, lanes, kind)
+    total += made
+    term = product_bits(x, w)
+    latency = WeightedPool.weighted_latency_of(Shape(x.bits, x.signed), Shape(w.bits, w.signed), kind)
+    # The pool's own registers of a beat are those of the products.
+    pool = sum_pool(family, lanes, term, result.bits, blocks, window, depth)
+    total += Resources(ff=ARRIVAL * lanes * x.bits + 3 * (latency - 3) - lanes * term * (2 if blocks > 4 else 1))
+    return total + pool
+
+
+def products_of_table(
+    family: str, x: IntType, w: IntType, words: Sequence[int], lanes: int, kind: str
+) -> tuple[Resources, int]:
+    """Products with the ``lanes`` weights of a table's words, and how many of them are not always 0."""
+    total, several = Resources(), min(x.bits, w.bits) > 1
     columns = None
     if several and len(words) <= FEW and len(words) * lanes * w.bits <= MOST_KNOWN_BITS:
         columns = [column for column in _columns(words, lanes, w) if any(column)]
@@ -46,12 +60,7 @@ def weighted_pool(
         if kind == "dsp" and several and len(words) > 1:
             total += Resources(ff=lanes * w.bits)
         total += operands(x, w, lanes, kind)
-    term = product_bits(x, w)
-    latency = WeightedPool.weighted_latency_of(Shape(x.bits, x.signed), Shape(w.bits, w.signed), kind)
-    # The pool's own registers of a beat are those of the products.
-    pool = sum_pool(family, lanes, term, result.bits, blocks, window, depth)
-    total += Resources(ff=ARRIVAL * lanes * x.bits + 3 * (latency - 3) - lanes * term * (2 if blocks > 4 else 1))
-    return total + pool
+    return total, lanes
 
 
 def _columns(words: Sequence[int], lanes: int, w: IntType) -> list[list[int]]:
