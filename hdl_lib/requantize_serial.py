@@ -15,19 +15,20 @@ from .output_queue import OutputQueue
 from .per_channel import PerChannel, limited
 from .rom import Rom, Table
 
-WORDS = 3
-"""Of the table for each block: the addend's low part, the multiplier, the addend's high part."""
+WORDS = 2
+"""Of the table for each block: the multiplier, the addend."""
 
 
 @dataclass(frozen=True)
 class SerialSteps:
     """How ``multiplier * x + addend`` is made of the digits of ``x``, ``together`` of them a step.
 
-    The input is recoded in digits -2 .. 1 of radix 4, the least significant first (O. L. MacSorley, "High-Speed
-    Arithmetic in Binary Computers", 1961): two bits and a carry make a digit and the next carry, and the last digit,
-    which is of copies of the sign, leaves none. What each step adds is a word times digits, and what it leaves is
-    divided by ``4**together``, so that the sum never gets longer than a word and the digits of a step. The addend's low
-    part comes before the digits, its high part after them.
+    The input's digits 0 .. 3 of radix 4 (of two's complement with the top bit turned over), less 2 each, are digits of
+    an input that is :attr:`offset` less. Such a digit is two bits, and a bit of its product with a word is one table of
+    four inputs. Each step adds the multiplier times digits, the least significant ones first, and what it leaves is
+    divided by ``4**together``, so that the sum never gets longer than a word and the digits of a step. What is shifted
+    out does not come back: addend plus ``multiplier * offset`` must be a multiple of ``4**digits``, and is added, by so
+    much smaller, in the last step.
     """
 
     input_shape: Shape
@@ -38,34 +39,45 @@ class SerialSteps:
     @property
     def digits(self) -> int:
         """Of the input, so many that they divide into steps."""
-        width = self.input_shape.width
-        needed = width // 2 + 1 if self.input_shape.signed else (width + 1) // 2 + 1
-        return -(-needed // self.together) * self.together
+        return -(-self.input_shape.width // (2 * self.together)) * self.together
+
+    @property
+    def offset(self) -> int:
+        """The input less what its digits make."""
+        twos = 2 * (4**self.digits - 1) // 3
+        return twos - (1 << 2 * self.digits - 1 if self.input_shape.signed else 0)
 
     @property
     def count(self) -> int:
         """Steps an element."""
-        return self.digits // self.together + 2
+        return self.digits // self.together + 1
 
     @property
     def word_shape(self) -> Shape:
         """Of a word of the table."""
+        multipliers = interval(self.multiplier_shape)
+        moved = [multiplier * self.offset for multiplier in multipliers]
         low, high = interval(self.addend_shape)
-        ends = [*interval(self.multiplier_shape), low >> 2 * self.digits, high >> 2 * self.digits]
-        below = (1 << 2 * self.digits) - 1 if low < 0 else min((1 << 2 * self.digits) - 1, high)
-        return Shape(shape_of(min(-1, *ends), max(below << 2, *ends)).width, signed=True)
+        ends = [*multipliers, low + min(moved) >> 2 * self.digits, high + max(moved) >> 2 * self.digits]
+        return Shape(shape_of(min(-1, *ends), max(ends)).width, signed=True)
 
-    def stored(self, multiplier: int, addend: int) -> tuple[int, int, int]:
-        """The three words for a channel, as patterns of their bits."""
+    def stored(self, multiplier: int, addend: int) -> tuple[int, int]:
+        """The two words for a channel, as patterns of their bits."""
         mask = (1 << self.word_shape.width) - 1
-        below = addend & (1 << 2 * self.digits) - 1
-        return below << 2 & mask, multiplier & mask, addend >> 2 * self.digits & mask
+        high, low = divmod(addend + multiplier * self.offset, 4**self.digits)
+        if low:
+            raise ValueError(
+                f"addend + multiplier * {self.offset} must be a multiple of {4**self.digits}, not {addend} with "
+                f"{multiplier}"
+            )
+        return multiplier & mask, high & mask
 
 
 class SerialMultiplyAddShift(PerChannel):
     """``y = clamp((multiplier * x + addend) >> shift, low, high)`` with a multiplier and an addend for each channel.
 
-    The shift is arithmetic: it rounds down. Exact: nothing overflows for any input, multiplier and addend.
+    The shift is arithmetic: it rounds down. Exact: nothing overflows for any input, multiplier and addend. Not every
+    addend will do: see :class:`SerialSteps`.
 
     Parameters
     ----------
@@ -87,8 +99,7 @@ class SerialMultiplyAddShift(PerChannel):
     Timing
     ------
     :attr:`SerialSteps.count` steps a beat, at most one a cycle. The first consumes the beat, the last one produces, and
-    needs a credit; :meth:`serial_latency_of` cycles later ``o.valid``. Stages: digit, digit again with the word, its
-    row, sums of the rows of a step, the sum of all, limits, output queue. Under backpressure the last step waits.
+    needs a credit; :meth:`serial_latency_of` cycles later ``o.valid``. Stages: input, digit and word, its row, sums of the rows of a step, the sum of all, limits, output queue. Under backpressure the last step waits.
 
     Ordering
     --------
@@ -166,9 +177,9 @@ class SerialMultiplyAddShift(PerChannel):
         with m.If(step):
             m.d.sync += ring.eq(Cat(last, ring[:-1]))
 
-        # The multiplier stays for all steps but the first and the last one.
+        # The multiplier stays for all steps but the last one.
         m.submodules.parameters = rom = Rom.of_table(self.parameters, output_register=True)
-        moves = step & (first | ring[-2] | last)
+        moves = step & (ring[-2] | last)
         m.d.comb += rom.addr.eq(count_up(m, "parameter", self.parameters.depth, moves))
 
         stages = self.latency - 3  # from a step to the sum it changes
@@ -184,31 +195,22 @@ class SerialMultiplyAddShift(PerChannel):
         return m
 
     def _digits(self, m: Module, lane: int, first: Value, last: Value) -> list[Signal]:
-        """The digits of a step, 2 cycles later. In the steps of the addend's parts a 1: of the low part, which comes
-        with two bits more below it, at the top, of the high part at the bottom."""
-        together = self.steps.together
+        """The digits of a step, 2 cycles later. In the step of the addend a 1 and above it nothing."""
+        together, bits = self.steps.together, 2 * self.steps.digits
         # Between its first and its last step a beat never waits: nothing here asks for steps.
-        left = Signal(self.input_shape, name=f"x_{lane}", reset_less=True)
-        carry: Value = Signal(name=f"digit_carry_{lane}", reset_less=True)
-        kept = carry
-        rest = left.shift_right(2 * together) if self.input_shape.width > 2 * together else Const(0)
-        if self.input_shape.width <= 2 * together and self.input_shape.signed:
-            rest = left[-1].replicate(self.input_shape.width).as_signed()
-        m.d.sync += left.eq(Mux(first, self.i.payload[lane], rest))
-        low = Signal(Shape(2 * together, self.input_shape.signed), name=f"low_digits_{lane}")
-        m.d.comb += low.eq(left)
+        turned = Signal(bits, name=f"turned_{lane}")
+        left = Signal(bits, name=f"x_{lane}", reset_less=True)
+        m.d.comb += turned.eq(self.i.payload[lane])
+        if self.input_shape.signed:
+            turned = Cat(turned[:-1], ~turned[-1])
+        m.d.sync += left.eq(Mux(first, turned, left[2 * together :]))
+        is_addend = delayed(m, f"addend_{lane}", last, 1)
         found = []
         for place in range(together):
-            a, b = low[2 * place], low[2 * place + 1]
-            bits = Cat(a ^ carry, b ^ (a & carry))
-            carry = b | (a & carry)
-            code, digit = (
-                Signal(2, name=f"{name}_{lane}_{place}", reset_less=True) for name in ("recoded", "digit")
-            )
-            one_at = (first if place == together - 1 else Const(0, 1)) | (last if place == 0 else Const(0, 1))
-            m.d.sync += [code.eq(Mux(first | last, Cat(one_at, Const(0, 1)), bits)), digit.eq(code)]
+            digit = Signal(2, name=f"digit_{lane}_{place}", reset_less=True)
+            less_two = Cat(left[2 * place], ~left[2 * place + 1])
+            m.d.sync += digit.eq(Mux(is_addend, Const(int(place == 0), 2), less_two))
             found.append(digit)
-        m.d.sync += kept.eq(carry & ~first)
         return found
 
     def _sum(
@@ -231,7 +233,7 @@ class SerialMultiplyAddShift(PerChannel):
                 row = self._later(m, f"row_{lane}_{place}_{stage}", row)
                 negative = self._later(m, f"negative_{lane}_{place}_{stage}", negative)
             above = carried_sum(total.shift_right(2 * place), row, negative)
-            joined = Signal(Shape(width + 1 + 2 * place, signed=True), name=f"rows_{lane}_{place}", reset_less=True)
+            joined = Signal(Shape(width + 2 + 2 * place, signed=True), name=f"rows_{lane}_{place}", reset_less=True)
             m.d.sync += joined.eq(Cat(total[: 2 * place], above).as_signed())
             total, carry = joined, self._later(m, f"negative_{lane}_0_{place}", carry)
         left = Signal(Shape(width, signed=True), name=f"left_{lane}")

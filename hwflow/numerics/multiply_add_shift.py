@@ -177,6 +177,59 @@ def find_rounding_multiply_add_shift(
     return best
 
 
+def with_multiple_addends(
+    form: MultiplyAddShift, steps: Sequence[StepFunction], offset: int, bits: int
+) -> MultiplyAddShift | None:
+    """The same functions, with ``addend + multiplier * offset`` a multiple of ``2**bits`` for each channel, and the least
+    shift from ``bits`` on that allows it; None if it takes :data:`MORE_SHIFT` bits more than ``form`` has, and
+    multipliers of :data:`MORE_BITS` more than ``bits``.
+
+    Between the ends of a channel's slopes there is most room for addends in the middle; from there on outwards
+    :data:`TRIED` multipliers are looked at, each of which has its own multiple.
+    """
+    distinct = _distinct(steps)
+    if distinct is None or form.rounding != "floor":
+        return None
+    slopes = _slopes(list(distinct.values()), form.low, form.high)
+    more = max(MORE_SHIFT, bits + MORE_BITS - form.multiplier_bits)
+    for shift in range(max(bits, form.shift), form.shift + more + 1):
+        chosen: dict[StepFunction, tuple[int, int]] = {}
+        for (step, staircase), slope in zip(distinct.items(), slopes, strict=True):
+            for m in _around_the_middle(slope, shift):
+                least, most = _addends(staircase, m, shift, form.low, form.high, "floor")
+                moved = m * step.direction * offset
+                if least is None:
+                    least = (most or 0) - (1 << bits)
+                addend = -(-(least + moved) >> bits << bits) - moved
+                if most is None or addend <= most:
+                    chosen[step] = m * step.direction, addend
+                    break
+            else:
+                break
+        if len(chosen) == len(distinct):
+            pairs = [chosen[step] for step in steps]
+            found = MultiplyAddShift(
+                tuple(m for m, _ in pairs), tuple(b for _, b in pairs), shift, form.low, form.high
+            )
+            return found if proves(found, steps) else None
+    return None
+
+
+MORE_SHIFT, MORE_BITS, TRIED = 8, 10, 40
+
+
+def _around_the_middle(slope: _Slope | None, shift: int) -> list[int]:
+    """Multipliers inside the open interval, from its middle outwards."""
+    if slope is None:
+        return [0]
+    p_lo, q_lo, p_hi, q_hi = slope
+    first = (p_lo << shift) // q_lo + 1
+    last = first + TRIED if q_hi == 0 else -((-p_hi << shift) // q_hi) - 1
+    middle = (first + last) // 2
+    near = range(max(first, middle - TRIED // 2), min(last, middle + TRIED // 2) + 1)
+    return sorted(near, key=lambda m: abs(m - middle))
+
+
 def _distinct(steps: Sequence[StepFunction]) -> dict[StepFunction, Staircase] | None:
     """Each function there is once, with its staircase (of ``-x`` where it falls); None if one rises and falls."""
     if not steps:
@@ -305,6 +358,19 @@ def _least_multiplier(slope: _Slope | None, shift: int) -> int | None:
 
 def _addend(s: Staircase, m: int, shift: int, low: int, high: int, rounding: ShiftRounding) -> int:
     """The integer nearest to zero among those that meet all conditions for this multiplier."""
+    least, most = _addends(s, m, shift, low, high, rounding)
+    b = 0
+    if most is not None:
+        b = min(b, most)
+    if least is not None:
+        b = max(b, least)
+    return b
+
+
+def _addends(
+    s: Staircase, m: int, shift: int, low: int, high: int, rounding: ShiftRounding
+) -> tuple[int | None, int | None]:
+    """The least and the greatest addend that meet all conditions for this multiplier; None: no such end."""
     at_least: list[int] = []
     at_most: list[int] = []
     if s.low > low:
@@ -317,12 +383,7 @@ def _addend(s: Staircase, m: int, shift: int, low: int, high: int, rounding: Shi
         gap = _bound(np.arange(s.low + 1, s.high + 1).astype(t.dtype), shift, rounding) - m * t
         at_least.append(int(gap.max()))
         at_most.append(int(gap.min()) + m - 1)
-    b = 0
-    if at_most:
-        b = min(b, *at_most)
-    if at_least:
-        b = max(b, *at_least)
-    return b
+    return max(at_least, default=None), min(at_most, default=None)
 
 
 def _slopes(

@@ -116,15 +116,13 @@ class Requantize(LogicalOperator, HardwareOperator):
         return options + others + serial_requantize.foldings(node, form)
 
     def cycles(self, node: Node, folding: Folding) -> int:
-        form = form_of(node)
-        if isinstance(form, MultiplyAddShift) and folding.multiplier == serial_requantize.KIND:
-            return serial_requantize.cycles(node, folding, form)
+        if folding.multiplier == serial_requantize.KIND:
+            return serial_requantize.cycles(node, folding)
         return beats(node.inputs[0].typed.shape, folding.input_lanes)
 
     def timing(self, node: Node, folding: Folding) -> Timing:
-        form = form_of(node)
-        if isinstance(form, MultiplyAddShift) and folding.multiplier == serial_requantize.KIND:
-            return serial_requantize.timing(node, folding, form)
+        if folding.multiplier == serial_requantize.KIND:
+            return serial_requantize.timing(node, folding)
         return beat_by_beat(self.cycles(node, folding), _Hardware(node, folding).latency())
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
@@ -157,6 +155,11 @@ class _Hardware:
         self.node = node
         self.folding = folding
         self.form = form_of(node)
+        self.serial = folding.multiplier == serial_requantize.KIND
+        if self.serial and isinstance(self.form, MultiplyAddShift):
+            own = serial_requantize.form_for(node, self.form, folding.part)
+            assert own is not None, "offered where there are parameters"
+            self.form = own
         self.input: IntType = node.inputs[0].typed.element
         self.output: IntType = node.outputs[0].typed.element
         self.lanes = folding.input_lanes
@@ -169,7 +172,6 @@ class _Hardware:
         shifts = isinstance(self.form, MultiplyAddShift) and constant_requantize.shifts_only(self.form)
         # Every lane's parameters are constants, and its product is made of shifts.
         self.constant = self.words == 1 and (shifts or folding.multiplier == constant_requantize.KIND)
-        self.serial = folding.multiplier == serial_requantize.KIND
         self.digits: Digits | None = None
         """Of the multipliers, where products are made of look-up tables."""
         if isinstance(self.form, MultiplyAddShift) and folding.multiplier == "lut":

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
+from amaranth.hdl import Shape
 
 from hdl_lib.requantize_serial import WORDS, SerialMultiplyAddShift, SerialSteps
 from hdl_lib.rom import Table
 from hwflow.ir.graph import IntArray, Node
-from hwflow.numerics.requantizer import MultiplyAddShift
+from hwflow.numerics.multiply_add_shift import MultiplyAddShift, with_multiple_addends
 from hwflow.ops import costs
 from hwflow.ops.memory import pack_words
 from hwflow.ops.operator import Built, Folding, MemoryFile, Resources, beats
@@ -23,28 +24,42 @@ from hwflow.ops.timing import Process, Timing, every
 from hwflow.types import IntType
 
 KIND = "serial"
-MOST_TOGETHER = 3  # digits a step: with more of them products in one step cost no more
+TOGETHER = (1, 2, 3, 5)  # digits a step: with more of them products in one step cost no more
 
 
 def foldings(node: Node, form: MultiplyAddShift) -> list[Folding]:
-    """An element after the other, the most steps first: where the shift leaves room for the digits."""
+    """An element after the other, the most steps first: where there are parameters for it."""
     found: dict[int, Folding] = {}
-    for together in range(1, MOST_TOGETHER + 1):
-        steps = _steps(node, form, together)
-        if form.rounding == "floor" and form.shift >= 2 * steps.digits:
-            found.setdefault(steps.count, Folding(1, 1, multiplier=KIND, part=together))
+    for together in TOGETHER:
+        digits = _digits_of(node, together)
+        if digits // together not in found and form_for(node, form, together) is not None:
+            found[digits // together] = Folding(1, 1, multiplier=KIND, part=together)
     return list(found.values())
 
 
-def cycles(node: Node, folding: Folding, form: MultiplyAddShift) -> int:
+def form_for(node: Node, form: MultiplyAddShift, together: int) -> MultiplyAddShift | None:
+    """Parameters whose addends suit so many digits a step, if there are any; found and proved once."""
+    element, digits = node.inputs[0].typed.element, _digits_of(node, together)
+    known: dict[int, MultiplyAddShift | None] = node.attributes.setdefault("serial_forms", {})
+    if digits not in known:
+        least = SerialSteps(shape_of(element), Shape(1), Shape(1), together)
+        known[digits] = with_multiple_addends(form, node.attributes["steps"], least.offset, 2 * digits)
+    return known[digits]
+
+
+def _digits_of(node: Node, together: int) -> int:
+    return SerialSteps(shape_of(node.inputs[0].typed.element), Shape(1), Shape(1), together).digits
+
+
+def cycles(node: Node, folding: Folding) -> int:
     """Steps a frame."""
-    return beats(node.inputs[0].typed.shape, folding.input_lanes) * _steps(node, form, folding.part).count
+    steps = _digits_of(node, folding.part) // folding.part + 1
+    return beats(node.inputs[0].typed.shape, folding.input_lanes) * steps
 
 
-def timing(node: Node, folding: Folding, form: MultiplyAddShift) -> Timing:
+def timing(node: Node, folding: Folding) -> Timing:
     """The first step of a beat consumes, the last one produces."""
-    count = _steps(node, form, folding.part).count
-    steps = every(cycles(node, folding, form)).reshape(-1, count)
+    steps = every(cycles(node, folding)).reshape(beats(node.inputs[0].typed.shape, folding.input_lanes), -1)
     process = Process(steps.size, {0: steps[:, 0]}, {0: steps[:, -1]})
     return Timing((process,), (SerialMultiplyAddShift.serial_latency_of(folding.part),))
 
@@ -52,7 +67,7 @@ def timing(node: Node, folding: Folding, form: MultiplyAddShift) -> Timing:
 def resources(
     node: Node, folding: Folding, form: MultiplyAddShift, fields: Sequence[IntArray], family: str, depth: int
 ) -> Resources:
-    """Predicted; ``fields``: multipliers and addends, each [words, lanes]."""
+    """Predicted; ``form``: as :func:`form_for` has it; ``fields``: its multipliers and addends, each [words, lanes]."""
     multiplier, addend = fields
     words = len(multiplier) * WORDS
     steps = _steps(node, form, folding.part)

@@ -19,7 +19,7 @@ def serial_requantizer(
     """The ring of steps, the ``table`` of ``words``, lanes, the queue (:mod:`hdl_lib.requantize_serial`)."""
     latency = SerialMultiplyAddShift.serial_latency_of(steps.together)
     # The ring; what says of a step that it changes the sum, of a last one that it ends it, and that a result comes.
-    control = Resources(lut=5, ff=steps.count + latency - 3 + latency - 1) + count_up(words)
+    control = Resources(lut=4, ff=steps.count + 1 + 2 * latency - 4) + count_up(words)
     each = _lane(family, x, multiplier, addend, steps, shift, out, limits)
     return table + control + each.times(lanes) + queue(family, lanes * out.bits, depth)
 
@@ -31,11 +31,12 @@ def _lane(
 ) -> Resources:
     """The input's digits, a row for each of a step, their sum, the sum of all, limits."""
     together, width = steps.together, steps.word_shape.width
-    total = Resources(lut=x.bits, ff=x.bits)  # the input, shifted or replaced
-    total += Resources(lut=3 * together, ff=4 * together + 1)  # the digits
+    bits = 2 * steps.digits
+    total = Resources(lut=bits - 2 * together, ff=bits)  # the input, shifted or replaced
+    total += Resources(lut=2 * together, ff=2 * together)  # the digits
     total += Resources(lut=width + 1, ff=width + 2).times(together)
     for place in range(1, together):
-        total += Resources(lut=chain(family, width + 2), ff=width + 1 + 2 * place + 1)
+        total += Resources(lut=chain(family, width + 3), ff=width + 2 + 2 * place + 1)
         total += Resources(ff=width + 2).times(place - 1)
     total += Resources(lut=chain(family, width + 2 * together + 1), ff=width)
     products = [a * b for a in (x.min, x.max) for b in (multiplier.min, multiplier.max)]
