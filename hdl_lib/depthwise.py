@@ -11,7 +11,7 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .accumulator import accumulators
-from .adder_tree import Term, adder_tree, registered, tree_levels
+from .adder_tree import Term, adder_tree, tree_levels
 from .blocks import block_count, count_up, delayed, loop
 from .multiplier import PART, Multiplier, interval
 from .output_queue import OutputQueue

@@ -99,7 +99,8 @@ class SerialMultiplyAddShift(PerChannel):
     Timing
     ------
     :attr:`SerialSteps.count` steps a beat, at most one a cycle. The first consumes the beat, the last one produces, and
-    needs a credit; :meth:`serial_latency_of` cycles later ``o.valid``. Stages: input, digit and word, its row, sums of the rows of a step, the sum of all, limits, output queue. Under backpressure the last step waits.
+    needs a credit; :meth:`serial_latency_of` cycles later ``o.valid``. Stages: input, digit and word, its row, sums of
+    the rows of a step, the sum of all, limits, output queue. Under backpressure the last step waits.
 
     Ordering
     --------

@@ -180,9 +180,9 @@ def find_rounding_multiply_add_shift(
 def with_multiple_addends(
     form: MultiplyAddShift, steps: Sequence[StepFunction], offset: int, bits: int
 ) -> MultiplyAddShift | None:
-    """The same functions, with ``addend + multiplier * offset`` a multiple of ``2**bits`` for each channel, and the least
-    shift from ``bits`` on that allows it; None if it takes :data:`MORE_SHIFT` bits more than ``form`` has, and
-    multipliers of :data:`MORE_BITS` more than ``bits``.
+    """The same functions, with ``addend + multiplier * offset`` a multiple of ``2**bits`` for each channel, and the
+    least shift from ``bits`` on that allows it; None if it takes more than :data:`MORE_SHIFT` beyond that of ``form``,
+    and multipliers of more than :data:`MORE_BITS` beyond ``bits``.
 
     Between the ends of a channel's slopes there is most room for addends in the middle; from there on outwards
     :data:`TRIED` multipliers are looked at, each of which has its own multiple.

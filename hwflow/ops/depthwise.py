@@ -41,7 +41,7 @@ class Depthwise(HardwareOperator):
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         window, weights = _window(attributes), attributes["weights"]
         pad = Interval(attributes["pad_value"], attributes["pad_value"])
-        found = []
+        found: list[Interval] = []
         for channel, interval in enumerate(inputs[0].channel_intervals(1)):
             seen = interval.hull(pad) if window.touches_padding() else interval
             found += row_intervals(weights[None, :, channel], [seen] * window.taps, binary=False)
@@ -65,7 +65,8 @@ class Depthwise(HardwareOperator):
         part = costs.FAMILIES[device.family].dsp_width - 1 if max(element.bits, weight.bits) > BLOCK else 0
         lanes = costs.useful_lanes(node.inputs[0].typed.shape[1])
         taps = list(dict.fromkeys((1, kernel[1])))
-        found = [Folding(n, n, n * t, kind, part if kind == "dsp" else 0) for n in lanes for t in taps for kind in kinds]
+        parts = {"dsp": part, "lut": 0}
+        found = [Folding(n, n, n * t, kind, parts[kind]) for n in lanes for t in taps for kind in kinds]
         return sorted(found, key=lambda folding: folding.multipliers)
 
     def cycles(self, node: Node, folding: Folding) -> int:
@@ -99,9 +100,10 @@ class Depthwise(HardwareOperator):
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
         words = weight_words(node, folding)
         file = MemoryFile(f"{name}_weights", words, folding.multipliers * weight_type(node).bits)
+        source, result = node.inputs[0].typed, node.outputs[0].typed
         core = Core(
-            shape_of(node.inputs[0].typed.element), shape_of(weight_type(node)), shape_of(node.outputs[0].typed.element),
-            core_geometry(_window(node.attributes)), node.inputs[0].typed.shape[1], folding.input_lanes,
+            shape_of(source.element), shape_of(weight_type(node)), shape_of(result.element),
+            core_geometry(_window(node.attributes)), source.shape[1], folding.input_lanes,
             row=_by_row(node, folding),
             weights=Table(words=None, file=f"weights/{file.name}.mem", width=file.width, depth=len(words)),
             pad_value=node.attributes["pad_value"], padded_shape=shape_of(padded_type(node)),

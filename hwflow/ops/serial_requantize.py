@@ -101,7 +101,8 @@ def build(
 
 def _steps(node: Node, form: MultiplyAddShift, together: int) -> SerialSteps:
     types = node.inputs[0].typed.element, IntType(*form.multiplier_type), IntType(*form.addend_type)
-    return SerialSteps(*(shape_of(t) for t in types), together)
+    x, multiplier, addend = (shape_of(t) for t in types)
+    return SerialSteps(x, multiplier, addend, together)
 
 
 Pairs = tuple[tuple[tuple[int, int], ...], ...]

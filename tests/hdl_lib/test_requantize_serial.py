@@ -16,7 +16,9 @@ from tests.hdl_lib.law import Process, cycles
 from tests.hdl_lib.test_requantize import Bench, limits, sample
 
 
-def core(x_shape, y_shape, m_shape, together, shift, low, high, lanes, channels, depth, *, words=None, seed=0, reach=40):
+def core(
+    x_shape, y_shape, m_shape, together, shift, low, high, lanes, channels, depth, *, words=None, seed=0, reach=40
+):
     """A core with random multipliers, many of them at the ends of their shape, and random addends that suit it; and its
     function."""
     rng = random.Random(seed)
@@ -30,8 +32,9 @@ def core(x_shape, y_shape, m_shape, together, shift, low, high, lanes, channels,
         for _ in range(lanes):
             m = sample(rng, m_shape)
             least = -(1 << reach) + m * steps.offset
-            moved = rng.choice([least, least + (2 << reach) - 4**steps.digits, rng.randrange(least, least + (2 << reach))])
-            word.append((m, -(-moved // 4**steps.digits) * 4**steps.digits - m * steps.offset))
+            unit, span = 4**steps.digits, 2 << reach
+            moved = rng.choice([least, least + span - unit, rng.randrange(least, least + span)])
+            word.append((m, -(-moved // unit) * unit - m * steps.offset))
         fields.append(word)
     width = steps.word_shape.width
     table = []
@@ -40,7 +43,8 @@ def core(x_shape, y_shape, m_shape, together, shift, low, high, lanes, channels,
         table += [sum(pair[k] << lane * width for lane, pair in enumerate(stored)) for k in range(2)]
     dut = SerialMultiplyAddShift(
         x_shape, y_shape, lanes=lanes, channels=channels, multiplier_shape=m_shape, addend_shape=b_shape,
-        together=together, shift=shift, low=low, high=high, parameters=Table.of_words(table, lanes * width), depth=depth,
+        together=together, shift=shift, low=low, high=high, depth=depth,
+        parameters=Table.of_words(table, lanes * width),
     )
 
     def function(x, lane, block):
@@ -98,7 +102,10 @@ def test_of_any_widths(draws, seed):
     [
         ({"together": 0}, "together must be at least 1 digit, not 0"),
         ({"shift": 9}, "shift must be at least 10, twice the digits, not 9: take the products of requantize_mas"),
-        ({"low": 5, "high": 4}, "low and high must be in -8..7, the range of signed(4), and in this order, not 5 and 4"),
+        (
+            {"low": 5, "high": 4},
+            "low and high must be in -8..7, the range of signed(4), and in this order, not 5 and 4",
+        ),
         (
             {"parameters": Table.of_words([0] * 3, 13)},
             "the table must have 2 words for each of 3 blocks or for all, of 13 bits (1 lanes of 13), not 3 of 13",

@@ -11,6 +11,7 @@ from hwflow.types import Interval, IntType, TensorType
 from tests.ops.harness import Case
 
 I4, I8, U1, U4, U8 = IntType(4, True), IntType(8, True), IntType(1, False), IntType(4, False), IntType(8, False)
+I20 = IntType(20, True)
 
 
 def _corners(node: Node) -> IntArray:
@@ -59,7 +60,7 @@ DEPTHWISE = [
     _case("pad_outside", (3, 3), (2, 2), 3, (2,), pads=(1, 1, 0, 0), pad_value=-200, kinds=("dsp",)),
     _case("whole", (3, 4), (3, 4), 2, (1, 2), kinds=("dsp",)),
     _case("bits", (4, 4), (3, 3), 4, (2, 4), pads=(1, 1, 1, 1), element=U1, kinds=("lut",)),
-    _case("wide", (3, 4), (2, 2), 3, (2,), element=IntType(20, True), weight=IntType(18, True), part=17, kinds=("dsp",)),
+    _case("wide", (3, 4), (2, 2), 3, (2,), element=I20, weight=IntType(18, True), part=17, kinds=("dsp",)),
     _case("intervals", (4, 4), (2, 2), 2, (2,), intervals=(Interval(-3, 5), Interval(0, 100))),
     _case("many", (3, 3), (3, 3), 40, (2, 5), pads=(1, 1, 1, 1), kinds=("dsp",)),
 ]

@@ -7,17 +7,15 @@ from functools import cache
 
 from amaranth.hdl import Shape
 
-from hdl_lib.adder_tree import tree_levels
 from hdl_lib.depthwise import ARRIVAL, Depthwise, buffer_words
+from hdl_lib.multiplier import BLOCK
 from hdl_lib.window_geometry import WindowGeometry
 from hwflow.ops.costs.basics import bits, chain, count_up, loop
-from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue, rom
 from hwflow.ops.costs.products import adder_tree, operands, products, wide_product
 from hwflow.ops.costs.weighted import products_of_table
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
-from hdl_lib.multiplier import BLOCK
 
 
 def depthwise_weights(
@@ -42,7 +40,8 @@ def depthwise(
     """All but table and products: line buffers, the walk through them, sums, queue. ``x``: of the elements with
     padding; ``row``: a kernel row a step; ``rows``: of the buffer."""
     taps = geometry.kernel[1] if row else 1
-    total = _control(family, geometry, blocks, row, rows) + _buffers(family, geometry, source, x, lanes, blocks, row, rows)
+    total = _control(family, geometry, blocks, row, rows)
+    total += _buffers(family, geometry, source, x, lanes, blocks, row, rows)
     shapes = Shape(x.bits, x.signed), Shape(w.bits, w.signed)
     latency = Depthwise.latency_of(*shapes, geometry, row, kind)
     total += adder_tree(x, w, taps, result.bits, family).times(lanes)
@@ -101,6 +100,6 @@ def _control(family: str, geometry: WindowGeometry, blocks: int, row: bool, rows
     return total + Resources(lut=round(COUNTS * (counts + phase)) + REST, ff=counts + phase)
 
 
-# Look-up tables: of an address bit for each move it may make, of a bit of a position, of a bit of the row counts, and the
-# rest. By least squares over the harness's cases.
+# Look-up tables: of an address bit for each move it may make, of a bit of a position, of a bit of the row counts, and
+# the rest. By least squares over the harness's cases.
 ADDRESS_CHOICE, POSITION, COUNTS, REST = 0.35, 2.5, 1.5, 8
