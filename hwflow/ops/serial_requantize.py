@@ -79,7 +79,8 @@ def resources(
     x, out = node.inputs[0].typed.element, node.outputs[0].typed.element
     types = IntType(*form.multiplier_type), IntType(*form.addend_type)
     return costs.serial_requantizer(
-        family, x, *types, steps, form.shift, out, (form.low, form.high), folding.input_lanes, words, table, depth
+        family, x, *types, steps, form.shift, out, (form.low, form.high), words, table,
+        _row_bits(steps, _pairs(multiplier, addend), folding.input_lanes), depth,
     )
 
 
@@ -112,6 +113,19 @@ def _pairs(multipliers: IntArray, addends: IntArray) -> Pairs:
     """For each word the lanes' multiplier and addend."""
     rows = zip(multipliers.tolist(), addends.tolist(), strict=True)
     return tuple(tuple(zip(*row, strict=True)) for row in rows)
+
+
+def _row_bits(steps: SerialSteps, pairs: Pairs, lanes: int) -> list[int]:
+    """Of each lane how many bits of a digit's product differ from one another: all, or, of a single block, by what two
+    neighbours of its two words are."""
+    if len(pairs) > 1:
+        return [steps.word_shape.width + 1] * lanes
+    found = []
+    for pair in pairs[0]:
+        words = [(word << 1) | (word >> steps.word_shape.width - 1) << steps.word_shape.width + 1
+                 for word in steps.stored(*pair)]
+        found.append(len({tuple(word >> bit & 3 for word in words) for bit in range(steps.word_shape.width + 1)}))
+    return found
 
 
 def _file(name: str, steps: SerialSteps, pairs: Pairs, lanes: int) -> MemoryFile:

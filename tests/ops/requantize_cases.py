@@ -240,9 +240,7 @@ def _serial(case: Case, *foldings: tuple[int, int]) -> Case:
 
 
 REQUANTIZE += [
-    _serial(
-        _requantize("multiply", 2, 5, I18, I8, _scattered(9999, 22), (), zero_point=3), (1, 1), (2, 2), (1, 3), (1, 5)
-    ),
+    _serial(_requantize("multiply", 2, 5, I18, I8, _scattered(9999, 22), (), zero_point=3), (1, 1), (2, 2), (1, 3)),
     _serial(_requantize("multiply_many", 2, 24, I20, I8, _scattered(9999, 22), ()), (1, 1), (1, 2)),
     _serial(
         _requantize("multiply_alike", 3, 4, I18, I8, lambda c: Fraction(3, 1001), (), uniform=True), (1, 1), (3, 2)
@@ -250,6 +248,6 @@ REQUANTIZE += [
     _serial(_requantize("multiply_unsigned", 3, 4, IntType(15, False), U4, _scattered(99, 24), ()), (1, 1), (2, 3)),
     _serial(
         _function("multiply_both", 3, 4, I18, lambda x, c: line(x, (97013, -201177, 0, 45001)[c], 27), ()),
-        (1, 1), (1, 2),
+        (1, 1), (1, 2), (1, 5),
     ),
 ]

@@ -64,7 +64,8 @@ def _buffers(
     block = in_block_ram(family, words, width)
     store = Resources(bram=block) if block else asynchronous_memory(family, words, width) + Resources(ff=width)
     padded = any(geometry.pads)
-    each = store + Resources(lut=1 + (lanes * x.bits if padded else 0), ff=address + 1 + width + ARRIVAL * padded)
+    # Padding is a reset of the elements' next registers.
+    each = store + Resources(lut=1, ff=address + 1 + width + ARRIVAL * padded)
     total = each.times(taps) + Resources(ff=width + 1) + count_up(words)
     for tap in range(1, taps):
         move = tap * geometry.dilation[1] * blocks
@@ -102,4 +103,4 @@ def _control(family: str, geometry: WindowGeometry, blocks: int, row: bool, rows
 
 # Look-up tables: of an address bit for each move it may make, of a bit of a position, of a bit of the row counts, and
 # the rest. By least squares over the harness's cases.
-ADDRESS_CHOICE, POSITION, COUNTS, REST = 0.35, 2.5, 1.5, 8
+ADDRESS_CHOICE, POSITION, COUNTS, REST = 0.59, 3.75, 4.95, -21

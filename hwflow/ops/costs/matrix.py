@@ -218,10 +218,6 @@ def mvu(
         total += adders(accumulator.bits, pe - carried, family)
         total += adders(accumulator.bits + 1, carried, family)
         total += Resources(ff=pe * accumulator.bits - carried)
-        # What is carried on is zero behind a sum's end: by the flip-flops' reset where they are short, else by tables,
-        # and by those of the sum where there is but one and no carry cell with tables of its own.
-        by_tables = accumulator.bits > 8 and (pe > 1 or FAMILIES[family].carry_bits > 1)
-        total += Resources(lut=pe * accumulator.bits if by_tables else 0)
         if folding.multiplier == "xnor" and accumulator.bits == SHORT and simd.bit_length() > 2:
             # The sum and what is carried on each by themselves.
             total += Resources(lut=2 * max(0, adder(family, SHORT) - SHORT)).times(pe)
