@@ -8,7 +8,7 @@ from math import prod
 from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend import boundary
 from hwflow.frontend.context import Handler, Lowering, Refusal, made, refuse
-from hwflow.frontend.element_types import KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
+from hwflow.frontend.element_types import COMPUTED_TYPES, KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
 from hwflow.frontend.handlers import HANDLERS, KEPT, REAL_ONLY
 from hwflow.frontend.integers import INTEGER_ONLY
 from hwflow.frontend.ordering import HANDLERS as ORDERING
@@ -247,11 +247,11 @@ def _stand_in(state: Lowering, node: OnnxNode, views: list[View]) -> HostInput |
     if info is None or info.shape[:1] != (1,) or min(info.shape) < 1:
         return None
     shape = state.frame_shape(node.outputs[0])
-    if not (info.dtype in STREAM_TYPES or info.dtype in REAL_TYPES):
+    if not (info.dtype in COMPUTED_TYPES or info.dtype in REAL_TYPES):
         return None
     in_hardware = any(isinstance(v, Integers | Reals) for v in known)
     if in_hardware or (boundary.quantizes(node) and any(isinstance(v, HostInput) for v in known)):
-        element = STREAM_TYPES.get(info.dtype)
+        element = COMPUTED_TYPES.get(info.dtype)
         value = Value(state.value_names.fresh(node.outputs[0]))
         if element is not None:
             return Integers(value, shape, element.min, element.max)
