@@ -16,15 +16,16 @@ def accumulators(
     m: Module, sums: Sequence[tuple[Term, Value | None]], shape: Shape, update: Value, last: Value, *,
     by_reset: bool = False,
 ) -> list[Term]:
-    """Modulo the width of ``shape``, the sum of the terms of all cycles with ``update`` up to one with ``last`` as well.
+    """Modulo the width of ``shape``, the sum of the terms of all cycles with ``update`` up to one with ``last`` as
+    well.
 
     A term may have a bit that is still to be added to it. ``update`` and ``last`` belong to the terms of the *next*
     cycle, so that each group of sums gets a register of its own of them. The results are there in the cycle after the
     last term, for that cycle.
 
     What is carried on is zero again behind the last term of a sum, and the sum goes to another register: a multiplexer
-    in front of the adder would be in its path. ``by_reset``: ``last`` never comes without ``update``, so that the zero is
-    the flip-flops' reset, which takes no tables.
+    in front of the adder would be in its path. ``by_reset``: ``last`` never comes without ``update``, so that the zero
+    is the flip-flops' reset, which takes no tables.
     """
     results = []
     group_update = group_last = Signal()
