@@ -18,6 +18,7 @@ from hdl_lib.packed_product import BLOCKS, Packing
 from hdl_lib.requantize_mas import MultiplyAddShift
 from hdl_lib.rom import VERILOG
 from hdl_lib.stream_add import AddPlan
+from hdl_lib.stream_product import StreamProduct
 from hdl_lib.window_geometry import WindowGeometry as CoreGeometry
 from hdl_lib.window_steps import WindowSteps
 from hwflow.boards import find_board
@@ -152,8 +153,10 @@ def stream_product(row: Row) -> Resources:
     differences = [
         IntType.holding(Interval(t.min - o, t.max - o)) for t, o in ((a, offset_a), (b, offset_b))
     ]
+    kind = row["multiplier"]
+    latency = StreamProduct.latency_of([shape_of(a), shape_of(b)], (offset_a, offset_b), kind)
     return costs.stream_product(
-        "ecp5", (a, b), (offset_a, offset_b), *differences, y, lanes, row["multiplier"], depth
+        "ecp5", (a, b), (offset_a, offset_b), *differences, y, lanes, kind, latency, depth
     )
 
 

@@ -152,7 +152,7 @@ def mvu(
     if known is not None and folding.multiplier == "lut" and len(known.words) <= FEW:
         few = known.weights[:, :, 0].reshape(-1, pe, simd)
     if constant and fixed is None:
-        total += operands(x, w, simd, "dsp")
+        total += operands(family, x, w, simd, "dsp")
     elif folding.multiplier == "xnor":
         total += match_counts(family, pe, simd, accumulator.bits, sets * synapse * neuron == 1)
     elif folding.multiplier == "lut" and ranges is not None and x.bits == w.bits == 2:
@@ -185,7 +185,7 @@ def mvu(
         operand = IntType(packing.operand_shape.width, packing.operand_shape.signed)
         made = [(x, operand, simd * (pe // 2) - idle), (x, w, simd * (pe % 2))]
         total += replace(sums, dsp=multiplier_blocks(family, made))
-        total += operands(x, w, simd, "dsp")
+        total += operands(family, x, w, simd, "dsp")
         if pe % 2:
             if soft is not None:
                 total += soft_products(family, x, w, soft[:, simd * (pe // 2) :].tolist())
@@ -209,7 +209,7 @@ def mvu(
             total += products(family, x, w, pe * simd, folding.multiplier)
             if folding.multiplier == "dsp":
                 total = replace(total, dsp=multiplier_blocks(family, [(x, w, pe * simd - idle)]))
-        total += operands(x, w, simd, folding.multiplier)
+        total += operands(family, x, w, simd, folding.multiplier)
         total += adder_tree(x, w, simd, accumulator.bits, family).times(pe)
     total += Resources(ff=2 * simd * x.bits)
     if synapse > 1:  # what is carried on, and the sum
@@ -236,7 +236,7 @@ def mvu(
     )
     ahead = 0
     if folding.multiplier not in ("dsp", "dsp2"):
-        ahead = int(operands(x, w, 1, folding.multiplier).ff > 0)
+        ahead = int(operands(family, x, w, 1, folding.multiplier).ff > 0)
     ahead += int(synapse > 1 and neuron > 1)
     total += _control(sets, synapse, neuron, ceil(pe / GROUP), latency, ahead, surplus)
     return total + queue(family, stored, depth)

@@ -45,7 +45,7 @@ def weighted_pool(
             total += products(family, x, w, lanes, kind)
         if kind == "dsp" and several and len(words) > 1:
             total += Resources(ff=lanes * w.bits)
-        total += operands(x, w, lanes, kind)
+        total += operands(family, x, w, lanes, kind)
     term = product_bits(x, w)
     latency = WeightedPool.weighted_latency_of(Shape(x.bits, x.signed), Shape(w.bits, w.signed), kind)
     # The pool's own registers of a beat are those of the products.
