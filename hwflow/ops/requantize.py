@@ -328,13 +328,12 @@ class _Hardware:
         return fields
 
     def _rows(self, form: MultiplyAddShift) -> costs.Rows | None:
-        """Of products of look-up tables: the values of each digit."""
+        """Of products of look-up tables: the digits, and the multipliers where there are few."""
         if self.digits is None:
             return None
-        stored = self.digits.stored(np.array(sorted(set(form.multipliers)), dtype=np.int64))
-        tops = [3] * (self.digits.count - 1) + [7 if self.digits.wide else 3]
-        values = [set((stored >> 2 * place & mask).tolist()) for place, mask in enumerate(tops)]
-        return costs.Rows(self.digits, sum(costs.Rows.tables(digit) for digit in values))
+        if self.words > costs.FEW:
+            return costs.Rows(self.digits)
+        return costs.Rows(self.digits, tuple(map(tuple, self._padded(form.multipliers).T.tolist())))
 
     def _known(self, fields: list[Field], family: str) -> Resources:
         """What the table of these fields costs, by its words."""

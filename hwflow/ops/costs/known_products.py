@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from hdl_lib.adder_tree import shape_of
 from hdl_lib.digit_product import Digits
 from hwflow.ir.graph import IntArray
-from hwflow.ops.costs.basics import chain
+from hwflow.ops.costs.basics import carried_chain, chain
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
 
@@ -40,7 +40,8 @@ def shared_sums(
                     continue
                 made.add(key)
                 held = width(count if len(there) > 1 else there[0][1])
-                total += Resources(lut=chain(family, held + carried) if len(there) > 1 else 0, ff=held + carried)
+                luts = carried_chain(family, held) if carried else chain(family, held)
+                total += Resources(lut=luts if len(there) > 1 else 0, ff=held + carried)
             terms = sums
     return total
 
@@ -97,7 +98,7 @@ def _product(family: str, x: IntType, digits: Digits, key: tuple[int, tuple[int,
             if index + 1 < len(parts):
                 middle, end, above = parts[index + 1]
                 if there and above:
-                    total += Resources(lut=chain(family, width(first, end) - 2 * (middle - first) + 1))
+                    total += Resources(lut=carried_chain(family, width(first, end) - 2 * (middle - first)))
                 there = there or above
             used = [place for place in range(first, end) if any(places[place])]
             if used:

@@ -17,7 +17,7 @@ from hdl_lib.mvu import Mvu
 from hdl_lib.packed_product import Packing
 from hdl_lib.storage import REGISTER_DEPTH
 from hwflow.ir.graph import IntArray
-from hwflow.ops.costs.basics import SHORT, adder, adders, count_up, loop
+from hwflow.ops.costs.basics import SHORT, adder, adders, carried_chain, count_up, loop
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.fixed_factors import FixedFactor, fixed_products, fixed_sums, soft_products
 from hwflow.ops.costs.known_blocks import known_products, known_sums
@@ -216,8 +216,8 @@ def mvu(
         # accumulators that add a carry, one place longer
         carried = pe if digits is not None else 0 if packing is None else pe // 2
         total += adders(accumulator.bits, pe - carried, family)
-        total += adders(accumulator.bits + 1, carried, family)
-        total += Resources(ff=pe * accumulator.bits - carried)
+        total += Resources(lut=carried_chain(family, accumulator.bits), ff=accumulator.bits).times(carried)
+        total += Resources(ff=pe * accumulator.bits)
         # What is carried on is zero behind a sum's end: by the flip-flops' reset where they are short, else by tables,
         # and by those of the sum where there is but one and no carry cell with tables of its own.
         by_tables = accumulator.bits > 8 and (pe > 1 or FAMILIES[family].carry_bits > 1)
