@@ -1,4 +1,4 @@
-"""Products of look-up tables with weights from a table of few words, bit by bit: what is the same in all words, or is the
+"""Products of look-up tables with weights from a table of few words, bit by bit: what is the same in all words, or the
 same as another bit, is made once or not at all (:mod:`hdl_lib.digit_product`)."""
 
 from __future__ import annotations

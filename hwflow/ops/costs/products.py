@@ -207,7 +207,7 @@ def _outside(family: str, x: IntType, w: IntType) -> int:
         return x.bits
     parts, others = _parts(x, w, device.dsp_width), _parts(w, x, device.dsp_width)
     soft = [part for part in parts if not all(device.in_block(part, other) for other in others)]
-    held = x.bits if w.signed and not x.signed or x.bits + w.bits < device.dsp_product else sum(soft)
+    held = x.bits if (w.signed and not x.signed) or x.bits + w.bits < device.dsp_product else sum(soft)
     return held + (w.bits if len(soft) < len(parts) and soft else 0)
 
 
