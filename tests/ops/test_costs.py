@@ -130,7 +130,7 @@ def requantize_lookup(row: Row) -> Resources:
     inputs, lanes, channels, shared, depth = numbers(row, "inputs", "lanes", "channels", "shared", "depth")
     words, output = inputs * (1 if shared else -(-channels // lanes)), element(row["output"])
     tables = costs.rom("ecp5", words, output.bits).times(lanes)
-    return costs.lookup("ecp5", element(row["input"]), [words] * lanes, output, tables, depth)
+    return costs.lookup("ecp5", element(row["input"]), [words] * lanes, tables, lanes * output.bits, depth)
 
 
 def sum_pool(row: Row) -> Resources:

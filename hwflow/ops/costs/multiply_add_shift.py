@@ -115,8 +115,9 @@ def _lane(
     family: str, x: IntType, multiplier: IntType, addend: IntType, shift: int, rounds: bool, out: IntType, part: int,
     limits: tuple[int, int], constants: tuple[int, int] | None, zeros: int,
 ) -> Resources:
-    """A lane without its parameters: the input in three registers, products, sums, what rounds and limits."""
-    total = Resources(ff=3 * x.bits)
+    """A lane without its parameters: the input in three registers, the last one those of multiplier blocks where they
+    have some, products, sums, what rounds and limits."""
+    total = Resources(ff=2 * x.bits + _operand(family, x, multiplier, part, None if constants is None else constants[0]))
     products = [a * b for a in (x.min, x.max) for b in (multiplier.min, multiplier.max)]
     whole = _Number(min(products) + addend.min, max(products) + addend.max, 0)
     made, terms = _products(family, x, multiplier, part, None if constants is None else constants[0])
@@ -166,6 +167,28 @@ def _result(
             complement = places if FAMILIES[family].carry_bits == 1 and beyond > limits[0] else 0
             total += Resources(lut=complement or difference(family, places), ff=1)
     return total
+
+
+def _operand(family: str, x: IntType, multiplier: IntType, part: int, constant: int | None) -> int:
+    """Bits of the input's last register that are outside of multiplier blocks: of parts that are read by something
+    else, or by a block with another sign."""
+    device = FAMILIES[family]
+    if not device.dsp_registers:
+        return x.bits
+    product = WideProduct(Shape(x.bits, x.signed), Shape(multiplier.bits, multiplier.signed), part)
+    outside: dict[int, int] = {}
+    for a, b in product.pairs:
+        kind, factor = IntType(a.shape.width, a.shape.signed), IntType(b.shape.width, b.shape.signed)
+        held = device.in_block(kind.bits, factor.bits) and (kind.signed or not factor.signed)
+        if constant is not None:
+            number = b.of_number(constant)
+            if not number:
+                continue
+            fixed = FixedFactor(kind, factor, number)
+            held = fixed.takes_block(device) and fixed.holds_input
+        if not held:
+            outside[a.first] = kind.bits
+    return sum(outside.values())
 
 
 def _products(
