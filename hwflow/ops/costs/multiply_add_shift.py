@@ -117,10 +117,11 @@ def _lane(
 ) -> Resources:
     """A lane without its parameters: the input in three registers, the last one those of multiplier blocks where they
     have some, products, sums, what rounds and limits."""
-    total = Resources(ff=2 * x.bits + _operand(family, x, multiplier, part, None if constants is None else constants[0]))
+    factor = None if constants is None else constants[0]
+    total = Resources(ff=2 * x.bits + _operand(family, x, multiplier, part, factor))
     products = [a * b for a in (x.min, x.max) for b in (multiplier.min, multiplier.max)]
     whole = _Number(min(products) + addend.min, max(products) + addend.max, 0)
-    made, terms = _products(family, x, multiplier, part, None if constants is None else constants[0])
+    made, terms = _products(family, x, multiplier, part, factor)
     total += made
     if constants is not None:
         zeros = (constants[1] & -constants[1]).bit_length() - 1 if constants[1] else whole.width
