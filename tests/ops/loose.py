@@ -15,7 +15,6 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
             "multiply_negated_constants4": 0.15,
         },
         "scaled_add": {
-            "both_a_channel": 0.15,
             "bits": 0.35,
         },
         "sliding_window": {
@@ -62,7 +61,6 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
             "3x3_groups": 0.15,
         },
         "weighted_pool": {
-            "one_pixel": 0.15,
             "one_weight": 0.2,
         },
     },
