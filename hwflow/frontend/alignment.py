@@ -28,19 +28,10 @@ def aligned(
 ) -> tuple[list[Multiples], Fractions]:
     """The operands (streams, or constants that broadcast with them) as multiples of one positive number, and that
     number: the greatest there is. Refused where some of the multiples would be too large."""
-    streams = {place: plain(state, node, v) for place, v in enumerate(operands) if isinstance(v, Reals)}
-    offsets = {place: as_array(view.scale * view.zero_point) for place, view in streams.items()}
-    scales = [v for view in streams.values() for v in view.scale.reshape(-1) if v]
-    if not scales:
-        raise refuse(
-            node, "one-scale", "some operand must have a scale other than 0", "correct the scales",
-        )
-    others = [v for offset in offsets.values() for v in offset.reshape(-1)]
-    others += [v for constant in operands if not isinstance(constant, Reals) for v in constant.reshape(-1)]
-    common = reduce(fraction_gcd, {abs(v) for v in (*scales, *others) if v})
-    known = all(view.low is not None for view in streams.values())
+    operands = [plain(state, node, v) if isinstance(v, Reals) else v for v in operands]
+    unit, greatest = in_common(node, operands)
+    known = all(view.low is not None for view in operands if isinstance(view, Reals))
     most = _MOST if known else _MOST_OF_SUMS
-    greatest = max(max(map(abs, scales)) / common, max(map(abs, others), default=0) / common / (1 << 16))
     if greatest >= most:
         raise refuse(
             node, "common-scale",
@@ -49,18 +40,33 @@ def aligned(
             "choose scales and constants that are multiples of a power of two, or quantize the operands alike before",
         )
     result: list[Multiples] = []
-    for place, operand in enumerate(operands):
-        if place in streams:
-            view = streams[place]
-            result.append(multiples(state, node, view, _whole(view.scale, common), _whole(offsets[place], common)))
+    for operand in operands:
+        if isinstance(operand, Reals):
+            result.append(multiples(state, node, operand, _whole(operand.scale, unit), _whole(_offset(operand), unit)))
         else:
-            constant = _whole(operand, common)
+            constant = _whole(operand, unit)
             result.append(int(constant.reshape(-1)[0]) if (constant == constant.reshape(-1)[0]).all() else constant)
-    return result, fractions(common)
+    return result, fractions(unit)
 
 
-def _whole(values: Fractions | Reals, unit: Fraction) -> IntArray:
-    assert isinstance(values, np.ndarray)
+def in_common(node: OnnxNode, operands: Sequence[Reals | Fractions]) -> tuple[Fraction, Fraction]:
+    """The greatest number of which scales, zero points and constants (of views without functions) are multiples, and
+    how many times it the greatest scale is, or a 2**16th of the greatest of the others, to which elements are added."""
+    views = [v for v in operands if isinstance(v, Reals)]
+    scales = [abs(v) for view in views for v in view.scale.reshape(-1) if v]
+    if not scales:
+        raise refuse(node, "one-scale", "some operand must have a scale other than 0", "correct the scales")
+    others = [v for view in views for v in _offset(view).reshape(-1)]
+    others += [v for constant in operands if not isinstance(constant, Reals) for v in constant.reshape(-1)]
+    unit = reduce(fraction_gcd, {abs(v) for v in (*scales, *others) if v})
+    return unit, max(*scales, *(abs(v) / (1 << 16) for v in others)) / unit
+
+
+def _offset(view: Reals) -> Fractions:
+    return as_array(view.scale * view.zero_point)
+
+
+def _whole(values: Fractions, unit: Fraction) -> IntArray:
     return np.array([int(v / unit) for v in values.reshape(-1)], dtype=np.int64).reshape(values.shape)
 
 
