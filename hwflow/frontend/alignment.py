@@ -17,6 +17,9 @@ from hwflow.ir.graph import Fractions, IntArray
 from hwflow.ir.integer_functions import Function, Multiplied, Simple, Times
 from hwflow.onnxspec.model import OnnxNode
 
+SHORT = 1 << 16
+"""Multiples beyond are longer than ranks (:mod:`hwflow.frontend.ranks`)."""
+
 _MOST = 1 << 44  # with operands of 16 bits within 62
 _MOST_OF_SUMS = 1 << 32  # with sums of 28 bits
 

@@ -11,7 +11,8 @@ _FUNCTION = "in front of a quantizer, or where its values are multiples of one n
 _INTEGER = "integer tensors of at most 32 bits"
 _LOGICAL = "bool tensors"
 _ALIGNED = "reals whose scales are multiples of one number, of shapes that broadcast, or constants"
-_COMPARED = f"{_ALIGNED}; {_INTEGER}"
+_ORDERED = "reals of at most 65,535 levels in all, or of scales that are multiples of one number"
+_COMPARED = f"{_ORDERED}, of shapes that broadcast, or constants; {_INTEGER}"
 _BITS = _INTEGER
 _WEIGHTS = "constant quantized weights, of any scales with a common divisor"
 _CONV = f"1-D to 3-D and more, any group, strides, dilations and pads; {_WEIGHTS}"
@@ -19,7 +20,7 @@ _PRODUCT = f"one constant quantized operand; not along the frame axis; {_WEIGHTS
 _POOL = "1-D to 3-D and more, any strides, dilations and pads; no window in the padding alone"
 _MOVED = "within a frame"
 _AXES = "axes within a frame"
-_RANKED = f"{_AXES}; reals whose scales along the axis are multiples of one number; {_INTEGER}"
+_RANKED = f"{_AXES}; {_ORDERED} along the axis; {_INTEGER}"
 _SCALE = "positive constant scale and zero point, for the tensor or along one axis"
 
 LIMITS: Mapping[str, str] = {
@@ -122,7 +123,7 @@ LIMITS: Mapping[str, str] = {
     "Tanh": _FUNCTION,
     "ThresholdedRelu": _FUNCTION,
     "Tile": f"constant repeats, {_MOVED}",
-    "TopK": f"constant k; {_RANKED}",
+    "TopK": f"constant k of at most 64; {_RANKED}",
     "Transpose": "the frame axis stays in front",
     "Trunc": "constant scales whose ratio is a power of two, and bit widths",
     "Unsqueeze": "the frame axis stays in front",

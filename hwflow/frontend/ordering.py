@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from hwflow.frontend import integers
-from hwflow.frontend.alignment import aligned, in_common, step
+from hwflow.frontend.alignment import SHORT, aligned, in_common, step
 from hwflow.frontend.context import Handler, Lowering, Refusal, exact_constant, made, reals, refuse
 from hwflow.frontend.lattice import plain
-from hwflow.frontend.ranks import ranked
-from hwflow.frontend.views import Constant, Functions, Integers, QuantizedConstant, Reals, View, as_array, fractions
+from hwflow.frontend.ranks import Ranks, ranked
+from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, View, as_array, fractions
 from hwflow.ir.graph import Fractions
 from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Function, Simple
 from hwflow.onnxspec.model import OnnxNode
-
-_SHORT = 1 << 16  # multiples beyond are longer than ranks
 
 _COMPARISONS = {
     "Equal": "equal", "Greater": "greater", "GreaterOrEqual": "greater_or_equal", "Less": "less",
@@ -65,14 +62,6 @@ def comparison(state: Lowering, node: OnnxNode) -> View:
     return step(state, node, Simple(_COMPARISONS[node.op_type]), operands)
 
 
-@dataclass(frozen=True)
-class _Ranks:
-    """What ranks mean, and how many there are."""
-
-    functions: Functions
-    count: int
-
-
 def _operands(state: Lowering, node: OnnxNode, places: Iterable[int]) -> list[Reals | Fractions]:
     found: list[Reals | Fractions] = []
     for place in places:
@@ -85,38 +74,32 @@ def _operands(state: Lowering, node: OnnxNode, places: Iterable[int]) -> list[Re
 
 def _comparable(
     state: Lowering, node: OnnxNode, places: Iterable[int]
-) -> tuple[list[integers.Operand], Fractions | _Ranks]:
+) -> tuple[list[integers.Operand], Fractions | Ranks]:
     """The operands as integers with the order of the reals, and what these mean: multiples of one number while they
     are short, else ranks where these are known."""
     operands = _operands(state, node, places)
     found = None
     with suppress(Refusal):  # functions whose values have no number in common may have ranks
         without = [plain(state, node, v) if isinstance(v, Reals) else v for v in operands]
-        if in_common(node, without)[1] < _SHORT:
+        if in_common(node, without)[1] < SHORT:
             return aligned(state, node, without)
     with suppress(Refusal):  # values that are no rational numbers: what is said of their multiples tells more
         found = ranked(state, node, operands)
     if found is None:
         return aligned(state, node, operands)
-    numbers, functions, count = found
-    return numbers, _Ranks(functions, count)
+    return found.operands, found
 
 
-def _origin(operands: Sequence[integers.Operand], meaning: Fractions | _Ranks) -> str | None:
+def _origin(operands: Sequence[integers.Operand], meaning: Fractions | Ranks) -> str | None:
     """The last step makes the node's result, unless that is ranks."""
-    return "" if len(operands) > 2 or isinstance(meaning, _Ranks) else None
+    return "" if len(operands) > 2 or isinstance(meaning, Ranks) else None
 
 
-def _real(state: Lowering, node: OnnxNode, result: integers.Operand, meaning: Fractions | _Ranks) -> Reals:
+def _real(state: Lowering, node: OnnxNode, result: integers.Operand, meaning: Fractions | Ranks) -> Reals:
     assert isinstance(result, Integers), "some operand is a stream"
-    if not isinstance(meaning, _Ranks):
-        return made(result.value, result.shape, meaning, fractions(0), node)
-    # The host has no ranks: it would begin with the node itself, which needs all that it reads.
-    first = next(view for name in node.inputs if isinstance(view := state.view(name), Reals))
-    return Reals(
-        result.value, result.shape, fractions(1), fractions(0), first.anchor, (meaning.functions,),
-        after=(*first.after, node.name), low=0, high=meaning.count - 1,
-    )
+    if isinstance(meaning, Ranks):
+        return meaning.reals(state, node, result)
+    return made(result.value, result.shape, meaning, fractions(0), node)
 
 
 HANDLERS: Mapping[str, Handler] = {

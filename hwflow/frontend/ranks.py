@@ -7,7 +7,7 @@ calibration found, say). What a rank means is a step function, so that a quantiz
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from hwflow.frontend import integers
 from hwflow.frontend.context import Lowering
 from hwflow.frontend.lattice import MAX_POINTS, table_of
-from hwflow.frontend.views import Functions, Integers, Reals, varying_axes
+from hwflow.frontend.views import Functions, Integers, Reals, fractions, varying_axes
 from hwflow.ir.graph import Fractions, IntArray
 from hwflow.numerics.elementwise import Ranked
 from hwflow.numerics.stages import StepStage
@@ -24,10 +24,10 @@ from hwflow.onnxspec.model import OnnxNode
 
 
 def ranked(
-    state: Lowering, node: OnnxNode, operands: Sequence[Reals | Fractions]
-) -> tuple[list[integers.Operand], Functions, int] | None:
-    """The operands' ranks, what a rank means (an array of functions that broadcasts over a frame), and how many ranks
-    there are at most; None where an operand's integers are too many, or parameters vary along several axes."""
+    state: Lowering, node: OnnxNode, operands: Sequence[Reals | Fractions], *, together: bool = False
+) -> Ranks | None:
+    """The operands' ranks, those of each channel apart or of all ``together``; None where an operand's integers are too
+    many, or parameters vary along several axes."""
     streams = [v for v in operands if isinstance(v, Reals)]
     points = sum(v.high - v.low + 1 if v.low is not None and v.high is not None else MAX_POINTS for v in streams)
     if points >= MAX_POINTS:
@@ -43,7 +43,8 @@ def ranked(
     count = shape[axis] if any(v.shape[axis] > 1 for v in spread) else 1
     whole = [_whole(state, node, v, shape) if isinstance(v, Reals) else v for v in operands]
     values = [[_values(node, v, rank, axis, index) for v in whole] for index in range(count)]
-    levels = [tuple(sorted({x for column in channel for x in column})) for channel in values]
+    kinds = [[column for channel in values for column in channel]] * count if together else values
+    levels = [tuple(sorted({x for column in channel for x in column})) for channel in kinds]
     places = [{x: place for place, x in enumerate(channel)} for channel in levels]
     result: list[integers.Operand] = []
     for number, operand in enumerate(whole):
@@ -54,7 +55,28 @@ def ranked(
             result.append(_constant([column[0] for column in columns], rank, axis))
     functions = np.empty(count, dtype=object)
     functions[:] = [Ranked(channel) for channel in levels]
-    return result, functions.reshape(_along(rank, axis)), max(map(len, levels))
+    meaning = functions[:1].reshape(()) if together else functions.reshape(_along(rank, axis))
+    return Ranks(result, meaning, max(map(len, levels)))
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Each operand's; what one means (an array of functions that broadcasts over a frame), and how many there are."""
+
+    operands: list[integers.Operand]
+    functions: Functions
+    count: int
+
+    def reals(self, state: Lowering, node: OnnxNode, result: Integers) -> Reals:
+        """What ``result``, ranks too, means as a result of ``node``.
+
+        The host has no ranks: it would begin with the node itself, which needs all that it reads.
+        """
+        first = next(view for name in node.inputs if isinstance(view := state.view(name), Reals))
+        return Reals(
+            result.value, result.shape, fractions(1), fractions(0), first.anchor, (self.functions,),
+            after=(*first.after, node.name), low=0, high=self.count - 1,
+        )
 
 
 def _along(rank: int, axis: int) -> tuple[int, ...]:

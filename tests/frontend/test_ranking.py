@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 
 from hwflow.checking import check
+from hwflow.comparison import compare
 from hwflow.ir.graph import Graph
+from hwflow.passes import pipeline
+from tests.agreement import same
 from tests.models import Builder
 from tests.reference_agreement import agree_with_reference
 
 SHAPE = [3, 4, 5]
 
 
-def quantized(b: Builder, shape: list[int], scale: float = 0.5) -> str:
+def quantized(b: Builder, shape: list[int], scale: float = 0.5, name: str = "x") -> str:
     """Few levels, so that many elements are equal."""
-    return b.requantize(b.input("x", ["N", *shape]), scale, 3, "int4")
+    return b.requantize(b.input(name, ["N", *shape]), scale, 3, "int4")
 
 
 def ranked(b: Builder, **more: int) -> Graph:
@@ -93,6 +96,23 @@ def test_of_rows_with_a_scale_a_channel() -> None:
     x = b.requantize(b.input("x", ["N", *SHAPE]), [0.5, 0.25, 0.75], [1, -2, 3], "int8", axis=1)
     graph = ranked(places(b, x, axis=3), reach=20)
     assert "weighted_pool" not in {node.op for node in graph.nodes}
+
+
+@pytest.mark.parametrize("quantized_behind", [False, True])
+def test_of_two_heads_with_scales_of_their_own(quantized_behind: bool, tmp_path: Path) -> None:
+    """Their float scales have no common divisor: ranks among all levels of both."""
+    b = Builder(21, 10)
+    heads = [b.requantize(quantized(b, [4], 0.25, name), scale, zero, "int8") for name, scale, zero in
+             (("x", 0.3, 5), ("y", 0.11, -7))]
+    best = b.node("TopK", b.node("Concat", *heads, axis=1), b.constant([3], "int64"), outputs=["places"])
+    b.output(b.quantize(best, 0.2, 1, "int8") if quantized_behind else best, "places")
+    model = b.load(tmp_path)
+    result = compare(model, frames=40)
+    assert result.ok, list(result.lines())
+    same(
+        model.quantized, pipeline.run(model.quantized, pipeline.DATAFLOW),
+        {p.name: np.random.default_rng(0).integers(-8, 8, (40, *p.shape)) for p in model.quantized.inputs},
+    )
 
 
 def test_places_are_integers_for_what_follows() -> None:
