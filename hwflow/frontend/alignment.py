@@ -32,7 +32,7 @@ def aligned(
     """The operands (streams, or constants that broadcast with them) as multiples of one positive number, and that
     number: the greatest there is. Refused where some of the multiples would be too large."""
     operands = [plain(state, node, v) if isinstance(v, Reals) else v for v in operands]
-    unit, greatest = in_common(node, operands)
+    unit, greatest = in_common(operands)
     known = all(view.low is not None for view in operands if isinstance(view, Reals))
     most = _MOST if known else _MOST_OF_SUMS
     if greatest >= most:
@@ -52,17 +52,15 @@ def aligned(
     return result, fractions(unit)
 
 
-def in_common(node: OnnxNode, operands: Sequence[Reals | Fractions]) -> tuple[Fraction, Fraction]:
+def in_common(operands: Sequence[Reals | Fractions]) -> tuple[Fraction, Fraction]:
     """The greatest number of which scales, zero points and constants (of views without functions) are multiples, and
     how many times it the greatest scale is, or a 2**16th of the greatest of the others, to which elements are added."""
     views = [v for v in operands if isinstance(v, Reals)]
     scales = [abs(v) for view in views for v in view.scale.reshape(-1) if v]
-    if not scales:
-        raise refuse(node, "one-scale", "some operand must have a scale other than 0", "correct the scales")
     others = [v for view in views for v in _offset(view).reshape(-1)]
     others += [v for constant in operands if not isinstance(constant, Reals) for v in constant.reshape(-1)]
-    unit = reduce(fraction_gcd, {abs(v) for v in (*scales, *others) if v})
-    return unit, max(*scales, *(abs(v) / (1 << 16) for v in others)) / unit
+    unit = reduce(fraction_gcd, {abs(v) for v in (*scales, *others) if v}, Fraction(0)) or Fraction(1)
+    return unit, max([Fraction(0), *scales, *(abs(v) / (1 << 16) for v in others)]) / unit
 
 
 def _offset(view: Reals) -> Fractions:

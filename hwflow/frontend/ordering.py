@@ -29,10 +29,10 @@ _COMPARISONS = {
 def extreme(state: Lowering, node: OnnxNode) -> View:
     """Max and Min of any number of operands."""
     function: Function = MAXIMUM if node.op_type == "Max" else MINIMUM
-    operands, meaning = _comparable(state, node, range(len(node.inputs)))
+    operands, meaning = _comparable(state, node, _operands(state, node, range(len(node.inputs))))
     while len(operands) > 1:
         operands = [step(state, node, function, operands[:2], origin=_origin(operands, meaning)), *operands[2:]]
-    return _real(state, node, operands[0], meaning)
+    return _real(node, operands[0], meaning)
 
 
 def total(state: Lowering, node: OnnxNode) -> View:
@@ -40,25 +40,30 @@ def total(state: Lowering, node: OnnxNode) -> View:
     operands, scale = aligned(state, node, _operands(state, node, range(len(node.inputs))))
     while len(operands) > 1:
         operands = [step(state, node, Simple("add"), operands[:2], origin=_origin(operands, scale)), *operands[2:]]
-    return _real(state, node, operands[0], as_array(scale / len(node.inputs)) if node.op_type == "Mean" else scale)
+    return _real(node, operands[0], as_array(scale / len(node.inputs)) if node.op_type == "Mean" else scale)
 
 
 def where(state: Lowering, node: OnnxNode) -> View:
-    """Where: the condition is a bool tensor in hardware."""
+    """Where: the condition is a bool tensor in hardware, or a constant."""
+    return chosen(state, node, _operands(state, node, (1, 2)))
+
+
+def chosen(state: Lowering, node: OnnxNode, branches: Sequence[Reals | Fractions]) -> Reals:
+    """One of two branches, by the node's first input."""
     condition = state.view(node.inputs[0])
-    if not isinstance(condition, Integers):
+    if not isinstance(condition, Constant | Integers):
         raise refuse(
             node, "integer-operand", f"the condition '{node.inputs[0]}' must be computed in hardware",
             "compare quantized values",
         )
-    operands, meaning = _comparable(state, node, (1, 2))
-    chosen = step(state, node, Simple("where"), [condition, *operands], origin=_origin(operands, meaning))
-    return _real(state, node, chosen, meaning)
+    operands, meaning = _comparable(state, node, branches)
+    operands = [integers.operand(state, node, 0), *operands]
+    return _real(node, step(state, node, Simple("where"), operands, origin=_origin([], meaning)), meaning)
 
 
 def comparison(state: Lowering, node: OnnxNode) -> View:
     """Equal, Greater, GreaterOrEqual, Less, LessOrEqual: a bool tensor."""
-    operands, _ = _comparable(state, node, (0, 1))
+    operands, _ = _comparable(state, node, _operands(state, node, (0, 1)))
     return step(state, node, Simple(_COMPARISONS[node.op_type]), operands)
 
 
@@ -73,15 +78,14 @@ def _operands(state: Lowering, node: OnnxNode, places: Iterable[int]) -> list[Re
 
 
 def _comparable(
-    state: Lowering, node: OnnxNode, places: Iterable[int]
+    state: Lowering, node: OnnxNode, operands: Sequence[Reals | Fractions]
 ) -> tuple[list[integers.Operand], Fractions | Ranks]:
     """The operands as integers with the order of the reals, and what these mean: multiples of one number while they
     are short, else ranks where these are known."""
-    operands = _operands(state, node, places)
     found = None
     with suppress(Refusal):  # functions whose values have no number in common may have ranks
         without = [plain(state, node, v) if isinstance(v, Reals) else v for v in operands]
-        if in_common(node, without)[1] < SHORT:
+        if in_common(without)[1] < SHORT:
             return aligned(state, node, without)
     with suppress(Refusal):  # values that are no rational numbers: what is said of their multiples tells more
         found = ranked(state, node, operands)
@@ -95,10 +99,10 @@ def _origin(operands: Sequence[integers.Operand], meaning: Fractions | Ranks) ->
     return "" if len(operands) > 2 or isinstance(meaning, Ranks) else None
 
 
-def _real(state: Lowering, node: OnnxNode, result: integers.Operand, meaning: Fractions | Ranks) -> Reals:
+def _real(node: OnnxNode, result: integers.Operand, meaning: Fractions | Ranks) -> Reals:
     assert isinstance(result, Integers), "some operand is a stream"
     if isinstance(meaning, Ranks):
-        return meaning.reals(state, node, result)
+        return meaning.reals(node, result)
     return made(result.value, result.shape, meaning, fractions(0), node)
 
 

@@ -72,14 +72,14 @@ def top_k(state: Lowering, node: OnnxNode) -> tuple[View, ...]:
         both = Integers(result, target, 0, 0)
         best = step(state, node, Shifted(False, 64), [both, bits]).value
         place = step(state, node, Simple("and"), [both, (1 << bits) - 1], origin=node.outputs[1]).value
-    return _values(state, node, source, best, target), Integers(place, target, 0, shape[axis] - 1)
+    return _values(node, source, best, target), Integers(place, target, 0, shape[axis] - 1)
 
 
-def _values(state: Lowering, node: OnnxNode, source: _Ordered, value: Value, shape: tuple[int, ...]) -> View:
+def _values(node: OnnxNode, source: _Ordered, value: Value, shape: tuple[int, ...]) -> View:
     if source.integers is not None:
         return Integers(value, shape, source.integers.low, source.integers.high)
     if source.ranks is not None:
-        return source.ranks.reals(state, node, Integers(value, shape, 0, 0))
+        return source.ranks.reals(node, Integers(value, shape, 0, 0))
     view = source.reals
     assert view is not None, "of reals or of integers"
     return replace(made(value, shape, view.scale, view.zero_point, node), low=view.low, high=view.high)
@@ -141,7 +141,7 @@ def _ordered(state: Lowering, node: OnnxNode, axis: int, *, scaled: bool) -> _Or
         (operand,), _ = aligned(state, node, [alike])
         assert isinstance(operand, Integers), "a stream"
         return _Ordered(operand.value, bool(falling), replace(view, nodes=()), None)
-    found = ranked(state, node, [view], together=True) if in_common(node, [view])[1] >= SHORT else None
+    found = ranked(state, node, [view], together=True) if in_common([view])[1] >= SHORT else None
     if found is not None:
         (operand,) = found.operands
         assert isinstance(operand, Integers), "a stream"

@@ -56,23 +56,25 @@ def ranked(
     functions = np.empty(count, dtype=object)
     functions[:] = [Ranked(channel) for channel in levels]
     meaning = functions[:1].reshape(()) if together else functions.reshape(_along(rank, axis))
-    return Ranks(result, meaning, max(map(len, levels)))
+    return Ranks(result, meaning, max(map(len, levels)), streams[0])
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Each operand's; what one means (an array of functions that broadcasts over a frame), and how many there are."""
+    """Each operand's; what one means (an array of functions that broadcasts over a frame), and how many there are.
+    ``first``: an operand."""
 
     operands: list[integers.Operand]
     functions: Functions
     count: int
+    first: Reals
 
-    def reals(self, state: Lowering, node: OnnxNode, result: Integers) -> Reals:
+    def reals(self, node: OnnxNode, result: Integers) -> Reals:
         """What ``result``, ranks too, means as a result of ``node``.
 
         The host has no ranks: it would begin with the node itself, which needs all that it reads.
         """
-        first = next(view for name in node.inputs if isinstance(view := state.view(name), Reals))
+        first = self.first
         return Reals(
             result.value, result.shape, fractions(1), fractions(0), first.anchor, (self.functions,),
             after=(*first.after, node.name), low=0, high=self.count - 1,
