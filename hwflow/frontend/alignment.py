@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import reduce
-from math import prod
+from math import floor, prod
 
 import numpy as np
 
@@ -50,6 +50,34 @@ def aligned(
             constant = _whole(operand, unit)
             result.append(int(constant.reshape(-1)[0]) if (constant == constant.reshape(-1)[0]).all() else constant)
     return result, fractions(unit)
+
+
+def in_order(state: Lowering, node: OnnxNode, view: Reals) -> Integers:
+    """Integers with the order of all elements of ``view``, without functions, whatever its zero points are.
+
+    In units of the greatest number of which the scales are multiples an element is an integer, its floor, and a
+    fraction that does not depend on it: of two elements the one with the greater integer is the greater one, of equal
+    integers the one with the greater fraction. So the integer times the number of different fractions, and the
+    fraction's rank among these, tell the order. (A bias is hardly ever a multiple of the sums' scale: that was rounded
+    to a float.)
+    """
+    unit = reduce(fraction_gcd, {abs(v) for v in view.scale.reshape(-1)}, Fraction(0)) or Fraction(1)
+    added = as_array(-_offset(view) / unit)
+    floors = np.array([floor(v) for v in added.reshape(-1)], dtype=object)
+    rests = [v - low for v, low in zip(added.reshape(-1), floors, strict=True)]
+    place = {rest: rank for rank, rest in enumerate(sorted(set(rests)))}
+    keys = [low * len(place) + place[rest] for low, rest in zip(floors, rests, strict=True)]
+    factors = [int(v / unit) * len(place) for v in view.scale.reshape(-1)]
+    most = _MOST if view.low is not None else _MOST_OF_SUMS
+    if max(map(abs, factors)) >= most or max(map(abs, keys)) >= 1 << 60:
+        raise refuse(
+            node, "common-scale",
+            f"scales must be multiples of one number, at most {most} times as great, not "
+            f"{float(max(map(abs, factors))):.3g} times",
+            "choose scales that are multiples of a power of two, or quantize the elements alike before",
+        )
+    offsets = -np.array(keys, dtype=np.int64).reshape(added.shape)
+    return multiples(state, node, view, np.array(factors, dtype=np.int64).reshape(view.scale.shape), offsets)
 
 
 def in_common(operands: Sequence[Reals | Fractions]) -> tuple[Fraction, Fraction]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hwflow.frontend.alignment import SHORT, aligned, in_common, step
+from hwflow.frontend.alignment import SHORT, aligned, in_common, in_order, step
 from hwflow.frontend.context import Lowering, constant, integer, made, reals, refuse
 from hwflow.frontend.lattice import plain
 from hwflow.frontend.ranks import Ranks, ranked
@@ -138,18 +138,17 @@ def _ordered(state: Lowering, node: OnnxNode, axis: int, *, scaled: bool) -> _Or
         alike = replace(
             view, scale=fractions(1) if falling else compact(sign), zero_point=as_array(zero_point - first)
         )
-        (operand,), _ = aligned(state, node, [alike])
-        assert isinstance(operand, Integers), "a stream"
-        return _Ordered(operand.value, bool(falling), replace(view, nodes=()), None)
+        return _Ordered(in_order(state, node, alike).value, bool(falling), replace(view, nodes=()), None)
     found = ranked(state, node, [view], together=True) if in_common([view])[1] >= SHORT else None
     if found is not None:
         (operand,) = found.operands
-        assert isinstance(operand, Integers), "a stream"
-        return _Ordered(operand.value, False, replace(view, nodes=()), None, found)
-    (operand,), common = aligned(state, node, [view])
+    elif scaled:
+        (operand,), common = aligned(state, node, [view])
+        view = replace(view, scale=common, zero_point=fractions(0), low=None, high=None)
+    else:
+        operand = in_order(state, node, view)
     assert isinstance(operand, Integers), "a stream"
-    exact = replace(view, scale=common, zero_point=fractions(0), nodes=(), low=None, high=None)
-    return _Ordered(operand.value, False, exact, None)
+    return _Ordered(operand.value, False, replace(view, nodes=()), None, found)
 
 
 def _along(values: Any, shape: tuple[int, ...]) -> Any:

@@ -81,6 +81,26 @@ def test_of_sums_without_a_quantizer(scales: float | list[float], bias: float | 
     ranked(places(b, b.node("Gemm", *inputs, transB=1), keepdims=0), reach=20)
 
 
+@pytest.mark.parametrize("channelwise", [False, True])
+def test_of_sums_with_scales_that_were_calibrated(channelwise: bool, tmp_path: Path) -> None:
+    """The bias is an integer times the product of two scales, rounded to a float: no multiple of the sums' own. Classes
+    that differ by less than that rounding are told apart, and equal ones are equal."""
+    rng = np.random.default_rng(3)
+    scales = rng.uniform(0.01, 0.02, 6).astype(np.float32) if channelwise else np.float32(0.0123)
+    more = {"axis": 0} if channelwise else {}
+    b = Builder(21, 10)
+    x = b.requantize(b.input("x", ["N", 4]), 0.0371, 3, "int8")
+    w = b.weights(rng.integers(-3, 4, (6, 4)), scales, [0] * 6 if channelwise else 0, **more)
+    bias = b.dequantize(
+        b.constant(rng.integers(-90, 90, 6), "int32"), np.float32(0.0371) * scales, [0] * 6 if channelwise else 0,
+        "int32", **more,
+    )
+    model = places(b, b.node("Gemm", x, w, bias, transB=1), keepdims=0).load(tmp_path)
+    assert not model.quantized.suffix
+    result = compare(model, frames=300)
+    assert result.ok and result.mismatches <= 2, list(result.lines())
+
+
 def test_of_pixels_with_a_scale_a_channel() -> None:
     """Classes along the channels of an image: channels come to one scale."""
     b = Builder(21, 10)
