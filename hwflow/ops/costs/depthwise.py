@@ -30,7 +30,7 @@ def depthwise_weights(
     else:
         total += products(family, x, w, lanes, kind)
     weights = lanes * w.bits if kind == "dsp" and min(x.bits, w.bits) > 1 else 0
-    return total + operands(x, w, lanes, kind) + Resources(ff=weights)
+    return total + operands(family, x, w, lanes, kind) + Resources(ff=weights)
 
 
 def depthwise(

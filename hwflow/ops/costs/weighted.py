@@ -59,7 +59,7 @@ def products_of_table(
             total += products(family, x, w, lanes, kind)
         if kind == "dsp" and several and len(words) > 1:
             total += Resources(ff=lanes * w.bits)
-        total += operands(x, w, lanes, kind)
+        total += operands(family, x, w, lanes, kind)
     return total, lanes
 
 
