@@ -19,6 +19,7 @@ from hwflow.frontend import (
     qlinear,
     qonnx,
     reductions,
+    resize,
     shapes,
     transposed,
 )
@@ -67,6 +68,7 @@ STANDARD: Mapping[str, Handler] = {
     "ReduceMin": reductions.reduce_min,
     "ReduceSum": reductions.reduce_sum,
     "Reshape": shapes.reshape,
+    "Resize": resize.resize,
     "Slice": moves.slice_,
     "SpaceToDepth": moves.space_to_depth,
     "Split": moves.split,
@@ -75,6 +77,7 @@ STANDARD: Mapping[str, Handler] = {
     "Tile": moves.tile,
     "Transpose": shapes.transpose,
     "Unsqueeze": shapes.reshape,
+    "Upsample": resize.upsample,
     **islands.UNARY,
     "Abs": integers.or_real("Abs", islands.UNARY["Abs"]),
     **{name: integers.or_real(name) for name in integers.INTEGER_ONLY},

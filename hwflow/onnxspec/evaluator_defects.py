@@ -21,6 +21,7 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops import load_op
 from onnx.reference.ops.op_dequantize_linear import DequantizeLinear_19
 
+from hwflow.onnxspec import resize_defects
 from hwflow.onnxspec.conv_transpose import conv_transpose
 from hwflow.onnxspec.dialect_operators import qoperator
 from hwflow.onnxspec.dialect_operators.levels import Levels
@@ -233,6 +234,29 @@ DEFECTS = (
         "batchnormalization-statistics", "BatchNormalization",
         f"before operator set {FIRST_INFERENCE} it takes the statistics of the batch, or fails", _always,
     ),
+    Defect(
+        "resize-opset", "Resize", "before operator set 11 it takes scales for roi and fails",
+        resize_defects.has_two_inputs,
+    ),
+    Defect("resize-axes", "Resize", "with negative axes it fails", resize_defects.has_negative_axes),
+    Defect(
+        "resize-antialias", "Resize", "antialias, which nearest has no use for, fails", resize_defects.smooths_nearest
+    ),
+    Defect("resize-bool", "Resize", "of bool tensors it fails", resize_defects.is_bool),
+    Defect("resize-half-pixel", "Resize", "tf_half_pixel_for_nn fails", resize_defects.has_old_transformation),
+    Defect(
+        "resize-single", "Resize",
+        "a result of one element is sampled at -0.5 with pytorch_half_pixel, not at 0, and where its length is rounded "
+        "up to 1, as a longer one", resize_defects.is_short,
+    ),
+    Defect(
+        "resize-rounding", "Resize", "float64 coordinates miss a tie, or an element that lies at an integer",
+        resize_defects.misses_integers,
+    ),
+    Defect("upsample-attribute", "Upsample", "with scales as an attribute it fails", resize_defects.is_attribute),
+    Defect(
+        "upsample-modes", "Upsample", "linear, and scales that are no integers, fail", resize_defects.is_not_repetition
+    ),
     Defect("dequantize-opset", "DequantizeLinear", f"there is none before operator set {FIRST_DEQUANTIZE}", None),
 )
 
@@ -272,10 +296,14 @@ def substitutes(version: int, note: Callable[[str], None]) -> list[type[OpRun]]:
     ``note`` is called with the name of each defect that was gone around, once for each evaluation of a node.
     """
 
-    def tell(operator: str, attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]) -> None:
-        for defect in DEFECTS:
-            if defect.operator == operator and defect.applies is not None and defect.applies(attributes, inputs):
-                note(defect.name)
+    def tell(operator: str, attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]) -> bool:
+        found = [
+            defect.name for defect in DEFECTS
+            if defect.operator == operator and defect.applies is not None and defect.applies(attributes, inputs)
+        ]
+        for name in found:
+            note(name)
+        return bool(found)
 
     def max_pool_run(self: OpRun, x: AnyArray, **attributes: Any) -> tuple[AnyArray]:
         tell("MaxPool", attributes, [x])
@@ -301,6 +329,8 @@ def substitutes(version: int, note: Callable[[str], None]) -> list[type[OpRun]]:
         _operator("MaxPool", (OpRun,), version, max_pool_run),
         _operator("AveragePool", (OpRun,), version, average_pool_run),
     ]
+    runs = resize_defects.substitutes(version, tell)
+    made += [_operator(name, (OpRun,), version, run) for name, run in runs.items()]
     if version < FIRST_INFERENCE:
 
         def normalize_run(self: OpRun, *inputs: AnyArray, **attributes: Any) -> tuple[AnyArray]:
@@ -371,7 +401,7 @@ def _integers_of(
     return lambda inputs, attributes: levels(inputs, attributes).array()
 
 
-_Tell = Callable[[str, Mapping[str, Any], Sequence[AnyArray | None]], None]
+_Tell = resize_defects.Tell
 
 
 def _told(
