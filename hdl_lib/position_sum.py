@@ -66,8 +66,8 @@ class PositionSum(WeightedPool):
     def _check_weights(self, blocks: int, window: int, lanes: int) -> None:
         if self.weights.width != self.weight_shape.width or self.weights.depth % window:
             raise ValueError(
-                f"weights must be words of {self.weight_shape.width} bits (weight bits), a multiple of {window} of them "
-                f"(window), not {self.weights.depth} words of {self.weights.width} bits"
+                f"weights must be words of {self.weight_shape.width} bits (weight bits), a multiple of {window} "
+                f"(window) of them, not {self.weights.depth} words of {self.weights.width} bits"
             )
 
     @staticmethod

@@ -42,8 +42,8 @@ class RearrangePlan:
 
     @cached_property
     def rounds(self) -> int:
-        """The grains in which reader and writer wait for each other: rounds of the outermost loop, several of these, or 1
-        where they would need too many phases."""
+        """The grains in which reader and writer wait for each other: those of the outermost loop, or several of them
+        together; 1 where they would need too many phases."""
         outer = self.walk.axes[0].count
         for group in range(1, min(outer, MOST_GROUPED + 1)):
             if outer % group == 0 and len(_phases(self.beats, *self._bounds(outer // group))) <= MOST_PHASES:

@@ -172,8 +172,8 @@ def placed(
     state: Lowering, node: OnnxNode, view: View, whole: tuple[int, ...], move: Move, holes: Any = None,
     fill: Fraction = Fraction(0), *, output: int = 0,
 ) -> View:
-    """Output ``output`` of ``node``: ``view``, of ``whole`` shape, after ``move``; where ``holes`` (of the result's whole
-    shape) is set, the real number ``fill``."""
+    """Output ``output`` of ``node``: ``view``, of ``whole`` shape, after ``move``; where ``holes`` (of the result's
+    whole shape) is set, the real number ``fill``."""
     if isinstance(view, Constant | QuantizedConstant):
         return _moved_constant(node, view, move, holes)
     index = move(np.arange(prod(whole)).reshape(whole))

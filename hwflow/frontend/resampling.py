@@ -1,7 +1,7 @@
 """One axis of a Resize: of which elements of the operand each element of the result is a weighted mean.
 
-Everything is exact in rationals: a float32 scale is one, a ratio of sizes another. ONNX operator Resize 19; where its text
-leaves a choice, ONNX's test data decide, as in :mod:`hwflow.onnxspec.resize`, which is written apart from this.
+Everything is exact in rationals: a float32 scale is one, a ratio of sizes another. ONNX operator Resize 19; where its
+text leaves a choice, ONNX's test data decide, as in :mod:`hwflow.onnxspec.resize`, which is written apart from this.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from hwflow.ir.graph import IntArray
 HALF = Fraction(1, 2)
 NEAREST, LINEAR, CUBIC = "nearest", "linear", "cubic"
 ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+WHOLE = (Fraction(0), Fraction(1))
 CROP = "tf_crop_and_resize"
 TRANSFORMATIONS = (
     "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", CROP,
@@ -27,9 +28,9 @@ TRANSFORMATIONS = (
 
 @dataclass(frozen=True)
 class Interpolation:
-    """What a node says of all its axes: ``mode``, ``transformation`` (of coordinates) and ``rounding`` (of nearest; None:
-    down, and up along an axis that shrinks) by ONNX's names; ``cubic_a``, ``antialias``, ``exclude_outside`` as the
-    attributes."""
+    """What a node says of all its axes: ``mode``, ``transformation`` (of coordinates) and ``rounding`` (of nearest;
+    None: down, and up along an axis that shrinks) by ONNX's names; ``cubic_a``, ``antialias``, ``exclude_outside`` as
+    the attributes."""
 
     mode: str
     transformation: str = "half_pixel"
@@ -41,17 +42,17 @@ class Interpolation:
 
 @dataclass(frozen=True)
 class AxisResize:
-    """``size`` elements along ``axis`` (of the whole tensor) become ``output``, by ``scale``; ``roi``: start and end."""
+    """``size`` elements along ``axis`` (of the whole tensor) become ``output``, by ``scale``; ``roi``: start, end."""
 
     axis: int
     size: int
     output: int
     scale: Fraction
-    roi: tuple[Fraction, Fraction] = (Fraction(0), Fraction(1))
+    roi: tuple[Fraction, Fraction] = WHOLE
 
     @property
     def is_identity(self) -> bool:
-        return self.scale == 1 and self.output == self.size and self.roi == (0, 1)
+        return self.scale == 1 and self.output == self.size and self.roi == WHOLE
 
     def coordinates(self, transformation: str) -> list[Fraction]:
         """Where in the operand each element of the result lies: a line, slope and offset."""
@@ -101,8 +102,8 @@ class AxisResize:
         return found
 
     def mean(self, how: Interpolation) -> list[Mapping[int, Fraction]]:
-        """The weights, by the number of an element, of each element of the result, other than 0 and together 1; {} where
-        they cannot be brought to that."""
+        """The weights, by the number of an element, of each element of the result, other than 0 and together 1; {}
+        where they cannot be brought to that."""
         stretch = max(Fraction(1), 1 / self.scale) if how.antialias else Fraction(1)
         reach = 2 if how.mode == CUBIC else 1
         found: list[Mapping[int, Fraction]] = []

@@ -11,7 +11,18 @@ from typing import Any
 import numpy as np
 
 from hwflow.frontend import moves
-from hwflow.frontend.context import Lowering, Refusal, constant, exact_constant, finite, given, integer, made, reals, refuse
+from hwflow.frontend.context import (
+    Lowering,
+    Refusal,
+    constant,
+    exact_constant,
+    finite,
+    given,
+    integer,
+    made,
+    reals,
+    refuse,
+)
 from hwflow.frontend.lattice import plain
 from hwflow.frontend.quantizers import Quantization, requantize
 from hwflow.frontend.resampling import (
@@ -23,6 +34,7 @@ from hwflow.frontend.resampling import (
     NEAREST,
     ROUNDINGS,
     TRANSFORMATIONS,
+    WHOLE,
     AxisResize,
     Interpolation,
     Windows,
@@ -31,12 +43,12 @@ from hwflow.frontend.resampling import (
 from hwflow.frontend.views import Anchor, Integers, Reals, View, as_array, fractions
 from hwflow.onnxspec.model import OnnxNode
 
+
 def resize(state: Lowering, node: OnnxNode) -> View:
     """Resize of every operator set."""
     if node.version < 11:
-        roi, scales, sizes = None, 1, None
-    else:
-        roi, scales, sizes = (index if given(node, index) else None for index in (1, 2, 3))
+        return _resized(state, node, _axes(state, node, None, 1, None))
+    roi, scales, sizes = (index if given(node, index) else None for index in (1, 2, 3))
     return _resized(state, node, _axes(state, node, roi, scales, sizes))
 
 
@@ -118,8 +130,9 @@ def _interpolation(node: OnnxNode) -> Interpolation:
     if node.op_type == "Upsample" or node.version < 11:
         return Interpolation(mode, "asymmetric", None)
     return Interpolation(
-        mode, _one_of(node, "coordinate_transformation_mode", TRANSFORMATIONS), _one_of(node, "nearest_mode", ROUNDINGS),
-        finite(node, "cubic_coeff_a", -0.75), bool(integer(node, "antialias")), bool(integer(node, "exclude_outside")),
+        mode, _one_of(node, "coordinate_transformation_mode", TRANSFORMATIONS),
+        _one_of(node, "nearest_mode", ROUNDINGS), finite(node, "cubic_coeff_a", -0.75),
+        bool(integer(node, "antialias")), bool(integer(node, "exclude_outside")),
     )
 
 
@@ -169,7 +182,7 @@ def _require_sizes(state: Lowering, node: OnnxNode, lines: list[AxisResize]) -> 
     inferred = state.model.values[node.outputs[0]].shape
     for line in lines:
         said = line.output
-        if line.roi != (0, 1) and not given(node, 3):
+        if line.roi != WHOLE and not given(node, 3):
             said = floor(line.size * (line.roi[1] - line.roi[0]) * line.scale)
         if said != inferred[line.axis]:
             raise refuse(

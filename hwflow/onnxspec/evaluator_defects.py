@@ -23,6 +23,7 @@ from onnx.reference.ops.op_dequantize_linear import DequantizeLinear_19
 
 from hwflow.onnxspec import resize_defects
 from hwflow.onnxspec.conv_transpose import conv_transpose
+from hwflow.onnxspec.defect import Defect
 from hwflow.onnxspec.dialect_operators import qoperator
 from hwflow.onnxspec.dialect_operators.levels import Levels
 from hwflow.onnxspec.dialect_operators.windows import (
@@ -46,18 +47,6 @@ FIRST_INFERENCE = 14
 
 _LARGEST_QUOTIENT = 2.0**30
 """Quotients beyond this saturate in every quantized type (16 bits at most) and still fit an int32."""
-
-
-@dataclass(frozen=True)
-class Defect:
-    """``applies(attributes, inputs)``: whether evaluating a node of ``operator`` runs into it. ``attributes`` are those
-    of the node with the schema's defaults; ``inputs`` the arrays it is evaluated on. None: an operator that is missing,
-    not wrong; its substitute is the evaluator's own of a later operator set and is not noted."""
-
-    name: str
-    operator: str
-    text: str
-    applies: Callable[[Mapping[str, Any], Sequence[AnyArray | None]], bool] | None
 
 
 def _unit(attributes: Mapping[str, Any]) -> bool:
@@ -234,29 +223,7 @@ DEFECTS = (
         "batchnormalization-statistics", "BatchNormalization",
         f"before operator set {FIRST_INFERENCE} it takes the statistics of the batch, or fails", _always,
     ),
-    Defect(
-        "resize-opset", "Resize", "before operator set 11 it takes scales for roi and fails",
-        resize_defects.has_two_inputs,
-    ),
-    Defect("resize-axes", "Resize", "with negative axes it fails", resize_defects.has_negative_axes),
-    Defect(
-        "resize-antialias", "Resize", "antialias, which nearest has no use for, fails", resize_defects.smooths_nearest
-    ),
-    Defect("resize-bool", "Resize", "of bool tensors it fails", resize_defects.is_bool),
-    Defect("resize-half-pixel", "Resize", "tf_half_pixel_for_nn fails", resize_defects.has_old_transformation),
-    Defect(
-        "resize-single", "Resize",
-        "a result of one element is sampled at -0.5 with pytorch_half_pixel, not at 0, and where its length is rounded "
-        "up to 1, as a longer one", resize_defects.is_short,
-    ),
-    Defect(
-        "resize-rounding", "Resize", "float64 coordinates miss a tie, or an element that lies at an integer",
-        resize_defects.misses_integers,
-    ),
-    Defect("upsample-attribute", "Upsample", "with scales as an attribute it fails", resize_defects.is_attribute),
-    Defect(
-        "upsample-modes", "Upsample", "linear, and scales that are no integers, fail", resize_defects.is_not_repetition
-    ),
+    *resize_defects.DEFECTS,
     Defect("dequantize-opset", "DequantizeLinear", f"there is none before operator set {FIRST_DEQUANTIZE}", None),
 )
 
@@ -283,6 +250,7 @@ RUNTIME_DIFFERENCES = (
         "runtime-saturation", ("QLinearConv", "QLinearMatMul", "QGemm", "ConvInteger", "MatMulInteger"),
         "on x86 processors without VNNI, sums of two products of uint8 and int8 saturate at 16 bits",
     ),
+    Difference("runtime-resize", ("Resize",), "means of integers are cut off, not rounded"),
     Difference(
         "runtime-float32", ("QLinear*", "QGemm"),
         "quotients are float32: a level may be off by one where a tie is within a few units in the last place",

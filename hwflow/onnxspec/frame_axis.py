@@ -266,7 +266,7 @@ def _reduce(build: _Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
 
 
 def _resize(build: _Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
-    """Axes are named where the version has them; before, scales, sizes and region of interest get one of the new axis."""
+    """Axes are named where the version has them; before, scales, sizes and region of interest get the new axis."""
     rank = len(build.shape(node.inputs[0]))
     if node.op_type == "Upsample" and node.version < 9:
         scales = node.attributes["scales"]

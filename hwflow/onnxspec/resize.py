@@ -48,7 +48,7 @@ class Line:
     @property
     def stays(self) -> bool:
         """Whether the axis is left as it is."""
-        return self.scale == 1 and self.output == self.size and (self.start, self.end) == (0, 1)
+        return self.scale == 1 and self.output == self.size and self.start == 0 and self.end == 1
 
 
 def lines(
@@ -105,15 +105,15 @@ def resize(
     x: AnyArray, attributes: Mapping[str, Any], version: int, roi: AnyArray | None, scales: AnyArray | None,
     sizes: AnyArray | None = None,
 ) -> AnyArray:
-    """Resize of operator set ``version``, or Upsample (7 to 9). Integers of a linear or cubic resize are rounded, ties to
-    even, and saturate, as the evaluator does it."""
+    """Resize of operator set ``version``, or Upsample (7 to 9). Means of integers are rounded, ties to even, and
+    saturate, as the evaluator does it."""
     fill = float(attributes.get("extrapolation_value") or 0)
     result = x.astype(np.float64)
     for line in lines(x.shape, attributes, roi, scales, sizes):
         if not line.stays:
             result = _along(result, line.axis, matrix(line, attributes, version), outside(line, attributes), fill)
     if x.dtype == np.bool_:
-        return result != 0
+        return result.astype(np.bool_)
     cast: AnyArray = numpy_helper.saturate_cast(result, x.dtype)
     return cast
 
@@ -129,7 +129,9 @@ def bound(
             continue
         weights, holes = np.abs(matrix(line, attributes, version)), outside(line, attributes)
         off = (line.size + 2 * int((weights > 0).sum(axis=1).max()) + 8) * 2.0**-52
-        near = np.where(weights > 0, weights + 1, 0)
+        near = weights + (weights > 0)
+        near[:, 1:] += weights[:, :-1] > 0
+        near[:, :-1] += weights[:, 1:] > 0
         errors = _along(errors, line.axis, weights, holes, 0.0) + off * _along(magnitudes, line.axis, near, holes, 0.0)
         magnitudes = _along(magnitudes, line.axis, weights, holes, 0.0)
     return errors

@@ -1,8 +1,8 @@
 """Weighted sums of neighbours along one axis of a tensor, the weights by the place along it: linear interpolation.
 
-Attributes: ``axis``; ``starts`` int64 [outputs]; ``weights`` int64 [outputs, window]: element k of the result is the sum
-of ``weights[k]`` times the elements from ``starts[k]`` on. Lowers to a rearranger, which sends each window's elements one
-after the other, and a sum with weights by position.
+Attributes: ``axis``; ``starts`` int64 [outputs]; ``weights`` int64 [outputs, window]: element k of the result is the
+sum of ``weights[k]`` times the elements from ``starts[k]`` on. Lowers to a rearranger, which sends each window's
+elements one after the other, and a sum with weights by position.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Interpolate(LogicalOperator):
         stream, order = context.stream(node.inputs[0])
         axis, weights = node.attributes["axis"], node.attributes["weights"]
         shape, result = (value.typed.shape for value in (node.inputs[0], node.outputs[0]))
-        outputs, window = weights.shape
+        window = weights.shape[1]
         channel = _channel_axis(len(shape), axis, context.wished_channels(node.outputs[0]))
         channels = 1 if channel is None else shape[channel]
         wanted = np.arange(prod(result)) if channel is None else axis_order(result, channel)

@@ -40,6 +40,9 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
             "conv": 0.15, "one_vector": 0.15, "wide_weights": 0.15, "wide_inputs": 0.15, "random_2": 0.15,
             "pairs_unsigned": 0.15, "conv_sets": 0.15,
         },
+        "position_sum": {
+            "cubic_columns": 0.15,
+        },
         "product": {
             "wrapped": 0.2, "wrapped_wide": 0.15, "sixteen": 0.15,
         },

@@ -46,12 +46,7 @@ def weighted_pool(
         if kind == "dsp" and several and len(words) > 1:
             total += Resources(ff=lanes * w.bits)
         total += operands(x, w, lanes, kind)
-    term = product_bits(x, w)
-    latency = WeightedPool.weighted_latency_of(Shape(x.bits, x.signed), Shape(w.bits, w.signed), kind)
-    # The pool's own registers of a beat are those of the products.
-    pool = sum_pool(family, lanes, term, result.bits, blocks, window, depth)
-    total += Resources(ff=ARRIVAL * lanes * x.bits + 3 * (latency - 3) - lanes * term * (2 if blocks > 4 else 1))
-    return total + pool
+    return total + _sums(family, x, w, result, lanes, blocks, window, kind, depth)
 
 
 def position_sum(
@@ -68,11 +63,17 @@ def position_sum(
     else:
         total += products(family, x, w, lanes, kind)
     total += operands(x, w, lanes, kind)
+    return total + _sums(family, x, w, result, lanes, blocks, window, kind, depth)
+
+
+def _sums(
+    family: str, x: IntType, w: IntType, result: IntType, lanes: int, blocks: int, window: int, kind: str, depth: int
+) -> Resources:
+    """What a sum pool takes; its own registers of a beat are those of the products."""
     term = product_bits(x, w)
     latency = WeightedPool.weighted_latency_of(Shape(x.bits, x.signed), Shape(w.bits, w.signed), kind)
-    pool = sum_pool(family, lanes, term, result.bits, blocks, window, depth)
-    total += Resources(ff=ARRIVAL * lanes * x.bits + 3 * (latency - 3) - lanes * term * (2 if blocks > 4 else 1))
-    return total + pool
+    total = Resources(ff=ARRIVAL * lanes * x.bits + 3 * (latency - 3) - lanes * term * (2 if blocks > 4 else 1))
+    return total + sum_pool(family, lanes, term, result.bits, blocks, window, depth)
 
 
 def _columns(words: Sequence[int], lanes: int, w: IntType) -> list[list[int]]:
