@@ -18,6 +18,7 @@ from hwflow.frontend import (
     qdq,
     qlinear,
     qonnx,
+    ranking,
     reductions,
     resize,
     shapes,
@@ -31,6 +32,8 @@ Operator = tuple[str, str]  # domain, type
 
 STANDARD: Mapping[str, Handler] = {
     "Add": integers.or_real("Add", arithmetic.add),
+    "ArgMax": ranking.arg_extreme,
+    "ArgMin": ranking.arg_extreme,
     "AveragePool": pools.average_pool,
     "BatchNormalization": islands.batch_normalization,
     "Cast": islands.cast,
@@ -75,6 +78,7 @@ STANDARD: Mapping[str, Handler] = {
     "Squeeze": shapes.reshape,
     "Sub": integers.or_real("Sub", arithmetic.sub),
     "Tile": moves.tile,
+    "TopK": ranking.top_k,
     "Transpose": shapes.transpose,
     "Unsqueeze": shapes.reshape,
     "Upsample": resize.upsample,

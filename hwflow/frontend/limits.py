@@ -10,7 +10,7 @@ from collections.abc import Mapping
 _FUNCTION = "in front of a quantizer, or where its values are multiples of one number"
 _INTEGER = "integer tensors of at most 32 bits"
 _LOGICAL = "bool tensors"
-_ALIGNED = "reals of one scale each, of shapes that broadcast, or constants"
+_ALIGNED = "reals whose scales are multiples of one number, of shapes that broadcast, or constants"
 _COMPARED = f"{_ALIGNED}; {_INTEGER}"
 _BITS = _INTEGER
 _WEIGHTS = "constant quantized weights, of any scales with a common divisor"
@@ -19,6 +19,7 @@ _PRODUCT = f"one constant quantized operand; not along the frame axis; {_WEIGHTS
 _POOL = "1-D to 3-D and more, any strides, dilations and pads; no window in the padding alone"
 _MOVED = "within a frame"
 _AXES = "axes within a frame"
+_RANKED = f"{_AXES}; reals whose scales along the axis are multiples of one number; {_INTEGER}"
 _RESIZED = f"nearest, linear and cubic, constant parameters, {_MOVED}; weights with a common denominator of 40 bits"
 _SCALE = "positive constant scale and zero point, for the tensor or along one axis"
 
@@ -26,6 +27,8 @@ LIMITS: Mapping[str, str] = {
     "Abs": f"{_FUNCTION}; {_INTEGER}",
     "Add": f"streams of shapes that broadcast, or constants; scales along one axis at most; {_INTEGER}",
     "And": _LOGICAL,
+    "ArgMax": _RANKED,
+    "ArgMin": _RANKED,
     "AveragePool": f"{_POOL}; any count_include_pad",
     "BatchNormalization": "inference: constant scale, bias, mean and variance",
     "BipolarQuant": "positive constant scale",
@@ -121,6 +124,7 @@ LIMITS: Mapping[str, str] = {
     "Tanh": _FUNCTION,
     "ThresholdedRelu": _FUNCTION,
     "Tile": f"constant repeats, {_MOVED}",
+    "TopK": f"constant k; {_RANKED}",
     "Transpose": "the frame axis stays in front",
     "Trunc": "constant scales whose ratio is a power of two, and bit widths",
     "Unsqueeze": "the frame axis stays in front",

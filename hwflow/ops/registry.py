@@ -22,8 +22,10 @@ from hwflow.ops.requantize import Requantize
 from hwflow.ops.reshape import Reshape, Transpose
 from hwflow.ops.scaled_add import ScaledAdd
 from hwflow.ops.sliding_window import SlidingWindow
+from hwflow.ops.stream_top_k import StreamTopK
 from hwflow.ops.sum_pool import SumPool
 from hwflow.ops.sum_pool2d import SumPool2d
+from hwflow.ops.top_k import TopK
 from hwflow.ops.weighted_pool import WeightedPool
 
 OPERATORS: dict[str, Operator] = {
@@ -50,8 +52,10 @@ OPERATORS: dict[str, Operator] = {
         ScaledAdd(),
         SlidingWindow(),
         StreamConcat(),
+        StreamTopK(),
         SumPool(),
         SumPool2d(),
+        TopK(),
         Transpose(),
         WeightedPool(),
         WidthConverter(),

@@ -156,15 +156,19 @@ def _softmax(call: Call) -> Array:
     return softmax(call.input(0), call.attributes.get("axis", -1))
 
 
-def _arg_max(call: Call) -> Integers:
-    x, axis = call.input(0), call.attributes.get("axis", 0)
-    moved = np.moveaxis(x, axis, -1)
-    result = np.empty(moved.shape[:-1], dtype=object)
-    for index in np.ndindex(result.shape):
-        candidates = moved[index].tolist()
-        result[index] = candidates.index(max(candidates))
-    result = np.expand_dims(result, axis) if call.attributes.get("keepdims", 1) else result
-    return Integers(result, TensorProto.INT64)
+def _place_of(best: Callable[..., Number]) -> Operator:
+    def place(call: Call) -> Integers:
+        x, axis = call.input(0), call.attributes.get("axis", 0)
+        moved = np.moveaxis(x, axis, -1)
+        result = np.empty(moved.shape[:-1], dtype=object)
+        for index in np.ndindex(result.shape):
+            candidates = moved[index].tolist()
+            equal = [place for place, value in enumerate(candidates) if value == best(candidates)]
+            result[index] = equal[-1 if call.attributes.get("select_last_index", 0) else 0]
+        result = np.expand_dims(result, axis) if call.attributes.get("keepdims", 1) else result
+        return Integers(result, TensorProto.INT64)
+
+    return place
 
 
 def _reshape(attributes: Mapping[str, Any], x: Array, shape: Array) -> Array:
@@ -200,7 +204,8 @@ def _arithmetic(function: Callable[[Number, Number], Number]) -> Operator:
 FUNCTIONS: dict[str, Operator] = {
     "Abs": _unary(abs),
     "Add": _arithmetic(lambda a, b: a + b),
-    "ArgMax": _arg_max,
+    "ArgMax": _place_of(max),
+    "ArgMin": _place_of(min),
     "AveragePool": plain(exact_windows.average_pool),
     "BatchNormalization": _batch_normalization,
     "Cast": _cast,

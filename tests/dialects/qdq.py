@@ -165,7 +165,8 @@ def _outputs(net: Net) -> None:
 
 
 def on_host(net: Net, real: str) -> str:
-    """What no hardware is made for: behind the last quantizer it is the host's work."""
+    """What no hardware is made for, or what stands behind the last quantizer in classifiers."""
     if net.choices.chance(2):
-        return net.node("ArgMax", real, axis=1, keepdims=0)
+        operator, last = net.choices.pick(["ArgMax", "ArgMin"]), net.choices.integer(0, 1)
+        return net.node(operator, real, axis=net.choices.pick([1, -1]), keepdims=0, select_last_index=last)
     return net.node("Softmax", real, axis=-1)

@@ -63,8 +63,9 @@ def thresholds_of_other_channels(b: Builder) -> str:
 
 @cases(
     "error: node 'dynamic' (DynamicQuantizeMatMul): operator must be one that hardware can be made of, not "
-    "com.microsoft.DynamicQuantizeMatMul [supported-operator]\n"
-    "  remedy: see 'hwflow ops' for those there are; replace the node or leave it out",
+    "com.microsoft.DynamicQuantizeMatMul: it measures its input's range at run time, and hardware's scales must be "
+    "known when it is compiled [supported-operator]\n"
+    "  remedy: quantize statically, for example with 'hwflow quantize' and calibration data",
     quantized=False,
 )
 def operator_that_not_even_the_host_runs(b: Builder) -> str:

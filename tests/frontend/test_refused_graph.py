@@ -49,9 +49,9 @@ def float_model_with_unsupported_operators(b: Builder) -> str:
     "  remedy: see 'hwflow ops' for those there are; replace the node or leave it out",
     "error: node 'cos' (Cos): operator must be one that hardware can be made of, not Cos [supported-operator]\n"
     "  remedy: see 'hwflow ops' for those there are; replace the node or leave it out",
-    "error: node 'softmax' (Softmax): operator must be one that hardware can be made of, not Softmax "
-    "[supported-operator]\n"
-    "  remedy: see 'hwflow ops' for those there are; replace the node or leave it out",
+    "error: node 'softmax' (Softmax): operator must be one that hardware can be made of, not Softmax: it divides "
+    "exponentials by their sum; integers carry no such quotient exactly [supported-operator]\n"
+    "  remedy: move it to the model's end, where the host runs it (ArgMax needs none), or use Sigmoid or HardSigmoid",
 )
 def unsupported_operators(b: Builder) -> None:
     d = image(b, 4)

@@ -32,6 +32,7 @@ from tests.ops.harness import Case
 from tests.ops.position_sum_cases import POSITION_SUM
 from tests.ops.rearrange_cases import REARRANGE
 from tests.ops.requantize_cases import REQUANTIZE
+from tests.ops.top_k_cases import STREAM_TOP_K
 from tests.ops.two_stream_cases import PRODUCT, SCALED_ADD, STREAM_CONCAT
 from tests.ops.weighted_pool_cases import WEIGHTED_POOL
 from tests.ops.window_cases import SLIDING_WINDOW
@@ -372,6 +373,7 @@ CASES: dict[str, list[Case]] = {
     "scaled_add": SCALED_ADD,
     "sliding_window": SLIDING_WINDOW,
     "stream_concat": STREAM_CONCAT,
+    "stream_top_k": STREAM_TOP_K,
     "sum_pool": SUM_POOL,
     "weighted_pool": WEIGHTED_POOL,
     "width_converter": WIDTH_CONVERTER,

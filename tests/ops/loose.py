@@ -25,6 +25,9 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         "stream_concat": {
             "three": 0.15,
         },
+        "stream_top_k": {
+            "alone": 0.35, "three": 0.15, "three_side_by_side": 0.15, "all_sorted": 0.2,
+        },
         "sum_pool": {
             "copies": 0.25,
         },
@@ -61,6 +64,9 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         },
         "sliding_window": {
             "single_pixel": 0.15, "random_whole_5": 0.15,
+        },
+        "stream_top_k": {
+            "alone": 0.35, "last_of_equal": 0.25, "pixels_of_channels": 0.15,
         },
         "sum_pool": {
             "3x3_groups": 0.15,

@@ -577,6 +577,39 @@ def test_intervals_of_channels_follow_reindexed_elements() -> None:
     assert (mixed.interval, mixed.channels) == (Interval(-5, 9), ())
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize(("least", "last"), [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("image", [False, True])
+def test_top_k(axis: int, least: bool, last: bool, image: bool) -> None:
+    """Of equal ones the first, or the last; of a row-major stream and of an image's. TopK has no choice of the last."""
+    frame, element = (3, 4, 5), IntType(3, True)
+    for k in (1, 3):
+        attributes = {"axis": axis, "k": k, "least": least, "last": last}
+        for take in ("index", "value"):
+            build = Builder(np.random.default_rng(0))
+            source = build.input(frame, element)
+            source = build.max_pool2d(source, 1, 1) if image else source
+            build.output(build.node("top_k", source, **attributes, take=take))
+            graph = build.done()
+            frames = np.random.default_rng(1).integers(element.min, element.max + 1, (3, *frame))
+            (result,) = golden.evaluate(graph, {"x0": frames}).values()
+            if k == 1 and take == "index":
+                name = "ArgMin" if least else "ArgMax"
+                expected = reference(name, [frames], axis=axis + 1, select_last_index=int(last))
+                assert np.array_equal(result, expected)
+            elif not last:
+                assert np.array_equal(result, reference_top_k(frames, k, axis + 1, least)[take == "index"])
+            check_lowering(graph, frames, result)
+
+
+def reference_top_k(frames: IntArray, k: int, axis: int, least: bool) -> list[np.ndarray]:
+    node = helper.make_node("TopK", ["x", "k"], ["values", "places"], axis=axis, largest=int(not least))
+    infos = [helper.make_tensor_value_info(name, TensorProto.INT64, None) for name in ("x", "k", "values", "places")]
+    graph = helper.make_graph([node], "g", infos[:2], infos[2:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    return ReferenceEvaluator(model).run(None, {"x": frames, "k": np.array([k])})
+
+
 def test_every_logical_operator_is_tested_here() -> None:
     names = {name for name, operator in OPERATORS.items() if not isinstance(operator, HardwareOperator)}
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}

@@ -21,7 +21,8 @@ from hwflow.sim.icarus_run import run_icarus
 from hwflow.sim.manifest import load_design
 from hwflow.sim.vectors import Vectors
 from hwflow.toolchain.icarus import ICARUS
-from tests.schedule.graphs import dataflow, emit, meeting_graph, random_graph, skewed_graph
+from hwflow.types import IntType
+from tests.schedule.graphs import Builder, dataflow, emit, meeting_graph, random_graph, skewed_graph
 from tests.schedule.skips import skip_graph
 
 PART = find_board("ulx3s_85f").part
@@ -45,6 +46,20 @@ def test_where_streams_part_and_meet_again(seed: int, slower: int, tmp_path: Pat
     """Nothing stands still, nothing costs interval, and every cycle is the predicted one."""
     scheduled = check(meeting_graph(seed), seed, slower, 3, tmp_path)
     assert scheduled.initiation_interval == slowest(scheduled.graph)
+
+
+@pytest.mark.parametrize(("axis", "k", "take"), [(0, 1, "index"), (1, 1, "both"), (0, 3, "index"), (2, 2, "value")])
+@pytest.mark.parametrize("slower", [1, 3])
+def test_the_greatest_of_sums(axis: int, k: int, take: str, slower: int, tmp_path: Path) -> None:
+    scheduled = check(ranked_graph(axis, k, take), 0, slower, 12, tmp_path)
+    assert "stream_top_k" in [n.op for n in scheduled.graph.nodes]
+
+
+def ranked_graph(axis: int, k: int, take: str) -> Graph:
+    build = Builder(np.random.default_rng(0))
+    sums = build.conv2d(build.input((2, 5, 4), IntType(4, True)), 6, 3, 1, 1, IntType(3, True))
+    build.output(build.node("top_k", sums, axis=axis, k=k, least=False, last=False, take=take))
+    return build.done()
 
 
 def test_a_queue_in_block_ram_between_two_cores(tmp_path: Path) -> None:

@@ -82,6 +82,7 @@ _ONNX: Mapping[str, Rule] = {
     "Tanh": functions.tanh,
     "ThresholdedRelu": functions.thresholded_relu,
     "Tile": moves.moved,
+    "TopK": moves.best,
     "Transpose": moves.moved,
     "Unsqueeze": moves.moved,
     "Upsample": resized.resized,
