@@ -1,7 +1,8 @@
 """ArgMax, ArgMin and TopK: places and values of the greatest elements along an axis of the frame.
 
 The integers that carry reals have their order where one positive scale and one zero point hold along the axis; where
-these differ, the elements are brought to multiples of one number first (:mod:`hwflow.frontend.alignment`).
+these differ, the elements are brought to multiples of one number first (:mod:`hwflow.frontend.alignment`), or to ranks
+among all values that there may be (:mod:`hwflow.frontend.ranks`).
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hwflow.frontend.alignment import aligned, step
+from hwflow.frontend.alignment import SHORT, aligned, in_common, in_order, step
 from hwflow.frontend.context import Lowering, constant, integer, made, reals, refuse
 from hwflow.frontend.lattice import plain
+from hwflow.frontend.ranks import Ranks, ranked
 from hwflow.frontend.views import Integers, Reals, View, as_array, compact, fractions, uniform
 from hwflow.ir.graph import Value
 from hwflow.ir.integer_functions import Shifted, Simple
@@ -25,12 +27,13 @@ MAX_K = 64
 @dataclass(frozen=True)
 class _Ordered:
     """Integers with the order of the operand's elements along the axis, or (``falling``) the opposite one. ``reals``:
-    the operand where they carry it."""
+    the operand where they carry it; ``ranks``: what they mean if they are ranks."""
 
     value: Value
     falling: bool
     reals: Reals | None
     integers: Integers | None
+    ranks: Ranks | None = None
 
 
 def arg_extreme(state: Lowering, node: OnnxNode) -> View:
@@ -75,6 +78,8 @@ def top_k(state: Lowering, node: OnnxNode) -> tuple[View, ...]:
 def _values(node: OnnxNode, source: _Ordered, value: Value, shape: tuple[int, ...]) -> View:
     if source.integers is not None:
         return Integers(value, shape, source.integers.low, source.integers.high)
+    if source.ranks is not None:
+        return source.ranks.reals(node, Integers(value, shape, 0, 0))
     view = source.reals
     assert view is not None, "of reals or of integers"
     return replace(made(value, shape, view.scale, view.zero_point, node), low=view.low, high=view.high)
@@ -133,13 +138,17 @@ def _ordered(state: Lowering, node: OnnxNode, axis: int, *, scaled: bool) -> _Or
         alike = replace(
             view, scale=fractions(1) if falling else compact(sign), zero_point=as_array(zero_point - first)
         )
-        (operand,), _ = aligned(state, node, [alike])
-        assert isinstance(operand, Integers), "a stream"
-        return _Ordered(operand.value, bool(falling), replace(view, nodes=()), None)
-    (operand,), common = aligned(state, node, [view])
+        return _Ordered(in_order(state, node, alike).value, bool(falling), replace(view, nodes=()), None)
+    found = ranked(state, node, [view], together=True) if in_common([view])[1] >= SHORT else None
+    if found is not None:
+        (operand,) = found.operands
+    elif scaled:
+        (operand,), common = aligned(state, node, [view])
+        view = replace(view, scale=common, zero_point=fractions(0), low=None, high=None)
+    else:
+        operand = in_order(state, node, view)
     assert isinstance(operand, Integers), "a stream"
-    exact = replace(view, scale=common, zero_point=fractions(0), nodes=(), low=None, high=None)
-    return _Ordered(operand.value, False, exact, None)
+    return _Ordered(operand.value, False, replace(view, nodes=()), None, found)
 
 
 def _along(values: Any, shape: tuple[int, ...]) -> Any:

@@ -45,7 +45,7 @@ def weighted_pool(
             total += products(family, x, w, lanes, kind)
         if kind == "dsp" and several and len(words) > 1:
             total += Resources(ff=lanes * w.bits)
-        total += operands(x, w, lanes, kind)
+        total += operands(family, x, w, lanes, kind)
     return total + _sums(family, x, w, result, lanes, blocks, window, kind, depth)
 
 
@@ -62,7 +62,7 @@ def position_sum(
         total += wide_product(family, x, w, lanes)
     else:
         total += products(family, x, w, lanes, kind)
-    total += operands(x, w, lanes, kind)
+    total += operands(family, x, w, lanes, kind)
     return total + _sums(family, x, w, result, lanes, blocks, window, kind, depth)
 
 
