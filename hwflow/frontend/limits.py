@@ -21,6 +21,7 @@ _POOL = "1-D to 3-D and more, any strides, dilations and pads; no window in the 
 _MOVED = "within a frame"
 _AXES = "axes within a frame"
 _RANKED = f"{_AXES}; {_ORDERED} along the axis; {_INTEGER}"
+_RESIZED = f"nearest, linear and cubic, constant parameters, {_MOVED}; weights with a common denominator of 40 bits"
 _SCALE = "positive constant scale and zero point, for the tensor or along one axis"
 
 LIMITS: Mapping[str, str] = {
@@ -110,6 +111,7 @@ LIMITS: Mapping[str, str] = {
     "ReduceSum": f"constant {_AXES}; of reals; one scale a channel",
     "Relu": f"{_FUNCTION}; {_INTEGER}",
     "Reshape": "constant shape; the frame axis stays in front",
+    "Resize": f"{_RESIZED}; linear and cubic of one scale along the axes",
     "Round": _FUNCTION,
     "Selu": _FUNCTION,
     "Sigmoid": _FUNCTION,
@@ -130,6 +132,7 @@ LIMITS: Mapping[str, str] = {
     "Transpose": "the frame axis stays in front",
     "Trunc": "constant scales whose ratio is a power of two, and bit widths",
     "Unsqueeze": "the frame axis stays in front",
+    "Upsample": f"{_RESIZED}; scales of at least 1",
     "Where": f"a bool tensor in hardware, or constant; branches: {_COMPARED}",
     "Xor": _LOGICAL,
 }
