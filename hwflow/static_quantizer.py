@@ -30,7 +30,7 @@ INSTALL = "pip install 'hwflow[quantize]'"
 
 QUANTIZED_OPERATORS = (
     "Conv", "Gemm", "MatMul", "MaxPool", "AveragePool", "GlobalAveragePool", "Add", "Sub", "Mul", "Concat", "Relu",
-    "Clip", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose",
+    "Clip", "Reshape", "Resize", "Flatten", "Squeeze", "Unsqueeze", "Transpose",
 )
 """Operators whose operands become integers. Functions of one value are not among them: as real functions between two
 quantizers they are decided exactly, and a quantizer before each would only cost accuracy. What is left behind the last

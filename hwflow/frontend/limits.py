@@ -21,6 +21,7 @@ _POOL = "1-D to 3-D and more, any strides, dilations and pads; no window in the 
 _MOVED = "within a frame"
 _AXES = "axes within a frame"
 _RANKED = f"{_AXES}; {_ORDERED} along the axis; {_INTEGER}"
+_RESIZED = f"nearest, linear and cubic, constant parameters, {_MOVED}; weights with a common denominator of 40 bits"
 _SCALE = "positive constant scale and zero point, for the tensor or along one axis"
 
 LIMITS: Mapping[str, str] = {
@@ -104,12 +105,13 @@ LIMITS: Mapping[str, str] = {
     "Quant": f"{_SCALE}; 1 to 16 bits; every rounding mode",
     "QuantizeLinear": f"{_SCALE}; to integers of at most 16 bits",
     "Reciprocal": f"{_FUNCTION}, of numbers other than 0",
-    "ReduceMax": f"constant {_AXES}; one scale a channel",
+    "ReduceMax": f"constant {_AXES}; {_ORDERED}",
     "ReduceMean": f"constant {_AXES}; of reals; one scale a channel",
-    "ReduceMin": f"constant {_AXES}; one scale a channel",
+    "ReduceMin": f"constant {_AXES}; {_ORDERED}",
     "ReduceSum": f"constant {_AXES}; of reals; one scale a channel",
     "Relu": f"{_FUNCTION}; {_INTEGER}",
     "Reshape": "constant shape; the frame axis stays in front",
+    "Resize": f"{_RESIZED}; linear and cubic of one scale along the axes",
     "Round": _FUNCTION,
     "Selu": _FUNCTION,
     "Sigmoid": _FUNCTION,
@@ -130,6 +132,7 @@ LIMITS: Mapping[str, str] = {
     "Transpose": "the frame axis stays in front",
     "Trunc": "constant scales whose ratio is a power of two, and bit widths",
     "Unsqueeze": "the frame axis stays in front",
+    "Upsample": f"{_RESIZED}; scales of at least 1",
     "Where": f"a bool tensor in hardware, or constant; branches: {_COMPARED}",
     "Xor": _LOGICAL,
 }

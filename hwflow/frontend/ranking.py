@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hwflow.frontend.alignment import SHORT, aligned, in_common, in_order, step
+from hwflow.frontend.alignment import SHORT, in_common, in_order, step
 from hwflow.frontend.context import Lowering, constant, integer, made, reals, refuse
 from hwflow.frontend.lattice import plain
-from hwflow.frontend.ranks import Ranks, ranked
+from hwflow.frontend.ranks import alike
 from hwflow.frontend.views import Integers, Reals, View, as_array, compact, fractions, uniform
 from hwflow.ir.graph import Value
 from hwflow.ir.integer_functions import Shifted, Simple
@@ -27,13 +27,12 @@ MAX_K = 64
 @dataclass(frozen=True)
 class _Ordered:
     """Integers with the order of the operand's elements along the axis, or (``falling``) the opposite one. ``reals``:
-    the operand where they carry it; ``ranks``: what they mean if they are ranks."""
+    the operand where they carry it."""
 
     value: Value
     falling: bool
     reals: Reals | None
     integers: Integers | None
-    ranks: Ranks | None = None
 
 
 def arg_extreme(state: Lowering, node: OnnxNode) -> View:
@@ -78,10 +77,10 @@ def top_k(state: Lowering, node: OnnxNode) -> tuple[View, ...]:
 def _values(node: OnnxNode, source: _Ordered, value: Value, shape: tuple[int, ...]) -> View:
     if source.integers is not None:
         return Integers(value, shape, source.integers.low, source.integers.high)
-    if source.ranks is not None:
-        return source.ranks.reals(node, Integers(value, shape, 0, 0))
     view = source.reals
     assert view is not None, "of reals or of integers"
+    if view.functions:  # ranks
+        return replace(view, value=value, shape=shape)
     return replace(made(value, shape, view.scale, view.zero_point, node), low=view.low, high=view.high)
 
 
@@ -135,20 +134,14 @@ def _ordered(state: Lowering, node: OnnxNode, axis: int, *, scaled: bool) -> _Or
         # What all elements along the axis have in common does not change their order.
         sign, falling = as_array(scale / abs(scale)), uniform(as_array(scale < 0))
         first = zero_point.take([0], axis=axis)
-        alike = replace(
+        moved = replace(
             view, scale=fractions(1) if falling else compact(sign), zero_point=as_array(zero_point - first)
         )
-        return _Ordered(in_order(state, node, alike).value, bool(falling), replace(view, nodes=()), None)
-    found = ranked(state, node, [view], together=True) if in_common([view])[1] >= SHORT else None
-    if found is not None:
-        (operand,) = found.operands
-    elif scaled:
-        (operand,), common = aligned(state, node, [view])
-        view = replace(view, scale=common, zero_point=fractions(0), low=None, high=None)
-    else:
-        operand = in_order(state, node, view)
-    assert isinstance(operand, Integers), "a stream"
-    return _Ordered(operand.value, False, replace(view, nodes=()), None, found)
+        return _Ordered(in_order(state, node, moved).value, bool(falling), replace(view, nodes=()), None)
+    if scaled or (view.low is not None and in_common([view])[1] >= SHORT):
+        exact = alike(state, node, view)
+        return _Ordered(exact.value, False, replace(exact, nodes=()), None)
+    return _Ordered(in_order(state, node, view).value, False, replace(view, nodes=()), None)
 
 
 def _along(values: Any, shape: tuple[int, ...]) -> Any:

@@ -13,14 +13,33 @@ from fractions import Fraction
 import numpy as np
 
 from hwflow.frontend import integers
+from hwflow.frontend.alignment import SHORT, aligned, in_common
 from hwflow.frontend.context import Lowering
 from hwflow.frontend.lattice import MAX_POINTS, table_of
-from hwflow.frontend.views import Functions, Integers, Reals, fractions, varying_axes
+from hwflow.frontend.views import Functions, Integers, Reals, fractions, uniform, varying_axes
 from hwflow.ir.graph import Fractions, IntArray
 from hwflow.numerics.elementwise import Ranked
 from hwflow.numerics.stages import StepStage
 from hwflow.numerics.step_function import StepFunction
 from hwflow.onnxspec.model import OnnxNode
+
+MOST_VALUES = 1 << 19
+"""That are listed, of all channels."""
+
+
+def alike(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
+    """``view``, without functions, by integers that mean the same in all of its elements: itself, multiples of one
+    number or ranks."""
+    if uniform(view.scale) is not None and uniform(view.zero_point) is not None:
+        return view
+    found = ranked(state, node, [view], together=True) if in_common([view])[1] >= SHORT else None
+    if found is not None:
+        (operand,) = found.operands
+        assert isinstance(operand, Integers), "a stream"
+        return found.reals(node, operand)
+    (operand,), unit = aligned(state, node, [view])
+    assert isinstance(operand, Integers), "a stream"
+    return replace(view, value=operand.value, scale=unit, zero_point=fractions(0), nodes=(), low=None, high=None)
 
 
 def ranked(
@@ -41,6 +60,8 @@ def ranked(
         return None
     axis = axes.pop() if axes else 0
     count = shape[axis] if any(v.shape[axis] > 1 for v in spread) else 1
+    if points * count > MOST_VALUES:
+        return None
     whole = [_whole(state, node, v, shape) if isinstance(v, Reals) else v for v in operands]
     values = [[_values(node, v, rank, axis, index) for v in whole] for index in range(count)]
     kinds = [[column for channel in values for column in channel]] * count if together else values

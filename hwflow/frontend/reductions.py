@@ -7,8 +7,10 @@ from dataclasses import replace
 from math import prod
 
 from hwflow.frontend.context import Handler, Lowering, constant, given, integer, made, reals, refuse
+from hwflow.frontend.lattice import plain
 from hwflow.frontend.pools import greatest, whole, window_sum
-from hwflow.frontend.views import Integers, Reals, View, as_array, rearranged
+from hwflow.frontend.ranks import alike
+from hwflow.frontend.views import Integers, Reals, View, as_array, rearranged, varying_axes
 from hwflow.onnxspec.model import Attribute, OnnxNode
 
 
@@ -32,6 +34,8 @@ def reduced(
     places = _axes(node, axes, len(view.shape) + 1)
     if not places:
         return view
+    if operation in ("max", "min") and isinstance(view, Reals) and _differs(view, [axis - 1 for axis in places]):
+        view = alike(state, node, plain(state, node, view))
     kept = [axis for axis in range(len(view.shape)) if axis + 1 not in places]
     image = _as_image(state, node, view, kept, [axis - 1 for axis in places])
     shape = (image.shape[0], 1, 1)
@@ -47,6 +51,13 @@ def reduced(
 
 
 reduce_max, reduce_mean, reduce_min, reduce_sum = (_reduce(name) for name in ("max", "mean", "min", "sum"))
+
+
+def _differs(view: Reals, axes: list[int]) -> bool:
+    """Whether scales, zero points or functions vary along some of these axes of a frame."""
+    rank = len(view.shape)
+    parameters = (v.reshape((1,) * (rank - v.ndim) + v.shape) for v in (view.scale, view.zero_point, *view.functions))
+    return not varying_axes(*parameters).isdisjoint(axes)
 
 
 def _axes(node: OnnxNode, found: Attribute, rank: int) -> list[int]:

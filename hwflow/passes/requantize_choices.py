@@ -22,12 +22,15 @@ from hwflow.passes.infer_types import infer_types
 def requantize_choices(graph: Graph) -> Graph:
     """A copy of the graph with all such requantizers moved; types are inferred again."""
     graph = graph.copy()
-    while True:
-        sole = _Sole(graph)
-        moved = next((n for n in graph.nodes if n.op == "requantize" and sole.choice(n.inputs[0]) is not None), None)
-        if moved is None or not _move(graph, sole, moved):
-            return graph
+    while _move_one(graph):
         infer_types(graph)
+    return graph
+
+
+def _move_one(graph: Graph) -> bool:
+    sole = _Sole(graph)
+    behind = [n for n in graph.nodes if n.op == "requantize" and sole.choice(n.inputs[0]) is not None]
+    return any(_move(graph, sole, node) for node in behind)
 
 
 class _Sole:
@@ -65,6 +68,7 @@ def chosen(node: Node) -> list[Value]:
 
 
 def _move(graph: Graph, sole: _Sole, requantize: Node) -> bool:
+    """Move a requantizer, if that can be done; whether it was."""
     choice = sole.choice(requantize.inputs[0])
     assert choice is not None, "looked for"
     function, constants = choice.attributes["function"], choice.attributes["constants"]

@@ -245,6 +245,7 @@ FUNCTIONS: dict[str, Operator] = {
     "Reciprocal": _unary(reals.reciprocal),
     "Relu": _unary(_relu),
     "Reshape": plain(_reshape),
+    "Resize": lambda call: exact_windows.resize(call.attributes, call.input(0), call.input(2)),
     "Round": _unary(lambda x: Fraction(reals.rounded(x))),
     "Selu": _selu,
     "Sigmoid": _unary(reals.sigmoid),

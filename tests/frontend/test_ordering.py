@@ -76,6 +76,8 @@ FLOAT_CASES: dict[str, Callable[[Builder], str]] = {
         "ReduceMax", b.node("Max", float_stream(b, "x", 0.3, 3), float_stream(b, "y", 0.7, -5)),
         b.constant([2], "int64"),
     ),
+    "greatest_channel": lambda b: b.node("ReduceMax", float_channels(b, "x"), b.constant([1], "int64")),
+    "least_of_all": lambda b: b.node("ReduceMin", float_channels(b, "x"), b.constant([1, 2], "int64")),
     "where": lambda b: b.node(
         "Where", b.node("Greater", float_stream(b, "x", 0.3, 3), b.constant(1.7)), float_stream(b, "y", 0.7),
         float_stream(b, "z", 0.11, 9),
@@ -102,7 +104,7 @@ def test_scales_without_a_common_divisor(name: str, tmp_path: Path) -> None:
     inputs = {p.name: np.random.default_rng(5).integers(-128, 128, (20, *p.shape)) for p in model.quantized.inputs}
     same(model.quantized, graph, inputs)
     behind = [n for n in graph.nodes if n.op == "requantize" and n.inputs[0] in elementwise_results(graph)]
-    assert not behind or name == "pooled"
+    assert not behind
 
 
 @pytest.mark.parametrize("name", ["max", "where"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hwflow.onnxspec.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
-from hwflow.onnxspec.float_rules import functions, linear, moves, quantizers
+from hwflow.onnxspec.float_rules import functions, linear, moves, quantizers, resized
 from hwflow.onnxspec.float_rules.step import Rule
 
 _ONNX: Mapping[str, Rule] = {
@@ -69,6 +69,7 @@ _ONNX: Mapping[str, Rule] = {
     "ReduceSum": moves.sums,
     "Relu": moves.monotone,
     "Reshape": moves.moved,
+    "Resize": resized.resized,
     "Round": moves.monotone,
     "Selu": functions.selu,
     "Sigmoid": functions.sigmoid,
@@ -89,6 +90,7 @@ _ONNX: Mapping[str, Rule] = {
     "TopK": moves.best,
     "Transpose": moves.moved,
     "Unsqueeze": moves.moved,
+    "Upsample": resized.resized,
     "Where": moves.chosen,
 }
 
