@@ -16,13 +16,13 @@ REGISTER_BLOCKS = 4  # up to so many beats a pixel the running results circulate
 
 
 class GroupPool(wiring.Component):
-    """One result for each ``window`` successive pixels, channel by channel: a running result of each channel that every
-    pixel of the group changes. A subclass says how, in :meth:`_combine`."""
+    """One result (or ``results`` of them) for each ``window`` successive pixels, channel by channel: a running result
+    of each channel that every pixel of the group changes. A subclass says how, in :meth:`_combine`."""
 
     _name = "result"
 
     def __init__(
-        self, shape: Shape, result_shape: Shape, channels: int, lanes: int, window: int, *, depth: int
+        self, shape: Shape, result_shape: Shape, channels: int, lanes: int, window: int, *, results: int = 1, depth: int
     ) -> None:
         self.blocks = block_count(channels, lanes)
         if window < 1:
@@ -34,10 +34,11 @@ class GroupPool(wiring.Component):
         self.lanes = lanes
         self.window = window
         self.depth = depth
+        self._pixel_done = Signal(name="pixel_done")  # a step takes a pixel's last beat
         super().__init__(
             {
                 "i": In(stream.Signature(data.ArrayLayout(shape, lanes))),
-                "o": Out(stream.Signature(data.ArrayLayout(result_shape, lanes))),
+                "o": Out(stream.Signature(data.ArrayLayout(result_shape, lanes * results))),
             }
         )
 
@@ -55,11 +56,20 @@ class GroupPool(wiring.Component):
         """The running result of a lane after ``beat``; ``before`` is the one before unless this is the ``first``."""
         raise NotImplementedError("each pool combines in its own way")
 
+    def _running(self) -> data.ArrayLayout:
+        """The running results of a beat's lanes."""
+        layout: data.ArrayLayout = self.o.payload.shape()
+        return layout
+
+    def _payload(self, running: data.View) -> Value:
+        """The output's beat of the running results behind a group's last pixel."""
+        return running.as_value()
+
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
         step = Signal()
-        pixel_done = Signal()
+        pixel_done = self._pixel_done
         produces = Signal()
         first: Value = Const(1)
         m.d.comb += [
@@ -94,19 +104,19 @@ class GroupPool(wiring.Component):
     def _in_registers(self, m: Module, step: Value, first: Value) -> tuple[Value, int]:
         """The running results in a ring of one register a block; returns the newest and its delay from the step."""
         terms, wait = self._terms(m, step)
-        layout = self.o.payload.shape()
+        layout = self._running()
         ring = [Signal(layout, name=f"{self._name}_{block}", reset_less=True) for block in range(self.blocks)]
         first = delayed(m, "first", first, wait)
         with m.If(delayed(m, "step", step, wait)):
             for following, present in zip(ring[1:], ring, strict=False):
                 m.d.sync += following.eq(present)
             self._update(m, ring[0], terms, ring[-1], first)
-        return ring[0].as_value(), wait + 1
+        return self._payload(ring[0]), wait + 1
 
     def _in_memory(self, m: Module, step: Value, first: Value) -> tuple[Value, int]:
         """The same in a memory of one word a block, which is written 3 cycles after it was read: sooner than it is
         read again."""
-        layout = self.o.payload.shape()
+        layout = self._running()
         # A word is never read and written in one cycle.
         m.submodules[f"{self._name}s"] = results = memory.Memory(
             shape=Shape.cast(layout).width, depth=self.blocks, init=[], attrs={"no_rw_check": 1}
@@ -131,7 +141,7 @@ class GroupPool(wiring.Component):
             write.addr.eq(count_up(m, "write_block", self.blocks, done)),
             write.data.eq(result),
         ]
-        return result.as_value(), wait + 1
+        return self._payload(result), wait + 1
 
     def _update(
         self, m: Module, result: data.View, terms: Sequence[Value], before: data.View, first: Value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
+from amaranth.hdl import Const, Module, Mux, Shape, ShapeLike, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,7 +13,7 @@ from .output_queue import OutputQueue
 from .storage import check_depth
 
 
-class _TreePool(wiring.Component):
+class TreePool(wiring.Component):
     """One result for each ``window`` successive pixels, channel by channel, of ``pixels`` pixels a beat: trees over a
     beat's pixels, a running result over beats. A subclass says how, in :meth:`_tree` and :meth:`_combine`."""
 
@@ -58,6 +58,17 @@ class _TreePool(wiring.Component):
         """The running result of a lane after ``beat``; ``before`` is the one before unless this is the ``first``."""
         raise NotImplementedError("each pool combines in its own way")
 
+    def _running(self) -> ShapeLike:
+        """Of a lane's running result."""
+        return self.result_shape
+
+    def _payload(self, result: Value) -> Value:
+        """A lane's element of the output's beat."""
+        return result
+
+    def _count_rounds(self, m: Module, arrives: Value) -> None:
+        """For subclasses that need the number of a group's beat whose tree's results are there with ``arrives``."""
+
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
@@ -77,21 +88,22 @@ class _TreePool(wiring.Component):
             last = delayed(m, "last_round", produces, levels)
             with m.If(arrives):
                 m.d.sync += first.eq(last)
+            self._count_rounds(m, arrives)
         for lane in range(len(self.o.payload)):
             group, channel = divmod(lane, self.channels)
             pixels = range(group * together, (group + 1) * together)
             result = self._tree(m, f"tree_{lane}", [self.i.payload[p * self.channels + channel] for p in pixels])
             if rounds > 1:
-                running = Signal(self.result_shape, name=f"{self._name}_{lane}", reset_less=True)
+                running = Signal(self._running(), name=f"{self._name}_{lane}", reset_less=True)
                 with m.If(arrives):
                     m.d.sync += running.eq(self._combine(result, running, first))
                 result = running
-            m.d.comb += queue.payload[lane].eq(result)
+            m.d.comb += queue.payload[lane].eq(self._payload(result))
         wiring.connect(m, wiring.flipped(self.o), queue.o)
         return m
 
 
-class MaxPoolTree(_TreePool):
+class MaxPoolTree(TreePool):
     """The maximum, or ``least`` the minimum, over each ``window`` successive pixels, channel by channel, several pixels
     a beat.
 
@@ -149,7 +161,7 @@ class MaxPoolTree(_TreePool):
         return Mux(first | self._better(before, beat), beat, before)
 
 
-class SumPoolTree(_TreePool):
+class SumPoolTree(TreePool):
     """The sum over each ``window`` successive pixels, channel by channel, several pixels a beat.
 
     Exact modulo ``2**result_shape.width``: right wherever the sums lie in the range of ``result_shape``.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hwflow.frontend.element_types import STREAM_TYPES
+from hwflow.frontend.element_types import COMPUTED_TYPES
 from hwflow.ir.graph import Fractions, Graph, IntArray, Value
 from hwflow.numerics.nearest_float import nearest_floats
 from hwflow.onnxspec.model import ResolvedModel
@@ -88,7 +88,7 @@ def known_values(graph: Graph, model: ResolvedModel) -> dict[str, Known]:
     result: dict[str, Known] = {}
     for value in graph.values():
         info = model.values.get(value.origin)
-        if info is not None and (value.meaning is not None or info.dtype in STREAM_TYPES):
+        if info is not None and (value.meaning is not None or info.dtype in COMPUTED_TYPES):
             result[value.origin] = Known(value.origin, value, info.shape[1:], info.dtype)
     return result
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from hwflow.boards import all_boards
 from hwflow.frontend.handlers import HANDLERS, NEVER
 from hwflow.frontend.limits import LIMITS
+from hwflow.frontend.refused_operators import REASONS
 from hwflow.ops.costs import FAMILIES
 from hwflow.ops.registry import OPERATORS
 
@@ -74,3 +75,15 @@ def markdown() -> Iterator[str]:
     yield f"|{'---|' * len(TITLES)}"
     for operator in operators():
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in operator.cells())} |"
+    yield ""
+    yield "## Operators that are refused"
+    yield ""
+    yield (
+        "In the middle of a model. Before the first quantizer and behind the last one, the host runs them. Others that "
+        "are not in the table above are refused likewise, without a word of their own."
+    )
+    yield ""
+    yield "| operator | why: it | instead |"
+    yield "|---|---|---|"
+    for name, reason in sorted(REASONS.items()):
+        yield f"| {name} | {reason.why} | {reason.remedy} |"

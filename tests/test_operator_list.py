@@ -10,6 +10,7 @@ import pytest
 from hwflow.cli import main
 from hwflow.frontend.handlers import HANDLERS
 from hwflow.frontend.limits import LIMITS
+from hwflow.frontend.refused_operators import REASONS
 from hwflow.operator_list import markdown, operators
 from hwflow.ops.registry import OPERATORS
 
@@ -48,7 +49,11 @@ def test_the_documentation_is_the_same_table() -> None:
     """If not: `hwflow ops --format markdown > docs/operators.md`."""
     assert DOCS.read_text() == "\n".join(markdown()) + "\n"
     table = [line for line in markdown() if line.startswith("| ")]
-    assert len(table) == 1 + len(NAMES)
+    assert len(table) == 1 + len(NAMES) + 1 + len(REASONS)
+
+
+def test_what_is_refused_has_no_handler() -> None:
+    assert not NAMES & set(REASONS)
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,9 @@ INTEGER_TYPES: Mapping[str, IntType] = {
 STREAM_TYPES: Mapping[str, IntType] = {**INTEGER_TYPES, "bool": IntType(1, False)}
 """Those, and bool: ONNX element types whose values hardware takes as they are."""
 
+COMPUTED_TYPES: Mapping[str, IntType] = {**STREAM_TYPES, "int64": IntType(64, True)}
+"""Those, and the type of places (ArgMax): hardware takes no such inputs, but has the few bits of such a result."""
+
 REAL_TYPES = frozenset({"float16", "bfloat16", "float32", "float64"})
 """ONNX element types that stand for real numbers: what an integer's scale makes of it, until the next quantizer."""
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hwflow.frontend.context import Handler, Lowering, given, integer, refuse
-from hwflow.frontend.element_types import REAL_TYPES, STREAM_TYPES
+from hwflow.frontend.element_types import COMPUTED_TYPES, REAL_TYPES
 from hwflow.frontend.views import Constant, Integers, Reals, View, uniform
 from hwflow.ir.graph import IntArray
 from hwflow.ir.integer_functions import (
@@ -59,7 +59,7 @@ def or_real(name: str, handler: Handler | None = None) -> Handler:
 
 def lowered(state: Lowering, node: OnnxNode, make: Make) -> View:
     """The result of a node, of which some operands are integer tensors in hardware."""
-    source = STREAM_TYPES[state.model.values[node.inputs[-1]].dtype]
+    source = COMPUTED_TYPES[state.model.values[node.inputs[-1]].dtype]
     operands = [operand(state, node, index) for index in range(len(node.inputs))]
     if len(operands) == 1 and node.op_type in ("Max", "Min"):
         return state.view(node.inputs[0])
@@ -68,7 +68,7 @@ def lowered(state: Lowering, node: OnnxNode, make: Make) -> View:
 
 def combined(state: Lowering, node: OnnxNode, function: Function | Product, operands: list[Operand]) -> Integers:
     """A function of operands, the result of ``node``; of two operands at a time where there are more (Max, Min)."""
-    target = STREAM_TYPES[state.model.values[node.outputs[0]].dtype]
+    target = COMPUTED_TYPES[state.model.values[node.outputs[0]].dtype]
     count = 2 if isinstance(function, Product) else function.operands
     while len(operands) > count:
         operands = [step(state, node, function, operands[:count], target, last=False), *operands[count:]]
@@ -112,7 +112,7 @@ def operand(state: Lowering, node: OnnxNode, index: int) -> Operand:
     if isinstance(view, Constant):
         values = view.array.astype(np.int64)
         return int(values.reshape(-1)[0]) if (values == values.reshape(-1)[0]).all() else values
-    if isinstance(view, Reals) and state.model.values[name].dtype in STREAM_TYPES:
+    if isinstance(view, Reals) and state.model.values[name].dtype in COMPUTED_TYPES:
         return _plain(state, node, name, view)
     raise refuse(
         node, "integer-operand",
@@ -136,7 +136,7 @@ def _found(view: View) -> str:
 
 def _plain(state: Lowering, node: OnnxNode, name: str, view: Reals) -> Integers:
     """An integer tensor that was carried as reals (a sum of ConvInteger, say)."""
-    element = STREAM_TYPES[state.model.values[name].dtype]
+    element = COMPUTED_TYPES[state.model.values[name].dtype]
     zero = uniform(view.zero_point)
     if uniform(view.scale) != Fraction(1) or zero is None or zero.denominator != 1 or view.functions:
         raise refuse(
@@ -212,7 +212,7 @@ def neg(state: Lowering, node: OnnxNode) -> View:
 def clip(state: Lowering, node: OnnxNode) -> View:
     """Clip of an integer tensor: the greater one of it and the lower bound, then the smaller one."""
     result = operand(state, node, 0)
-    target = STREAM_TYPES[state.model.values[node.outputs[0]].dtype]
+    target = COMPUTED_TYPES[state.model.values[node.outputs[0]].dtype]
     for index, function in ((1, MAXIMUM), (2, MINIMUM)):
         if given(node, index):
             later = index == 1 and given(node, 2)

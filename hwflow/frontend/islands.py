@@ -25,7 +25,7 @@ from hwflow.frontend.context import (
     reals,
     refuse,
 )
-from hwflow.frontend.element_types import INTEGER_TYPES, REAL_TYPES, STREAM_TYPES
+from hwflow.frontend.element_types import COMPUTED_TYPES, INTEGER_TYPES, REAL_TYPES
 from hwflow.frontend.quantizers import Quantization, requantize
 from hwflow.frontend.views import (
     Constant,
@@ -235,7 +235,7 @@ def cast(state: Lowering, node: OnnxNode) -> View:
         if target in REAL_TYPES:
             real = made(view.value, view.shape, fractions(1), fractions(0), node)
             return replace(real, low=view.low, high=view.high)
-        type_ = STREAM_TYPES.get(target)
+        type_ = COMPUTED_TYPES.get(target)
         if type_ is None:
             raise _narrow_cast(node, source, target)
         return view if type_.min <= view.low and view.high <= type_.max else integers.cast(state, node, view, target)

@@ -8,11 +8,12 @@ from math import prod
 from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend import boundary
 from hwflow.frontend.context import Handler, Lowering, Refusal, made, refuse
-from hwflow.frontend.element_types import KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
+from hwflow.frontend.element_types import COMPUTED_TYPES, KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
 from hwflow.frontend.handlers import HANDLERS, KEPT, REAL_ONLY
 from hwflow.frontend.integers import INTEGER_ONLY
 from hwflow.frontend.ordering import HANDLERS as ORDERING
 from hwflow.frontend.quantizers import graph_input
+from hwflow.frontend.refused_operators import of_whole_operators, unsupported
 from hwflow.frontend.unquantized import input_type, is_dialect, unquantized
 from hwflow.frontend.views import Constant, HostInput, HostOutput, Integers, Reals, Refused, View, fractions
 from hwflow.ir.graph import Graph, Node, Stage, Value
@@ -50,13 +51,13 @@ def lower(model: ResolvedModel) -> Graph:
         state.findings.insert(0, unquantized(model.name))
     ends = None if state.findings else boundary.ends(state)
     if state.findings or ends is None:
-        raise ModelRefused(state.findings)
+        raise ModelRefused(of_whole_operators(state.findings))
     place = {name: index for index, name in enumerate(model.inputs)}  # what the host makes of inputs comes behind them
     inputs = sorted(state.inputs, key=lambda port: place.get(port.name, len(place)))
     graph = Graph(model.name, Stage.QUANTIZED, inputs, ends.ports, state.nodes, suffix=ends.suffix)
     _drop_dead_nodes(graph)
     if not graph.nodes and state.deferred:  # nothing is left for hardware: that is why
-        raise ModelRefused(state.deferred)
+        raise ModelRefused(of_whole_operators(state.deferred))
     if not graph.outputs:
         raise ModelRefused([unquantized(model.name)])
     graph.prefix = boundary.prefix(model, graph)
@@ -66,7 +67,7 @@ def lower(model: ResolvedModel) -> Graph:
 def refuse_unsupported(model: ResolvedModel) -> None:
     """Raise :class:`ModelRefused` where a model of integers has operators that no hardware is made of."""
     findings = [
-        _unsupported_operator(node.where, _operator(node))
+        _unsupported_operator(node)
         for node in model.nodes
         if (node.domain, node.op_type) not in KEPT
     ]
@@ -93,13 +94,6 @@ def _refuse_oversized(model: ResolvedModel) -> None:
         findings.append(Finding("frame-size", f"model '{model.name}'", message, "split the model"))
     if findings:
         raise ModelRefused(findings)
-
-
-def _unsupported_operator(where: str, operator: str) -> Finding:
-    return Finding(
-        "supported-operator", where, f"operator must be one that hardware can be made of, not {operator}",
-        "see 'hwflow ops' for those there are; replace the node or leave it out",
-    )
 
 
 def _integer_only(model: ResolvedModel) -> bool:
@@ -152,20 +146,20 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
     ):
         handler = None  # the host's
     if handler is None and not can_run(node.domain, node.op_type):
-        state.findings.append(_unsupported_operator(node.where, _operator(node)))
+        state.findings.append(_unsupported_operator(node))
         in_hardware = any(isinstance(v, Integers | Reals) for v in views)  # elsewhere, it may be a quantizer
         refused = Refused(_stand_in(state, node, views) if in_hardware else None)
         state.views.update({name: refused for name in node.outputs if name})
         return
     if any(isinstance(v, HostOutput) for v in views):
         if handler is None and node.name not in tail.real:
-            state.deferred.append(_unsupported_operator(node.where, _operator(node)))
+            state.deferred.append(_unsupported_operator(node))
         _leave_to_host(state, node)
         return
     if handler is None:
         behind = any(isinstance(v, Integers | Reals | Refused) for v in views)
         if behind and (node.name in tail.real or node.name in tail.light):
-            state.deferred.append(_unsupported_operator(node.where, _operator(node)))
+            state.deferred.append(_unsupported_operator(node))
             _leave_to_host(state, node)
             return
         operator = _operator(node)
@@ -173,7 +167,7 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
         if foreign is not None:
             operator += f" (with '{foreign[0]}' of element type {foreign[1]})"
         if not _before_hardware(state, node, views):
-            state.findings.append(_unsupported_operator(node.where, operator))
+            state.findings.append(_unsupported_operator(node, operator))
             result = Refused(_stand_in(state, node, views))
         else:
             result = _host_input(state, node, views)
@@ -199,6 +193,10 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
     state.views[node.outputs[0]] = result
     for name in node.outputs[1:]:
         state.views[name] = result if isinstance(result, HostInput) else Refused()
+
+
+def _unsupported_operator(node: OnnxNode, said: str = "") -> Finding:
+    return unsupported(node.where, node.op_type, said or _operator(node))
 
 
 def _operator(node: OnnxNode) -> str:
@@ -247,11 +245,11 @@ def _stand_in(state: Lowering, node: OnnxNode, views: list[View]) -> HostInput |
     if info is None or info.shape[:1] != (1,) or min(info.shape) < 1:
         return None
     shape = state.frame_shape(node.outputs[0])
-    if not (info.dtype in STREAM_TYPES or info.dtype in REAL_TYPES):
+    if not (info.dtype in COMPUTED_TYPES or info.dtype in REAL_TYPES):
         return None
     in_hardware = any(isinstance(v, Integers | Reals) for v in known)
     if in_hardware or (boundary.quantizes(node) and any(isinstance(v, HostInput) for v in known)):
-        element = STREAM_TYPES.get(info.dtype)
+        element = COMPUTED_TYPES.get(info.dtype)
         value = Value(state.value_names.fresh(node.outputs[0]))
         if element is not None:
             return Integers(value, shape, element.min, element.max)

@@ -12,6 +12,8 @@ IntArray = npt.NDArray[np.int64]
 
 def wrapped(values: IntArray, element: IntType) -> IntArray:
     """``values`` modulo ``2**element.bits``, in the type's range. They may have wrapped around at 64 bits before."""
+    if element.bits == 64:  # as numpy's own do
+        return values
     return ((values - element.min) & ((1 << element.bits) - 1)) + element.min
 
 

@@ -8,6 +8,7 @@ number, an int64 array of the result's shape where it is a constant tensor, else
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ class Elementwise(LogicalOperator, Joined):
     onnx = (
         "Abs", "Add", "And", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "Clip", "Div",
         "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Neg", "Not", "Or",
-        "Sub", "Sum", "Where", "Xor",
+        "QLinearWhere", "Sub", "Sum", "Where", "Xor",
     )  # fmt: skip
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -79,15 +80,15 @@ class Elementwise(LogicalOperator, Joined):
         output, constants, lanes = node.outputs[0].typed.element, node.attributes["constants"], folding.output_lanes
         types = _types(node)
         operands = [costs.Operand(element, isinstance(c, int)) for c, element in zip(constants, types, strict=True)]
-        total = lane_resources(device.family, function, operands, output, lanes, folding.multiplier)
         widths = [used_bits(function, value.typed.element, output) for value in node.inputs]
-        tabled = [used_bits(function, t, output) for c, t in zip(constants, types, strict=True) if _is_tensor(c)]
+        tabled = [(c, used_bits(function, t, output)) for c, t in zip(constants, types, strict=True) if _is_tensor(c)]
+        tables, held = _tables(device.family, tabled, lanes)
+        held = held if _is_tensor(constants[-1]) else None
+        total = lane_resources(device.family, function, operands, output, lanes, folding.multiplier, held)
         latency = Core.latency_of(_lane(node, folding), tables=bool(tabled))
         if tabled:
             count = self.cycles(node, folding)
-            total += costs.count_up(count) + Resources(ff=READ_LATENCY * lanes * sum(widths))
-            for bits in tabled:
-                total += costs.rom(device.family, count, lanes * bits)
+            total += tables + costs.count_up(count) + Resources(ff=READ_LATENCY * lanes * sum(widths))
         made = max(1, output.bits - zero_bits(function, constants))
         return total + costs.joined(device.family, widths, made, lanes, latency - 1, depths[0])
 
@@ -99,9 +100,7 @@ class Elementwise(LogicalOperator, Joined):
             if not _is_tensor(constant):
                 constants.append(constant)
                 continue
-            channels = grouped(constant.shape, lanes)[1]
-            pixels = constant.reshape(-1, channels)
-            padded = np.pad(pixels, ((0, 0), (0, -channels % lanes))).reshape(-1, lanes)
+            padded = _beats(constant, lanes)
             file = MemoryFile(f"{name}_constant_{place}", pack_words(padded, element.bits), lanes * element.bits)
             files.append(file)
             constants.append(Table(None, f"weights/{file.name}.mem", file.width, len(padded)))
@@ -115,6 +114,30 @@ def _is_tensor(constant: Any) -> bool:
 
 def _tensors(node: Node) -> list[IntArray]:
     return [constant for constant in node.attributes["constants"] if _is_tensor(constant)]
+
+
+def _beats(constant: IntArray, lanes: int) -> IntArray:
+    """[beats, lanes]: the constant tensor as a stream, 0 in lanes left over."""
+    channels = grouped(constant.shape, lanes)[1]
+    return np.pad(constant.reshape(-1, channels), ((0, 0), (0, -channels % lanes))).reshape(-1, lanes)
+
+
+def _tables(family: str, tabled: Sequence[tuple[IntArray, int]], lanes: int) -> tuple[Resources, int | None]:
+    """The tables of constant tensors, of which so many bits of an element are used, and how many of a word's bits are
+    not like another; None where they are not looked at."""
+    if sum(constant.size * bits for constant, bits in tabled) > costs.MOST_KNOWN_BITS:
+        words = [len(_beats(constant, lanes)) for constant, _ in tabled]
+        each = [costs.rom(family, count, lanes * bits) for count, (_, bits) in zip(words, tabled, strict=True)]
+        return reduce(Resources.__add__, each), None
+    # Bits that are alike are one in all tables, which have the same address.
+    together = [0] * (len(_beats(tabled[0][0], lanes)) if tabled else 0)
+    width = 0
+    for constant, bits in tabled:
+        for index, word in enumerate(pack_words(_beats(constant, lanes), bits)):
+            together[index] |= word << width
+        width += lanes * bits
+    found = costs.filled_rom(family, together, width) if tabled else Resources()
+    return found, found.ff if found.bram else found.ff // 2
 
 
 def _range(constant: Any) -> Interval:

@@ -41,14 +41,17 @@ def lane_function(
 
 
 def lane_resources(
-    family: str, function: Function, inputs: costs.Operands, output: IntType, lanes: int, form: str
+    family: str, function: Function, inputs: costs.Operands, output: IntType, lanes: int, form: str,
+    tabled: int | None = None,
 ) -> Resources:
-    """What so many lanes take."""
+    """What so many lanes take; ``tabled``: bits of the second operand's words that are not like another, if known."""
     if isinstance(function, Multiplied):
         x, w = (operand.element for operand in inputs)
-        waiting = costs.operands(x, w, 1, form).ff and not (form == "dsp" and costs.FAMILIES[family].dsp_registers)
-        held = Resources(ff=lanes * w.bits) if waiting else Resources()
-        return costs.products(family, x, w, lanes, form, output.bits) + costs.operands(x, w, lanes, form) + held
+        chosen = costs.operands(family, x, w, lanes, form, output.bits)
+        waiting = chosen.ff and not (form == "dsp" and costs.FAMILIES[family].dsp_registers)
+        different = lanes * w.bits if tabled is None else tabled
+        held = Resources(ff=different) if waiting else Resources()
+        return costs.products(family, x, w, lanes, form, output.bits) + chosen + held
     return _lane_resources(family, function, inputs, output).times(lanes)
 
 
@@ -62,10 +65,14 @@ def _lane_resources(family: str, function: Function, inputs: costs.Operands, out
             return Resources(lut=costs.equality(inputs), ff=1)
         case Simple(name) if name in _COMPARISONS:
             return costs.comparison(family, inputs) + Resources(ff=1)
+        case Simple("where"):
+            # A choice of a constant clears or sets a register, without look-up tables, and so does one of the zeros
+            # above a number without a sign.
+            chosen = min([output.bits, *(o.element.bits for o in inputs[1:] if not o.element.signed)])
+            free = any(operand.constant for operand in inputs[1:])
+            return Resources(lut=0 if free else chosen, ff=output.bits)
         case Simple(name):
-            # A choice of a constant clears or sets a register, without look-up tables.
-            free = name == "wrap" or (name == "where" and any(operand.constant for operand in inputs[1:]))
-            return Resources(lut=0 if free else output.bits, ff=output.bits)
+            return Resources(lut=0 if name == "wrap" else output.bits, ff=output.bits)
         case Extreme():
             streams = [operand.element.bits for operand in inputs if not operand.constant]
             chosen = output.bits if len(streams) == 2 else 0

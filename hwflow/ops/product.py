@@ -63,9 +63,10 @@ class Product(LogicalOperator, Joined):
         types = [value.typed.element for value in node.inputs]
         x, w = _operands(_multiplier(node, folding.multiplier))
         output = node.outputs[0].typed.element
-        offsets = node.attributes["offsets"]
+        offsets, kind = node.attributes["offsets"], folding.multiplier
+        latency = Core.latency_of([shape_of(element) for element in types], offsets, kind)
         return costs.stream_product(
-            device.family, types, offsets, x, w, output, folding.output_lanes, folding.multiplier, depths[0]
+            device.family, types, offsets, x, w, output, folding.output_lanes, kind, latency, depths[0]
         )
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:

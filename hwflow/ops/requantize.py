@@ -20,6 +20,7 @@ from hdl_lib.requantize_search import SearchRequantizer, read_latency
 from hdl_lib.requantize_thresholds import FALLING, RISING
 from hdl_lib.requantize_thresholds import Thresholds as ThresholdsCore
 from hdl_lib.rom import Table
+from hdl_lib.storage import REGISTER_DEPTH
 from hdl_lib.wide_product import parts_of
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.numerics.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm, realise
@@ -199,24 +200,31 @@ class _Hardware:
             known: Resources | None = None
             ones: list[list[int]] = []
             bases: list[list[int]] = []
+            complemented = 0
             if self.channels * form.levels * (self.input.bits + 1) <= costs.MOST_KNOWN_BITS:
-                known = self._known(self._threshold_fields(form), family)
+                fields = self._threshold_fields(form)
+                known, alone = self._known(fields, family), self._known(fields[: form.levels], family)
+                complemented = alone.ff if alone.bram else alone.ff // 2
                 ones = np.bitwise_or.reduce(self._padded(form.thresholds), axis=0).tolist()
                 bases = [] if form.one_base else self._padded(form.bases).T.tolist()
             return costs.thresholds(
                 family, self.input, form.levels, self.output, self.lanes, self.words, depth,
                 len(form.direction_bits), sum(d in form.direction_bits for d in form.directions), not form.one_base,
-                known, ones, bases,
+                known, ones, bases, self._queue_bits(family, depth), form.bases[0] if form.one_base else 0,
+                complemented,
             )
         if isinstance(form, SearchForm):
             return costs.search(
                 family, self.input, IntType(*form.bound_type), form.stages, self.output, self.lanes, self.words,
-                form.values is not None, self._tables_cost(family), depth,
+                form.values is not None, self._tables_cost(family), depth, form.base, self._idle(form),
+                self._queue_bits(family, depth),
             )
         words = [self._span(form) * self.words] * self.lanes
         if self.words == 1:  # results that never change
             words = [0 if len(set(form.tables[k % len(form.tables)])) == 1 else words[k] for k in range(self.lanes)]
-        return costs.lookup(family, self.input, words, self.output, self._tables_cost(family), depth)
+        return costs.lookup(
+            family, self.input, words, self._tables_cost(family), self._queue_bits(family, depth), depth
+        )
 
     def _tables_cost(self, family: str) -> Resources:
         """Of a search's or a lookup's tables, by their words."""
@@ -328,13 +336,45 @@ class _Hardware:
         return fields
 
     def _rows(self, form: MultiplyAddShift) -> costs.Rows | None:
-        """Of products of look-up tables: the values of each digit."""
+        """Of products of look-up tables: the digits, and the multipliers where there are few."""
         if self.digits is None:
             return None
-        stored = self.digits.stored(np.array(sorted(set(form.multipliers)), dtype=np.int64))
-        tops = [3] * (self.digits.count - 1) + [7 if self.digits.wide else 3]
-        values = [set((stored >> 2 * place & mask).tolist()) for place, mask in enumerate(tops)]
-        return costs.Rows(self.digits, sum(costs.Rows.tables(digit) for digit in values))
+        if self.words > costs.FEW:
+            return costs.Rows(self.digits)
+        return costs.Rows(self.digits, tuple(map(tuple, self._padded(form.multipliers).T.tolist())))
+
+    def _idle(self, form: SearchForm) -> list[int]:
+        """The stages of those comparisons that say the same of all inputs."""
+        rows, (low, high) = self._of_each(form.thresholds, np.int64), (self.input.min, self.input.max)
+        constant = np.zeros((self.words * self.lanes, rows.shape[1]), dtype=np.int8)  # words left over are looked at
+        constant[: len(rows)] = (rows <= low).astype(np.int8) - (rows > high)  # 1: always reached, -1: never
+        idle = []
+        for stage in range(form.stages):
+            apart = 1 << (form.stages - stage)
+            for lane in range(self.lanes):
+                own = set(constant[lane :: self.lanes, apart // 2 - 1 :: apart].reshape(-1).tolist())
+                if len(own) == 1 and 0 not in own:
+                    idle.append(stage)
+        return idle
+
+    def _stored(self) -> int:
+        """Bits of a beat's results that change, and are not like another of their lane."""
+        steps = self.node.attributes["steps"]
+        total = 0
+        for lane in range(min(self.lanes, self.own)):
+            values = [value for channel in range(lane, self.own, self.lanes) for value in steps[channel].values]
+            columns = {tuple(value >> bit & 1 for value in values) for bit in range(self.output.bits)}
+            total += sum(len(set(column)) > 1 for column in columns)
+        return total * max(1, self.lanes // self.own)
+
+    def _queue_bits(self, family: str, depth: int) -> int:
+        """Of a beat in the queue. A memory made of flip-flops has none for bits that never change and those that are
+        alike, as far as synthesis sees it: of a limited sum none."""
+        flat = costs.FAMILIES[family].lutram is None and depth > REGISTER_DEPTH
+        values = sum(len(step.values) for step in self.node.attributes["steps"][: self.own])
+        if not flat or isinstance(self.form, MultiplyAddShift) or values > costs.MOST_KNOWN_BITS:
+            return self.lanes * self.output.bits
+        return self._stored()
 
     def _known(self, fields: list[Field], family: str) -> Resources:
         """What the table of these fields costs, by its words."""

@@ -156,15 +156,19 @@ def _softmax(call: Call) -> Array:
     return softmax(call.input(0), call.attributes.get("axis", -1))
 
 
-def _arg_max(call: Call) -> Integers:
-    x, axis = call.input(0), call.attributes.get("axis", 0)
-    moved = np.moveaxis(x, axis, -1)
-    result = np.empty(moved.shape[:-1], dtype=object)
-    for index in np.ndindex(result.shape):
-        candidates = moved[index].tolist()
-        result[index] = candidates.index(max(candidates))
-    result = np.expand_dims(result, axis) if call.attributes.get("keepdims", 1) else result
-    return Integers(result, TensorProto.INT64)
+def _place_of(best: Callable[..., Number]) -> Operator:
+    def place(call: Call) -> Integers:
+        x, axis = call.input(0), call.attributes.get("axis", 0)
+        moved = np.moveaxis(x, axis, -1)
+        result = np.empty(moved.shape[:-1], dtype=object)
+        for index in np.ndindex(result.shape):
+            candidates = moved[index].tolist()
+            equal = [place for place, value in enumerate(candidates) if value == best(candidates)]
+            result[index] = equal[-1 if call.attributes.get("select_last_index", 0) else 0]
+        result = np.expand_dims(result, axis) if call.attributes.get("keepdims", 1) else result
+        return Integers(result, TensorProto.INT64)
+
+    return place
 
 
 def _reshape(attributes: Mapping[str, Any], x: Array, shape: Array) -> Array:
@@ -200,7 +204,8 @@ def _arithmetic(function: Callable[[Number, Number], Number]) -> Operator:
 FUNCTIONS: dict[str, Operator] = {
     "Abs": _unary(abs),
     "Add": _arithmetic(lambda a, b: a + b),
-    "ArgMax": _arg_max,
+    "ArgMax": _place_of(max),
+    "ArgMin": _place_of(min),
     "AveragePool": plain(exact_windows.average_pool),
     "BatchNormalization": _batch_normalization,
     "Cast": _cast,
@@ -226,6 +231,9 @@ FUNCTIONS: dict[str, Operator] = {
     "LeakyRelu": _leaky_relu,
     "Log": _unary(reals.log),
     "MatMul": lambda call: matmul(call.input(0), call.input(1)),
+    "Greater": lambda call: Integers(
+        each(lambda a, b: int(a > b), call.input(0), call.input(1)), TensorProto.BOOL
+    ),
     "Max": _arithmetic(lambda a, b: a if a > b else b),
     "MaxPool": plain(exact_windows.max_pool),
     "Min": _arithmetic(lambda a, b: a if a < b else b),
@@ -237,6 +245,7 @@ FUNCTIONS: dict[str, Operator] = {
     "Reciprocal": _unary(reals.reciprocal),
     "Relu": _unary(_relu),
     "Reshape": plain(_reshape),
+    "Resize": lambda call: exact_windows.resize(call.attributes, call.input(0), call.input(2)),
     "Round": _unary(lambda x: Fraction(reals.rounded(x))),
     "Selu": _selu,
     "Sigmoid": _unary(reals.sigmoid),
@@ -252,4 +261,5 @@ FUNCTIONS: dict[str, Operator] = {
     "ThresholdedRelu": _thresholded_relu,
     "Transpose": plain(lambda attributes, x: np.transpose(x, attributes.get("perm"))),
     "Unsqueeze": lambda call: np.expand_dims(call.input(0), _axes(call)),
+    "Where": lambda call: each(lambda c, a, b: a if c else b, *(call.input(k) for k in range(3))),
 }

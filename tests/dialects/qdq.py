@@ -99,6 +99,8 @@ def _layer(net: Net) -> Tensor | None:
         return net.choices.pick(table)(net, x)
     if way < 9:
         return layers.two_operands(net, lambda net, a: quantized(net, island(net, a, 2)))
+    if len(x.shape) == 4 and net.choices.chance(2):
+        return layers.resize(net, x)
     return x  # a quantizer alone, behind an island
 
 
@@ -165,7 +167,8 @@ def _outputs(net: Net) -> None:
 
 
 def on_host(net: Net, real: str) -> str:
-    """What no hardware is made for: behind the last quantizer it is the host's work."""
+    """What no hardware is made for, or what stands behind the last quantizer in classifiers."""
     if net.choices.chance(2):
-        return net.node("ArgMax", real, axis=1, keepdims=0)
+        operator, last = net.choices.pick(["ArgMax", "ArgMin"]), net.choices.integer(0, 1)
+        return net.node(operator, real, axis=net.choices.pick([1, -1]), keepdims=0, select_last_index=last)
     return net.node("Softmax", real, axis=-1)

@@ -52,7 +52,7 @@ def classifier(tail: str, opset: int = 19, frames: str | int = "N") -> Network:
         case "arg_max":
             y = b.node("ArgMax", y, name="class", axis=1, keepdims=0)
     b.output(y)
-    return Network(b.build(), ("pixels",), ("scores",))
+    return Network(b.build(), ("pixels",), ("class",) if tail == "arg_max" else ("scores",))
 
 
 def branches() -> Network:

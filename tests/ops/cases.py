@@ -29,8 +29,10 @@ from tests.ops.case_parts import (
 )
 from tests.ops.elementwise_cases import ELEMENTWISE
 from tests.ops.harness import Case
+from tests.ops.position_sum_cases import POSITION_SUM
 from tests.ops.rearrange_cases import REARRANGE
 from tests.ops.requantize_cases import REQUANTIZE
+from tests.ops.top_k_cases import STREAM_TOP_K
 from tests.ops.two_stream_cases import PRODUCT, SCALED_ADD, STREAM_CONCAT
 from tests.ops.weighted_pool_cases import WEIGHTED_POOL
 from tests.ops.window_cases import SLIDING_WINDOW
@@ -365,12 +367,14 @@ CASES: dict[str, list[Case]] = {
     "frame_sync": FRAME_SYNC,
     "max_pool": MAX_POOL,
     "mvu": MVU,
+    "position_sum": POSITION_SUM,
     "product": PRODUCT,
     "rearrange": REARRANGE,
     "requantize": REQUANTIZE,
     "scaled_add": SCALED_ADD,
     "sliding_window": SLIDING_WINDOW,
     "stream_concat": STREAM_CONCAT,
+    "stream_top_k": STREAM_TOP_K,
     "sum_pool": SUM_POOL,
     "weighted_pool": WEIGHTED_POOL,
     "width_converter": WIDTH_CONVERTER,

@@ -8,22 +8,24 @@ from __future__ import annotations
 LOOSE: dict[str, dict[str, dict[str, float]]] = {
     "ecp5": {
         "elementwise": {
-            "right": 0.2, "tensor_or_tensor": 0.4,
-        },
-        "product": {
-            "wrapped": 0.2, "wrapped_wide": 0.45,
+            "right": 0.2,
         },
         "requantize": {
-            "multiply_ties_odd": 0.35, "multiply_negated_constants4": 0.15, "multiply_both_rows": 0.3,
+            "multiply_ties_odd": 0.35,
+            "multiply_negated_constants4": 0.15,
         },
         "scaled_add": {
-            "both_a_channel": 0.15, "bits": 0.35,
+            "bits": 0.35,
         },
         "sliding_window": {
-            "single_pixel": 0.2, "random_3": 0.2,
+            "single_pixel": 0.2,
+            "random_3": 0.2,
         },
         "stream_concat": {
             "three": 0.15,
+        },
+        "stream_top_k": {
+            "alone": 0.35, "three": 0.15, "three_side_by_side": 0.15, "all_sorted": 0.2,
         },
         "sum_pool": {
             "copies": 0.25,
@@ -34,36 +36,41 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
     },
     "ice40": {
         "elementwise": {
-            "quotient_of_constant": 0.3, "modulus_of_negative": 0.25, "tensor_or_tensor": 0.4,
+            "quotient_of_constant": 0.3,
+            "modulus_of_negative": 0.25,
         },
         "mvu": {
-            "conv": 0.15, "one_vector": 0.15, "wide_weights": 0.15, "wide_inputs": 0.15, "random_2": 0.15,
-            "pairs_unsigned": 0.15, "conv_sets": 0.15,
+            "conv": 0.15,
+            "random_2": 0.15,
+            "conv_sets": 0.15,
         },
-        "product": {
-            "wrapped": 0.2, "wrapped_wide": 0.15, "sixteen": 0.15,
+        "position_sum": {
+            "cubic_columns": 0.15,
         },
         "rearrange": {
             "pad": 0.2,
         },
         "requantize": {
-            "multiply_ties": 0.15, "thresholds": 0.2, "constant": 1.95, "multiply_falling_alike": 0.15,
-            "thresholds_both": 0.15, "thresholds_bases": 0.15, "thresholds_bases_alike": 1.1, "search": 0.15,
-            "search_values": 0.15, "search_values_both": 0.3, "search_one": 1.55, "multiply_negated_constants4": 0.15,
-            "multiply_negated_odd_constants2": 0.15, "multiply_rows": 0.2, "multiply_many_rows": 0.15,
-            "multiply_ties_rows": 0.15, "multiply_unsigned_rows": 0.25, "multiply_both_rows": 0.45,
+            "multiply_ties": 0.15,
+            "search_values_both": 0.25,
+            "multiply_negated_constants4": 0.15,
+            "multiply_negated_odd_constants2": 0.15,
         },
         "scaled_add": {
-            "float_scales": 0.15, "bits": 0.35,
+            "bits": 0.35,
         },
         "sliding_window": {
-            "single_pixel": 0.15, "random_whole_5": 0.15,
+            "single_pixel": 0.15,
+            "random_whole_5": 0.15,
+        },
+        "stream_top_k": {
+            "alone": 0.35, "last_of_equal": 0.25, "pixels_of_channels": 0.15,
         },
         "sum_pool": {
             "3x3_groups": 0.15,
         },
         "weighted_pool": {
-            "3x3": 0.15, "one_pixel": 0.15, "one_weight": 0.2, "in_turns": 0.15,
+            "one_weight": 0.2,
         },
     },
 }

@@ -18,6 +18,7 @@ from hdl_lib.packed_product import BLOCKS, Packing
 from hdl_lib.requantize_mas import MultiplyAddShift
 from hdl_lib.rom import VERILOG
 from hdl_lib.stream_add import AddPlan
+from hdl_lib.stream_product import StreamProduct
 from hdl_lib.window_geometry import WindowGeometry as CoreGeometry
 from hdl_lib.window_steps import WindowSteps
 from hwflow.boards import find_board
@@ -129,7 +130,7 @@ def requantize_lookup(row: Row) -> Resources:
     inputs, lanes, channels, shared, depth = numbers(row, "inputs", "lanes", "channels", "shared", "depth")
     words, output = inputs * (1 if shared else -(-channels // lanes)), element(row["output"])
     tables = costs.rom("ecp5", words, output.bits).times(lanes)
-    return costs.lookup("ecp5", element(row["input"]), [words] * lanes, output, tables, depth)
+    return costs.lookup("ecp5", element(row["input"]), [words] * lanes, tables, lanes * output.bits, depth)
 
 
 def sum_pool(row: Row) -> Resources:
@@ -152,8 +153,10 @@ def stream_product(row: Row) -> Resources:
     differences = [
         IntType.holding(Interval(t.min - o, t.max - o)) for t, o in ((a, offset_a), (b, offset_b))
     ]
+    kind = row["multiplier"]
+    latency = StreamProduct.latency_of([shape_of(a), shape_of(b)], (offset_a, offset_b), kind)
     return costs.stream_product(
-        "ecp5", (a, b), (offset_a, offset_b), *differences, y, lanes, row["multiplier"], depth
+        "ecp5", (a, b), (offset_a, offset_b), *differences, y, lanes, kind, latency, depth
     )
 
 

@@ -519,6 +519,42 @@ def test_pixel_product() -> None:
     check_lowering(graph, frames, result)
 
 
+INTERPOLATED = [
+    # frame, axis, starts, weights
+    ((2, 3, 4), 1, [0, 0, 0, 1, 1, 1], [[4, 0], [3, 1], [1, 3], [3, 1], [1, 3], [0, 4]]),
+    ((2, 3, 4), 2, [0, 0, 1, 2, 1], [[4, 0], [-1, 5], [2, 2], [1, 3], [7, -3]]),
+    ((3, 4), 0, [0, 1], [[1, 1], [2, 0]]),
+    ((5,), 0, [0, 1, 2], [[1, 2, 1], [3, 0, 1], [-5, 1, 8]]),
+    ((2, 3, 2, 4), 1, [1], [[9, -1]]),
+]
+
+
+@pytest.mark.parametrize(("frame", "axis", "starts", "weights"), INTERPOLATED)
+def test_interpolate(frame, axis, starts, weights) -> None:
+    """The meaning is a product with a matrix along one axis; behind a pool the stream is an image's."""
+    attributes = {"axis": axis, "starts": np.array(starts), "weights": np.array(weights)}
+    graph, frames, result = single("interpolate", frame, I8, **attributes)
+    matrix = np.zeros((len(starts), frame[axis]), dtype=np.int64)
+    for row, (start, some) in enumerate(zip(starts, weights, strict=True)):
+        matrix[row, start : start + len(some)] = some
+    expected = np.moveaxis(np.tensordot(frames, matrix, (axis + 1, 1)), -1, axis + 1)
+    assert np.array_equal(result, expected)
+    check_lowering(graph, frames, result)
+    if len(frame) == 3:
+        build = Builder(np.random.default_rng(0))
+        build.output(build.node("interpolate", build.max_pool2d(build.input(frame, I8), 1, 1), **attributes))
+        check_lowering(build.done(), frames, result)
+
+
+def test_intervals_of_interpolated_channels() -> None:
+    source = TensorType.of((2, 3), (Interval(0, 3), Interval(-5, 7)), 0)
+    weights = np.array([[3, -1], [1, 1]])
+    (within,) = OPERATORS["interpolate"].infer({"axis": 1, "starts": np.array([0, 1]), "weights": weights}, [source])
+    assert (within.shape, within.channel_intervals(0)) == ((2, 2), (Interval(-3, 9), Interval(-22, 26)))
+    (across,) = OPERATORS["interpolate"].infer({"axis": 0, "starts": np.array([0]), "weights": weights[1:]}, [source])
+    assert (across.shape, across.interval) == ((1, 3), Interval(-10, 14))
+
+
 def test_dense_of_sets() -> None:
     """Rows take the matrices in turns: a product with a constant batch of matrices."""
     weights = np.random.default_rng(3).integers(-128, 128, (3, 4, 5))
@@ -539,6 +575,39 @@ def test_intervals_of_channels_follow_reindexed_elements() -> None:
     assert padded.channel_intervals(0) == (Interval(0, 3), Interval(-5, 7), Interval(9, 9))
     (mixed,) = OPERATORS["reindex"].infer({"index": np.array([[0, 5], [4, -1]]), "fill": 9}, [source])
     assert (mixed.interval, mixed.channels) == (Interval(-5, 9), ())
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize(("least", "last"), [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("image", [False, True])
+def test_top_k(axis: int, least: bool, last: bool, image: bool) -> None:
+    """Of equal ones the first, or the last; of a row-major stream and of an image's. TopK has no choice of the last."""
+    frame, element = (3, 4, 5), IntType(3, True)
+    for k in (1, 3):
+        attributes = {"axis": axis, "k": k, "least": least, "last": last}
+        for take in ("index", "value"):
+            build = Builder(np.random.default_rng(0))
+            source = build.input(frame, element)
+            source = build.max_pool2d(source, 1, 1) if image else source
+            build.output(build.node("top_k", source, **attributes, take=take))
+            graph = build.done()
+            frames = np.random.default_rng(1).integers(element.min, element.max + 1, (3, *frame))
+            (result,) = golden.evaluate(graph, {"x0": frames}).values()
+            if k == 1 and take == "index":
+                name = "ArgMin" if least else "ArgMax"
+                expected = reference(name, [frames], axis=axis + 1, select_last_index=int(last))
+                assert np.array_equal(result, expected)
+            elif not last:
+                assert np.array_equal(result, reference_top_k(frames, k, axis + 1, least)[take == "index"])
+            check_lowering(graph, frames, result)
+
+
+def reference_top_k(frames: IntArray, k: int, axis: int, least: bool) -> list[np.ndarray]:
+    node = helper.make_node("TopK", ["x", "k"], ["values", "places"], axis=axis, largest=int(not least))
+    infos = [helper.make_tensor_value_info(name, TensorProto.INT64, None) for name in ("x", "k", "values", "places")]
+    graph = helper.make_graph([node], "g", infos[:2], infos[2:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    return ReferenceEvaluator(model).run(None, {"x": frames, "k": np.array([k])})
 
 
 def test_every_logical_operator_is_tested_here() -> None:

@@ -21,7 +21,8 @@ from hwflow.sim.icarus_run import run_icarus
 from hwflow.sim.manifest import load_design
 from hwflow.sim.vectors import Vectors
 from hwflow.toolchain.icarus import ICARUS
-from tests.schedule.graphs import dataflow, emit, meeting_graph, random_graph, skewed_graph
+from hwflow.types import IntType
+from tests.schedule.graphs import Builder, dataflow, emit, meeting_graph, random_graph, skewed_graph
 from tests.schedule.mixed import mixed_graph
 from tests.schedule.skips import skip_graph
 
@@ -51,6 +52,22 @@ def test_where_streams_part_and_meet_again(seed: int, slower: int, tmp_path: Pat
 @pytest.mark.parametrize("seed", [6, 8, 13, 19, 45])
 def test_operators_of_every_kind(seed: int, tmp_path: Path) -> None:
     check(mixed_graph(seed), seed, (1, 1, 3)[seed % 3], (12, 3, 1)[seed // 3 % 3], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("axis", "k", "take", "slower"),
+    [(0, 1, "index", 1), (0, 1, "index", 3), (1, 1, "both", 1), (0, 3, "index", 1), (2, 2, "value", 1)],
+)
+def test_the_greatest_of_sums(axis: int, k: int, take: str, slower: int, tmp_path: Path) -> None:
+    scheduled = check(ranked_graph(axis, k, take), 0, slower, 12, tmp_path)
+    assert "stream_top_k" in [n.op for n in scheduled.graph.nodes]
+
+
+def ranked_graph(axis: int, k: int, take: str) -> Graph:
+    build = Builder(np.random.default_rng(0))
+    sums = build.conv2d(build.input((2, 5, 4), IntType(4, True)), 6, 3, 1, 1, IntType(3, True))
+    build.output(build.node("top_k", sums, axis=axis, k=k, least=False, last=False, take=take))
+    return build.done()
 
 
 def test_a_queue_in_block_ram_between_two_cores(tmp_path: Path) -> None:

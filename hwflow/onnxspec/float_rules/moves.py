@@ -89,6 +89,31 @@ def position(step: Step) -> Errors:
     return result
 
 
+def compared(step: Step) -> Errors:
+    """Equal, Greater, Less and the like: 1 where the operands are no farther apart than both errors, else 0."""
+    a, b = (step.value(index).astype(np.float64) for index in (0, 1))
+    reach = step.error(0) + step.error(1)
+    return ((np.abs(a - b) <= reach) & (reach > 0)).astype(np.float64)
+
+
+def best(step: Step) -> list[Errors]:
+    """TopK: a k-th greatest element moves by the greatest error of those that are ranked; its place is as far off as
+    the farthest element that may have its rank: fewer than k are surely ahead of it, and as many may be."""
+    step.exact(1)
+    axis = int(step.attributes.get("axis", -1))
+    x, error = (np.moveaxis(v, axis, -1) for v in (step.value(0).astype(np.float64), step.error(0)))
+    x = x if step.attributes.get("largest", 1) else -x
+    low, high = x - error, x + error
+    ahead = (low[..., None, :] > high[..., :, None]).sum(axis=-1)
+    possible = (high[..., None, :] >= low[..., :, None]).sum(axis=-1) - 1
+    found = np.moveaxis(step.outputs[1].astype(np.int64), axis, -1)
+    ranks, places = np.arange(found.shape[-1]), np.arange(x.shape[-1])
+    candidate = (ahead[..., None, :] <= ranks[:, None]) & (possible[..., None, :] >= ranks[:, None])
+    far = np.where(candidate, np.abs(places - found[..., None]), 0).max(axis=-1)
+    moved = np.broadcast_to(error.max(axis=-1, keepdims=True), found.shape)
+    return [np.moveaxis(v.astype(np.float64), -1, axis) for v in (moved, far)]
+
+
 def parts(step: Step) -> list[Errors]:
     """Split: each output the part of the bound that lies where it lies in the input."""
     axis = int(step.attributes.get("axis", 0))

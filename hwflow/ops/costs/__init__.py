@@ -33,6 +33,7 @@ from hwflow.ops.costs.family import Family as Family
 from hwflow.ops.costs.fixed_factors import FixedFactor as FixedFactor
 from hwflow.ops.costs.fixed_factors import blocks_of as blocks_of
 from hwflow.ops.costs.fixed_factors import blocks_of_tables as blocks_of_tables
+from hwflow.ops.costs.matrix import FEW as FEW
 from hwflow.ops.costs.matrix import MOST_KNOWN_BITS as MOST_KNOWN_BITS
 from hwflow.ops.costs.matrix import FewWords as FewWords
 from hwflow.ops.costs.matrix import mvu as mvu
@@ -74,6 +75,9 @@ from hwflow.ops.costs.streams import interleave as interleave
 from hwflow.ops.costs.streams import stream_add as stream_add
 from hwflow.ops.costs.streams import stream_product as stream_product
 from hwflow.ops.costs.streams import width_converter as width_converter
+from hwflow.ops.costs.top_k import top_k as top_k
+from hwflow.ops.costs.top_k import top_tree as top_tree
+from hwflow.ops.costs.weighted import position_sum as position_sum
 from hwflow.ops.costs.weighted import weighted_pool as weighted_pool
 from hwflow.ops.costs.whole_windows import max_pool_tree as max_pool_tree
 from hwflow.ops.costs.whole_windows import sum_pool_tree as sum_pool_tree

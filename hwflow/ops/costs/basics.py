@@ -47,6 +47,12 @@ def chain(family: str, width: int) -> int:
     return place * ceil(max(0, width) / place)
 
 
+def carried_chain(family: str, width: int) -> int:
+    """Look-up tables of an adder of ``width`` bits with a carry, which a place below the others makes: a carry cell of
+    one bit stands alone there."""
+    return chain(family, width + (FAMILIES[family].carry_bits > 1))
+
+
 # Look-up tables of adders of 0 to SHORT bits that are made without carry cells, each bit by itself and with a slice's
 # multiplexers where that is faster, as measured.
 SHORT_ADDERS = (0, 1, 2, 4, 10)

@@ -8,7 +8,8 @@ from collections.abc import Callable, Hashable, Sequence
 from hdl_lib.adder_tree import shape_of
 from hdl_lib.digit_product import Digits
 from hwflow.ir.graph import IntArray
-from hwflow.ops.costs.basics import chain
+from hwflow.ops.costs.basics import carried_chain, chain
+from hwflow.ops.costs.digit_rows import DigitRows
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
 
@@ -40,7 +41,8 @@ def shared_sums(
                     continue
                 made.add(key)
                 held = width(count if len(there) > 1 else there[0][1])
-                total += Resources(lut=chain(family, held + carried) if len(there) > 1 else 0, ff=held + carried)
+                luts = carried_chain(family, held) if carried else chain(family, held)
+                total += Resources(lut=luts if len(there) > 1 else 0, ff=held + carried)
             terms = sums
     return total
 
@@ -49,8 +51,8 @@ def digit_sums(
     family: str, x: IntType, digits: Digits, weights: IntArray, limit: int, accumulated: bool
 ) -> Resources:
     """Of ``weights`` [words, rows, lanes] (:mod:`hdl_lib.digit_product`)."""
-    total, rows = Resources(), []
     made: set[Key] = set()
+    products, rows = DigitRows(family, x, digits), []
     corners = [a * b for a in (x.min, x.max) for b in digits.range]
     low, high = min(corners), max(corners)
     for row in weights.transpose(1, 2, 0).tolist():
@@ -59,65 +61,14 @@ def digit_sums(
         for key in keys:
             if key is not None and key not in made:
                 made.add(key)
-                total += _product(family, x, digits, key, made)
-    total += shared_sums(family, rows, low, high, limit, carried=True)
+                products.product(*key)
+    total = products.resources + shared_sums(family, rows, low, high, limit, carried=True)
     if not accumulated:
         lanes = weights.shape[2]
         different = len({tuple(keys) for keys in rows if any(key is not None for key in keys)})
         held = int(min(limit, shape_of(low * lanes - 1, high * lanes).width))
         total += Resources(lut=chain(family, held), ff=held).times(different)
     return total
-
-
-def _product(family: str, x: IntType, digits: Digits, key: tuple[int, tuple[int, ...]], made: set[Key]) -> Resources:
-    """One product: a table a bit of the input and a digit, adders between the digits."""
-    lane, words = key
-    places = [tuple(_digits(word, digits)[place] for word in words) for place in range(digits.count)]
-
-    def width(first: int, end: int) -> int:
-        ends = [a * b for a in (x.min, x.max) for b in digits.part(first, end)]
-        return int(shape_of(min(ends) - 1, max(ends)).width)
-
-    total = Resources()
-    for place, digit in enumerate(places):
-        constant = len(set(digit)) == 1
-        # A digit that never changes leaves wires, or the complement of the input, which all such digits share.
-        needed: Key = (lane, "negative") if constant and digit[0] < 0 else (lane, digit, place == digits.count - 1)
-        if (constant and digit[0] >= 0) or needed in made:
-            continue
-        made.add(needed)
-        wide = place == digits.count - 1 and digits.wide and max(digit) > 1
-        total += Resources(lut=(x.bits + 1) * (1 + wide))
-    parts = [(place, place + 1, any(digit)) for place, digit in enumerate(places)]
-    level = 0
-    while len(parts) > 1 or level == 0:
-        sums = []
-        for index in range(0, len(parts), 2):
-            first, end, there = parts[index]
-            if index + 1 < len(parts):
-                middle, end, above = parts[index + 1]
-                if there and above:
-                    total += Resources(lut=chain(family, width(first, end) - 2 * (middle - first) + 1))
-                there = there or above
-            used = [place for place in range(first, end) if any(places[place])]
-            if used:
-                signs = {sum(1 << k for k in range(len(words)) if places[place][k] < 0) for place in range(first, end)}
-                # Digits that are 0 in all words are bits of no register.
-                total += Resources(ff=width(used[0], used[-1] + 1) + (signs != {0}))
-            sums.append((first, end, there))
-        parts, level = sums, level + 1
-    return total
-
-
-def _digits(weight: int, digits: Digits) -> list[int]:
-    """The digits of a weight, the least significant first."""
-    found = []
-    for place in range(digits.count):
-        last = place == digits.count - 1
-        digit = weight if last else (weight + 2 & 3) - 2
-        found.append(digit)
-        weight = weight - digit >> 2
-    return found
 
 
 def table_products(

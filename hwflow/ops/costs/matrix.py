@@ -17,7 +17,7 @@ from hdl_lib.mvu import Mvu
 from hdl_lib.packed_product import Packing
 from hdl_lib.storage import REGISTER_DEPTH
 from hwflow.ir.graph import IntArray
-from hwflow.ops.costs.basics import SHORT, adder, adders, count_up, loop
+from hwflow.ops.costs.basics import SHORT, adder, adders, carried_chain, count_up, loop
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.fixed_factors import FixedFactor, fixed_products, fixed_sums, soft_products
 from hwflow.ops.costs.known_blocks import known_products, known_sums
@@ -152,7 +152,7 @@ def mvu(
     if known is not None and folding.multiplier == "lut" and len(known.words) <= FEW:
         few = known.weights[:, :, 0].reshape(-1, pe, simd)
     if constant and fixed is None:
-        total += operands(x, w, simd, "dsp")
+        total += operands(family, x, w, simd, "dsp")
     elif folding.multiplier == "xnor":
         total += match_counts(family, pe, simd, accumulator.bits, sets * synapse * neuron == 1)
     elif folding.multiplier == "lut" and ranges is not None and x.bits == w.bits == 2:
@@ -185,7 +185,7 @@ def mvu(
         operand = IntType(packing.operand_shape.width, packing.operand_shape.signed)
         made = [(x, operand, simd * (pe // 2) - idle), (x, w, simd * (pe % 2))]
         total += replace(sums, dsp=multiplier_blocks(family, made))
-        total += operands(x, w, simd, "dsp")
+        total += operands(family, x, w, simd, "dsp")
         if pe % 2:
             if soft is not None:
                 total += soft_products(family, x, w, soft[:, simd * (pe // 2) :].tolist())
@@ -209,15 +209,15 @@ def mvu(
             total += products(family, x, w, pe * simd, folding.multiplier)
             if folding.multiplier == "dsp":
                 total = replace(total, dsp=multiplier_blocks(family, [(x, w, pe * simd - idle)]))
-        total += operands(x, w, simd, folding.multiplier)
+        total += operands(family, x, w, simd, folding.multiplier)
         total += adder_tree(x, w, simd, accumulator.bits, family).times(pe)
     total += Resources(ff=2 * simd * x.bits)
     if synapse > 1:  # what is carried on, and the sum
         # accumulators that add a carry, one place longer
         carried = pe if digits is not None else 0 if packing is None else pe // 2
         total += adders(accumulator.bits, pe - carried, family)
-        total += adders(accumulator.bits + 1, carried, family)
-        total += Resources(ff=pe * accumulator.bits - carried)
+        total += Resources(lut=carried_chain(family, accumulator.bits), ff=accumulator.bits).times(carried)
+        total += Resources(ff=pe * accumulator.bits)
         # What is carried on is zero behind a sum's end: by the flip-flops' reset where they are short, else by tables,
         # and by those of the sum where there is but one and no carry cell with tables of its own.
         by_tables = accumulator.bits > 8 and (pe > 1 or FAMILIES[family].carry_bits > 1)
@@ -236,7 +236,7 @@ def mvu(
     )
     ahead = 0
     if folding.multiplier not in ("dsp", "dsp2"):
-        ahead = int(operands(x, w, 1, folding.multiplier).ff > 0)
+        ahead = int(operands(family, x, w, 1, folding.multiplier).ff > 0)
     ahead += int(synapse > 1 and neuron > 1)
     total += _control(sets, synapse, neuron, ceil(pe / GROUP), latency, ahead, surplus)
     return total + queue(family, stored, depth)

@@ -201,6 +201,8 @@ def queue(family: str, width: int, depth: int) -> Resources:
     if depth <= REGISTER_DEPTH:
         control = _REGISTER_QUEUE_LUTS[FAMILIES[family].carry_bits][depth - 1]
         return Resources(lut=width * (depth - 1) + control, ff=depth * width + address + 1 + depth)
+    if not width and FAMILIES[family].lutram is None:  # no memory that were addressed
+        return Resources(lut=2 * address + 2, ff=2 * address + 1)
     rows = 1 << address if depth <= 16 else depth
     control = 7 * address + 2 if FAMILIES[family].carry_bits > 1 else 6 * address + 1
     control += 0 if rows == 1 << address else 5

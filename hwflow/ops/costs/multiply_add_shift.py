@@ -13,6 +13,7 @@ from hdl_lib.block_product import BLOCK_LATENCY
 from hdl_lib.digit_product import Digits
 from hdl_lib.wide_product import WideProduct
 from hwflow.ops.costs.basics import chain, count_up, difference
+from hwflow.ops.costs.digit_rows import row_product
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.fixed_factors import FixedFactor
 from hwflow.ops.costs.memory import queue, rom
@@ -40,16 +41,11 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Rows:
-    """Products of look-up tables, a row for each of the ``digits``; ``all_tables``: a bit of all rows together."""
+    """Products of look-up tables, a row for each of the ``digits``; ``multipliers``: those of each lane, in all words,
+    where they are looked at."""
 
     digits: Digits
-    all_tables: int
-
-    @staticmethod
-    def tables(values: set[int]) -> int:
-        """Look-up tables a bit of a row whose digit has these values (as stored): none where it is a gate that the
-        adder's own table has room for, two where it has five values."""
-        return 0 if len(values - {0}) <= 1 else 1 + (len(values) > 4)
+    multipliers: tuple[tuple[int, ...], ...] = ()
 
 
 def multiply_add_shift(
@@ -66,7 +62,9 @@ def multiply_add_shift(
         table = rom(family, words, width) if known is None else known.table
         alike = table.ff // 2 if table.bram == 0 else table.ff
         addends = min(lanes * addend.bits, alike) if known is None else known.different[1]
-        each = _lane_of_rows(family, x, rows, multiplier, addend, shift, rounds, out, limits).times(lanes)
+        each = Resources()
+        for numbers in rows.multipliers or [None] * lanes:
+            each += _lane_of_rows(family, x, rows.digits, numbers, multiplier, addend, shift, rounds, out, limits)
         stages = max(1, tree_levels(rows.digits.count))
         control = count_up(words) + Resources(lut=3, ff=2 + stages)
         return table + each + control + Resources(ff=stages * addends) + queue(family, lanes * out.bits, depth)
@@ -117,11 +115,13 @@ def _lane(
     family: str, x: IntType, multiplier: IntType, addend: IntType, shift: int, rounds: bool, out: IntType, part: int,
     limits: tuple[int, int], constants: tuple[int, int] | None, zeros: int,
 ) -> Resources:
-    """A lane without its parameters: the input in three registers, products, sums, what rounds and limits."""
-    total = Resources(ff=3 * x.bits)
+    """A lane without its parameters: the input in three registers, the last one those of multiplier blocks where they
+    have some, products, sums, what rounds and limits."""
+    factor = None if constants is None else constants[0]
+    total = Resources(ff=2 * x.bits + _operand(family, x, multiplier, part, factor))
     products = [a * b for a in (x.min, x.max) for b in (multiplier.min, multiplier.max)]
     whole = _Number(min(products) + addend.min, max(products) + addend.max, 0)
-    made, terms = _products(family, x, multiplier, part, None if constants is None else constants[0])
+    made, terms = _products(family, x, multiplier, part, factor)
     total += made
     if constants is not None:
         zeros = (constants[1] & -constants[1]).bit_length() - 1 if constants[1] else whole.width
@@ -131,16 +131,20 @@ def _lane(
 
 
 def _lane_of_rows(
-    family: str, x: IntType, rows: Rows, multiplier: IntType, addend: IntType, shift: int, rounds: bool, out: IntType,
-    limits: tuple[int, int],
+    family: str, x: IntType, digits: Digits, numbers: tuple[int, ...] | None, multiplier: IntType, addend: IntType,
+    shift: int, rounds: bool, out: IntType, limits: tuple[int, int],
 ) -> Resources:
-    """A lane whose product is a sum of rows of look-up tables."""
+    """A lane whose product is a sum of rows of look-up tables; ``numbers``: its multipliers, where they are known."""
     products = [a * b for a in (x.min, x.max) for b in (multiplier.min, multiplier.max)]
     whole = _Number(min(products) + addend.min, max(products) + addend.max, 0)
     kept = whole.width - (0 if rounds else shift)
-    each = Resources(lut=chain(family, whole.width), ff=2 * x.bits + kept)
-    each += digit_sum(family, x, rows.digits, 1, 2 * whole.width, True)
-    each += Resources(lut=(x.bits + 1) * (rows.all_tables - rows.digits.count - rows.digits.wide))
+    # A carry cell of one bit stands alone where its sum's bit is dropped.
+    places = kept if FAMILIES[family].carry_bits == 1 else whole.width
+    each = Resources(lut=chain(family, places), ff=2 * x.bits + kept)
+    if numbers is None:
+        each += digit_sum(family, x, digits, 1, 2 * whole.width, True)
+    else:
+        each += row_product(family, x, digits, numbers)
     return each + _result(family, whole, shift, rounds, out, limits)
 
 
@@ -164,6 +168,28 @@ def _result(
             complement = places if FAMILIES[family].carry_bits == 1 and beyond > limits[0] else 0
             total += Resources(lut=complement or difference(family, places), ff=1)
     return total
+
+
+def _operand(family: str, x: IntType, multiplier: IntType, part: int, constant: int | None) -> int:
+    """Bits of the input's last register that are outside of multiplier blocks: of parts that are read by something
+    else, or by a block with another sign."""
+    device = FAMILIES[family]
+    if not device.dsp_registers:
+        return x.bits
+    product = WideProduct(Shape(x.bits, x.signed), Shape(multiplier.bits, multiplier.signed), part)
+    outside: dict[int, int] = {}
+    for a, b in product.pairs:
+        kind, factor = IntType(a.shape.width, a.shape.signed), IntType(b.shape.width, b.shape.signed)
+        held = device.in_block(kind.bits, factor.bits) and (kind.signed or not factor.signed)
+        if constant is not None:
+            number = b.of_number(constant)
+            if not number:
+                continue
+            fixed = FixedFactor(kind, factor, number)
+            held = fixed.takes_block(device) and fixed.holds_input
+        if not held:
+            outside[a.first] = kind.bits
+    return sum(outside.values())
 
 
 def _products(

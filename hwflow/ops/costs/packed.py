@@ -8,7 +8,7 @@ from hdl_lib.adder_tree import shape_of, tree_levels
 from hdl_lib.block_product import BLOCK_LATENCY
 from hdl_lib.digit_product import Digits
 from hdl_lib.packed_product import Packing
-from hwflow.ops.costs.basics import adders
+from hwflow.ops.costs.basics import adders, carried_chain, chain
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.products import sum_tree
 from hwflow.ops.operator import Resources
@@ -72,7 +72,7 @@ def digit_sum(family: str, x: IntType, digits: Digits, lanes: int, limit: int, a
             first, end = rows[index]
             if index + 1 < len(rows):
                 middle, end = rows[index + 1]
-                product += Resources(lut=adders(width(first, end) - 2 * (middle - first) + 1, 1, family).lut)
+                product += Resources(lut=carried_chain(family, width(first, end) - 2 * (middle - first)))
             sums.append((first, end))
             product += Resources(ff=width(first, end) + 1)
         rows, level = sums, level + 1
@@ -101,7 +101,8 @@ def _tree(family: str, low: int, high: int, counts: list[int], limit: int, *, ca
     while len(counts) > 1:
         sums = [a + b for a, b in zip(counts[::2], counts[1::2], strict=False)]
         for count in sums:
-            total += Resources(lut=adders(width(count) + carried, 1, family).lut, ff=width(count) + carried)
+            luts = carried_chain(family, width(count)) if carried else chain(family, width(count))
+            total += Resources(lut=luts, ff=width(count) + carried)
         if len(counts) % 2:
             sums.append(counts[-1])
             total += Resources(ff=width(counts[-1]) + carried)

@@ -11,7 +11,7 @@ from amaranth.hdl import Shape
 
 from hdl_lib.block_product import BLOCK_LATENCY
 from hdl_lib.wide_product import WideProduct
-from hwflow.ops.costs.basics import adders
+from hwflow.ops.costs.basics import SHORT, adder, adders, chain
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.operator import Resources
 from hwflow.types import Interval, IntType
@@ -91,9 +91,13 @@ def products(family: str, x: IntType, w: IntType, count: int, kind: str, limit: 
         return Resources(lut=count if width == 1 else 0, ff=count * width)
     if kind == "dsp":
         blocks = multiplier_blocks(family, [(x, w, count)])
-        behind = BLOCK_LATENCY - (FAMILIES[family].dsp_registers if blocks else 0)
-        luts = 0 if blocks else count * round(SOFT_PRODUCT * x.bits * w.bits)
-        return Resources(lut=luts, ff=behind * count * product_bits(x, w), dsp=blocks)
+        inside = 0  # bits of the registers behind the product that are its block's, or the first of its blocks'
+        if blocks:
+            inside = FAMILIES[family].dsp_registers * min(_cut(family, x, w), product_bits(x, w))
+        luts = split_sums(family, x, w) if blocks else round(SOFT_PRODUCT * x.bits * w.bits)
+        width = product_bits(x, w)
+        cut = 0 if limit is None else max(0, width - limit)  # in the last register: synthesis does not look behind one
+        return Resources(lut=luts, ff=BLOCK_LATENCY * width - inside - cut).times(count) + Resources(dsp=blocks)
     return _lut_product(x.bits, w.bits, x.bits + w.bits if limit is None else limit).times(count)
 
 
@@ -142,17 +146,23 @@ def _lut_product(x: int, w: int, limit: int) -> Resources:
     return total
 
 
-def operands(x: IntType, w: IntType, count: int, kind: str) -> Resources:
-    """The operands of multiplier blocks, or the multiples of the inputs that products made of LUTs select from."""
+def operands(family: str, x: IntType, w: IntType, count: int, kind: str, limit: int | None = None) -> Resources:
+    """The operands of multiplier blocks, or the multiples of the inputs that products made of LUTs select from, of
+    which bits of the product from ``limit`` on need none. The lowest bit of all multiples but 0 is the same; synthesis
+    sees that but where it is a carry chain's."""
     if min(x.bits, w.bits) == 1:
         return Resources()
     if kind == "dsp":
-        return Resources(ff=x.bits * count)
-    total = Resources(ff=x.bits)
+        return Resources(ff=_outside(family, x, w) * count)
+    limit = x.bits + w.bits if limit is None else limit
+    total = Resources(ff=min(x.bits, limit))
     if w.bits > 2 or not w.signed:
-        total += adders(x.bits + 2, 1)
-    if w.signed:
-        total += adders(x.bits + 1, 1)
+        places = min(x.bits + 2, limit) - 1
+        total += Resources(lut=adder(family, places), ff=places)
+    if w.signed:  # for the last digit alone
+        places = min(x.bits + 1, limit - (w.bits - 1) // 2 * 2)
+        places -= places <= SHORT
+        total += Resources(lut=adder(family, places), ff=max(0, places))
     return total.times(count)
 
 
@@ -160,11 +170,6 @@ def _parts(t: IntType, other: IntType, limit: int) -> list[int]:
     """Bits of the parts that yosys' mul2dsp cuts an operand into; one without a sign has one beside one with a sign."""
     bits = t.bits + int(other.signed and not t.signed)
     return [min(limit, bits - first) for first in range(0, bits, limit)]
-
-
-def _splits(t: IntType, limit: int) -> int:
-    bits = t.bits + (0 if t.signed else 1)
-    return 1 if bits <= limit else ceil((bits - 1) / (limit - 1))
 
 
 @cache
@@ -194,7 +199,37 @@ def match_counts(family: str, rows: int, lanes: int, limit: int, constant: bool)
     return Resources(lut=round(lut), ff=round(ff))
 
 
-def split_sums(family: str, x: IntType, w: IntType) -> int:
-    """Look-up tables that add the parts of a product whose operands are too wide for one multiplier block."""
+def _outside(family: str, x: IntType, w: IntType) -> int:
+    """Bits of the operands' registers that are not a multiplier block's; of weights' those alone that would be where
+    products are not split. A block has the register of a number without a sign beside one with a sign not."""
+    device = FAMILIES[family]
+    if not device.dsp_registers:
+        return x.bits
+    parts, others = _parts(x, w, device.dsp_width), _parts(w, x, device.dsp_width)
+    soft = [part for part in parts if not all(device.in_block(part, other) for other in others)]
+    held = x.bits if (w.signed and not x.signed) or x.bits + w.bits < device.dsp_product else sum(soft)
+    return held + (w.bits if len(soft) < len(parts) and soft else 0)
+
+
+def _cut(family: str, x: IntType, w: IntType) -> int:
+    """Bits of a product that its first block alone makes; all where there is but one."""
     limit = FAMILIES[family].dsp_width
-    return (_splits(x, limit) * _splits(w, limit) - 1) * max(0, x.bits + w.bits - limit + 1)
+    several = any(len(_parts(a, b, limit)) > 1 for a, b in ((x, w), (w, x)))
+    return limit if several else product_bits(x, w)
+
+
+def split_sums(family: str, x: IntType, w: IntType) -> int:
+    """Look-up tables that add the parts of a product whose operands are too wide for one multiplier block, as yosys'
+    mul2dsp has it: for each part of the one operand those of the other, then these sums, each from its place on. A
+    block that has registers adds as well, as many bits as its product has."""
+    device = FAMILIES[family]
+    parts, others = _parts(x, w, device.dsp_width), _parts(w, x, device.dsp_width)
+    total = 0
+    for index, part in enumerate(parts):
+        if index:
+            total += chain(family, part + sum(others))
+        for other in others:
+            total += part * other if min(part, other) == 1 < len(parts) * len(others) else 0  # a selection
+        if not device.dsp_registers:
+            total += sum(chain(family, part + other) for other in others[1:])
+    return total

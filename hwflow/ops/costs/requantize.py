@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from math import ceil
 
 from hdl_lib.requantize_search import read_latency
-from hwflow.ops.costs.basics import adders, bits, count_up, difference
+from hwflow.ops.costs.basics import adders, bits, chain, count_up, difference
+from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import queue, rom
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
@@ -20,20 +21,28 @@ def _zeros_below(number: int) -> int:
 def thresholds(
     family: str, x: IntType, levels: int, out: IntType, lanes: int, words: int, depth: int, direction_bits: int = 0,
     directed: int = 0, own_bases: bool = False, known: Resources | None = None, ones: Sequence[Sequence[int]] = (),
-    bases: Sequence[Sequence[int]] = (),
+    bases: Sequence[Sequence[int]] = (), stored: int | None = None, base: int = 0,
+    complemented: int = 0,
 ) -> Resources:
     """A comparator a level, counts of four comparisons and their sum. ``direction_bits`` a channel turn ``directed``
     of its comparisons over; with ``own_bases`` each channel has its own number to count from; ``known``: the table,
     where it is looked at; with it, for each lane, ``ones``: the bits that are ever one, for each level of its
-    thresholds, and ``bases``: in all words."""
+    thresholds, and ``bases``: in all words; ``stored``: bits of a beat in the queue;
+    ``base``: the number that all count from, unless each has its own; ``complemented``: bits of thresholds in the table
+    that differ from word to word and from one another."""
+    plain = FAMILIES[family].carry_bits == 1
     groups = ceil(levels / 4)
     counted = ceil(3 * levels / 4) if levels > 1 else 0  # one comparison is its own count
     each = Resources(lut=counted, ff=levels + min(out.bits, 3) * groups)
     each += adders(out.bits, groups - 1) + Resources(lut=directed if words > 1 else 0)
+    if base % 2 and plain:  # as measured: a complement before and behind the register of the lowest bit
+        each += Resources(lut=2)
     if own_bases and not bases:
         each += adders(out.bits, 1) + Resources(ff=2 * out.bits)
     width = lanes * (levels * (x.bits + 1) + direction_bits + (out.bits if own_bases else 0))
     table = rom(family, words, width) if known is None else known
+    if plain and words > 1:  # a carry cell reads the complement of what is subtracted
+        table += Resources(lut=complemented if known is not None else lanes * levels * x.bits)
     control = count_up(words) + Resources(lut=3, ff=4 + (groups - 1).bit_length())
     for lane in ones or [[1] * levels] * lanes:
         # Bits below all thresholds' ones are not looked at; of a threshold of 0 it is the sign.
@@ -42,7 +51,7 @@ def thresholds(
         control += Resources(lut=compared, ff=2 * (x.bits - lowest))
     if own_bases and bases:
         control += _known_bases(bases, levels, out)
-    return table + each.times(lanes) + control + queue(family, lanes * out.bits, depth)
+    return table + each.times(lanes) + control + queue(family, lanes * out.bits if stored is None else stored, depth)
 
 
 def _known_bases(bases: Sequence[Sequence[int]], levels: int, out: IntType) -> Resources:
@@ -64,30 +73,38 @@ def _known_bases(bases: Sequence[Sequence[int]], levels: int, out: IntType) -> R
 
 def search(
     family: str, x: IntType, bound: IntType, stages: int, out: IntType, lanes: int, words: int, values: bool,
-    tables: Resources, depth: int,
+    tables: Resources, depth: int, base: int = 0, idle: Sequence[int] = (), stored: int | None = None,
 ) -> Resources:
     """A comparator a stage, the input kept from stage to stage, the ``tables`` of all lanes.
 
-    ``words``: blocks of each table.
+    ``words``: blocks of each table; ``base``: where there are no values, what the number found is added to or taken
+    from; ``idle``: for each comparison whose result never changes its stage; ``stored``: bits of a beat in the queue.
     """
-    each, kept, latency = Resources(ff=x.bits), 0, 2
-    compare = Resources(lut=2 * ceil((max(x.bits, bound.bits) + 2) / 2), ff=1)
+    width = max(x.bits, bound.bits)
+    # A carry cell of one bit reads the complement of what is subtracted.
+    compare = Resources(lut=width + 1 if FAMILIES[family].carry_bits == 1 else chain(family, width + 2), ff=1)
+    cycles = [1 + read_latency(words << stage) for stage in range(stages)]
+    each, latency = Resources(ff=x.bits), 2 + sum(cycles)
     for stage in range(stages):
-        cycles = 1 + read_latency(words << stage)
-        each += compare + Resources(ff=(cycles - (stage == stages - 1)) * x.bits + stage * cycles)
-        kept += cycles * bits(words - 1) if words > 1 else 0
-        latency += cycles
+        each += compare + Resources(ff=(cycles[stage] - (stage == stages - 1)) * x.bits + stage * cycles[stage])
     if values:
         latency += read_latency(words << stages)
-    else:
+    elif base % (1 << stages):
         each += Resources(lut=out.bits)
+    total = tables + each.times(lanes)
+    for stage in idle:
+        total += compare.times(-1) + Resources(ff=-sum(cycles[stage + 1 :]))
+    kept = sum(cycles) * bits(words - 1) if words > 1 else 0
     control = Resources(lut=2 * bits(words), ff=kept + bits(words) + latency)
-    return tables + each.times(lanes) + control + queue(family, lanes * out.bits, depth)
+    return total + control + queue(family, lanes * out.bits if stored is None else stored, depth)
 
 
-def lookup(family: str, x: IntType, words: Sequence[int], out: IntType, tables: Resources, depth: int) -> Resources:
-    """The ``tables`` of all lanes, of so many ``words`` each; 0 where the result never changes."""
-    total = Resources(lut=9, ff=5) + queue(family, len(words) * out.bits, depth) + tables
+def lookup(
+    family: str, x: IntType, words: Sequence[int], tables: Resources, stored: int, depth: int
+) -> Resources:
+    """The ``tables`` of all lanes, of so many ``words`` each; 0 where the result never changes. ``stored``: bits of a
+    beat in the queue."""
+    total = Resources(lut=9, ff=5) + queue(family, stored, depth) + tables
     for count in filter(None, words):
         total += Resources(ff=x.bits + min(x.bits, bits(count - 1)))
     return total

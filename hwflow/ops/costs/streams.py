@@ -64,7 +64,6 @@ def stream_add(
                 total += Resources(lut=split_sums(family, x, w) + soft, ff=held)
             continue
         w = IntType(product.weight_shape.width, product.weight_shape.signed)
-        total += Resources(lut=lanes * split_sums(family, x, w) if plan.form == "dsp" else 0)
         values = plan.multipliers[index]
         different = lanes * w.bits  # bits of a word that are not alike in all words
         if blocks * different <= MOST_KNOWN_BITS:
@@ -81,7 +80,7 @@ def stream_add(
                 own = values[lane::lanes]
                 made += lut_product(family, x, w, [*own, *[0] * (blocks - len(own))])
         else:
-            made = products(family, x, w, lanes, plan.form) + operands(x, w, lanes, plan.form)
+            made = products(family, x, w, lanes, plan.form) + operands(family, x, w, lanes, plan.form)
         total += Resources(made.lut, made.ff)
         late = plan.product_latency - plan.tabled_latency(index)
         total += Resources(ff=lanes * late * product_bits(x, w))
@@ -109,17 +108,17 @@ def _stored(plan: AddPlan, lane: int, depth: int) -> int:
 
 def stream_product(
     family: str, inputs: Sequence[IntType], offsets: Sequence[int], x: IntType, w: IntType, out: IntType, lanes: int,
-    kind: str, depth: int,
+    kind: str, latency: int, depth: int,
 ) -> Resources:
-    """Skid buffers, differences (of types ``x`` and ``w``), products."""
-    total = Resources(lut=4, ff=5)
+    """Skid buffers, differences (of types ``x`` and ``w``), products, so many cycles of ``latency``."""
+    total = Resources(lut=4, ff=latency + 1)
     for element, offset, difference in zip(inputs, offsets, (x, w), strict=True):
         total += skid_buffer(lanes * element.bits, family)
         # An offset's zeros below leave the value's bits as they are.
         places = difference.bits - (offset & -offset).bit_length() + 1 if offset else 0
         total += Resources(lut=lanes * adders(places, 1, family).lut, ff=lanes * difference.bits)
-    total += products(family, x, w, lanes, kind, out.bits) + operands(x, w, lanes, kind)
-    if operands(x, w, 1, kind).ff and not (kind == "dsp" and FAMILIES[family].dsp_registers):
+    total += products(family, x, w, lanes, kind, out.bits) + operands(family, x, w, lanes, kind, out.bits)
+    if operands(family, x, w, 1, kind).ff and not (kind == "dsp" and FAMILIES[family].dsp_registers):
         total += Resources(ff=lanes * w.bits)
     return total + queue(family, lanes * out.bits, depth)
 
