@@ -92,7 +92,7 @@ class Mixer:
         def agree(other: tuple[int, ...]) -> bool:
             return all(a == b for place, (a, b) in enumerate(zip(shape, other, strict=True)) if place != axis)
 
-        second = [v for v in self.values if agree(v.typed.shape)][0]
+        second = next(v for v in self.values if agree(v.typed.shape))
         if second.typed.shape != shape or self.below(2):
             return self.build.node("concat", first, second, axis=axis)
         match self.below(3):

@@ -84,7 +84,7 @@ def filled_rom(family: str, words: Sequence[int], width: int, *, output_register
 
 
 def _banked(family: str, words: int, width: int, changing: int, output_register: bool) -> Resources | None:
-    """A table in banks (:func:`hdl_lib.rom.banks_of`), None if it is in one; ``changing`` of its bits are not constant."""
+    """A table in banks (:func:`hdl_lib.rom.banks_of`), None if in one. ``changing``: bits that are not constant."""
     banks = banks_of(width, words)
     if banks == 1:
         return None
