@@ -63,7 +63,7 @@ SELECT_REACH = 32
 
 
 def banks_of(width: int, depth: int) -> int:
-    """Banks that a file's table is stored in, 1 or more: side by side in the rows of one memory where that takes fewer
+    """Banks that a table is stored in, 1 or more: side by side in the rows of one memory where that takes fewer
     block RAMs of 18 Kbit than a row for every word. Synthesis would find the same memory by itself, but would choose
     among the words in front of the output register, which then is not the block RAM's own."""
     banks = -(-depth // BANK_WORDS)
@@ -76,14 +76,16 @@ def banks_of(width: int, depth: int) -> int:
 def readmemh_text(words: Sequence[int], width: int) -> str:
     """A table's ``$readmemh`` file: one word a line, fixed number of hexadecimal digits, address 0 first. Of a table in
     banks (:func:`banks_of`) a line is a row: word ``r`` of each bank, bank 0 in the lowest bits."""
-    banks = banks_of(width, len(words))
-    if banks > 1:
-        words = [
-            sum(word << (bank * width) for bank, word in enumerate(words[row::BANK_WORDS])) for row in range(BANK_WORDS)
-        ]
-        width *= banks
-    digits = -(-width // 4)
-    return "".join(f"{word:0{digits}x}\n" for word in words)
+    rows = _rows(words, width)
+    digits = -(-banks_of(width, len(words)) * width // 4)
+    return "".join(f"{row:0{digits}x}\n" for row in rows)
+
+
+def _rows(words: Sequence[int], width: int) -> Sequence[int]:
+    if banks_of(width, len(words)) == 1:
+        return words
+    banks_at = (words[row::BANK_WORDS] for row in range(BANK_WORDS))
+    return [sum(word << (bank * width) for bank, word in enumerate(some)) for some in banks_at]
 
 
 class Rom(wiring.Component):
@@ -139,7 +141,7 @@ class Rom(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        banks = banks_of(self._table.width, self._table.depth) if self._table.file is not None else 1
+        banks = banks_of(self._table.width, self._table.depth)
         row = self._elaborate_rows(m, banks)
         if self._output_register:
             registered = Signal(len(row), name="word_registered", reset_less=True)
@@ -157,8 +159,8 @@ class Rom(wiring.Component):
         # A single word is a register that never changes: synthesis makes a constant of it.
         constant = table.words[0] if table.words is not None and table.depth == 1 else None
         row = Signal(banks * table.width, name="word", init=constant or 0, reset_less=True)
+        address_width = self.address_width if banks == 1 else ceil_log2(BANK_WORDS)
         if table.file is not None:
-            address_width = self.address_width if banks == 1 else ceil_log2(BANK_WORDS)
             m.submodules.table = Instance(
                 "hwflow_rom",
                 p_WIDTH=len(row),
@@ -172,10 +174,10 @@ class Rom(wiring.Component):
         elif constant is not None:
             m.d.sync += row.eq(constant)
         else:
-            words = list(table.words or ())
-            m.submodules.table = cells = memory.Memory(shape=table.width, depth=table.depth, init=words)
+            rows = list(_rows(table.words or (), table.width))
+            m.submodules.table = cells = memory.Memory(shape=len(row), depth=len(rows), init=rows)
             port = cells.read_port(domain="sync")
-            m.d.comb += [port.addr.eq(self.addr), row.eq(port.data)]
+            m.d.comb += [port.addr.eq(self.addr[:address_width]), row.eq(port.data)]
         return row
 
     def _elaborate_choice(self, m: Module, row: Signal, banks: int) -> None:

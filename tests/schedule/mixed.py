@@ -124,9 +124,11 @@ class Mixer:
             made = self.steps[self.below(len(self.steps))]()
             if made is not None and prod(made.typed.shape) <= MOST_ELEMENTS:
                 self.values.append(made)
-        used = {value.name for node in self.build.graph.nodes for value in node.inputs}
-        for value in self.values[1:]:
-            if value.name not in used or self.below(6) == 0:
+        nodes = self.build.graph.nodes
+        used = {value for node in nodes for value in node.inputs}
+        for node in nodes:
+            (value,) = node.outputs
+            if value not in used or (value in self.values and self.below(6) == 0):
                 self.build.output(value)
         return self.build.done()
 
