@@ -67,21 +67,20 @@ def _whole(
 
 
 DEPTHWISE = [
-    _case("3x3", (5, 6), (3, 3), 4, (1, 2), pads=(1, 1, 1, 1), pad_value=-3),
+    _case("3x3", (5, 6), (3, 3), 4, (1,), pads=(1, 1, 1, 1), pad_value=-3),
     _case("3x3_strided", (6, 7), (3, 3), 5, (3,), stride=(2, 2), pads=(0, 0, 1, 1), kinds=("dsp",)),
-    _case("3x3_plain", (5, 5), (3, 3), 3, (3,), element=U8, kinds=("dsp",)),
     _case("2x3_dilated", (6, 8), (2, 3), 2, (2,), dilation=(3, 2), pads=(1, 2, 0, 3), kinds=("lut",), element=U4),
     _case("1x4", (1, 9), (1, 4), 3, (2,), pads=(0, 3, 0, 0), kinds=("dsp",), stride=(1, 2)),
     _case("4x1", (7, 1), (4, 1), 3, (1,), pads=(1, 0, 2, 0), kinds=("dsp",)),
     _case("1x1_strided", (4, 4), (1, 1), 4, (3,), stride=(2, 2), kinds=("dsp",)),
     _case("far_pads", (3, 2), (2, 2), 2, (1,), pads=(3, 2, 2, 4), pad_value=7, element=U4, kinds=("lut",)),
     _case("pad_outside", (3, 3), (2, 2), 3, (2,), pads=(1, 1, 0, 0), pad_value=-200, kinds=("dsp",)),
-    _case("whole", (3, 4), (3, 4), 2, (1,), kinds=("dsp",)),
+    _case("whole", (3, 4), (3, 4), 2, (1,), kinds=("dsp",), element=U8),
     _case("bits", (4, 4), (3, 3), 4, (2,), pads=(1, 1, 1, 1), element=U1, kinds=("lut",)),
     _case("wide", (3, 4), (2, 2), 3, (2,), element=I20, weight=IntType(18, True), part=17, kinds=("dsp",)),
-    _case("intervals", (4, 4), (2, 2), 2, (2,), intervals=(Interval(-3, 5), Interval(0, 100)), kinds=("dsp",)),
     _case("many", (3, 3), (3, 3), 40, (5,), pads=(1, 1, 1, 1), kinds=("dsp",)),
-    _whole("whole_windows", (4, 6), (3, 3), 2, ((1, 1), (6, 6)), pads=(1, 1, 1, 1), pad_value=-3),
-    _whole("whole_windows_strided", (5, 6), (3, 2), 3, ((2, 1), (6, 3)), stride=(2, 2), pads=(1, 0, 1, 0)),
-    _whole("whole_windows_row", (2, 6), (1, 3), 2, ((6, 6), (12, 12)), pads=(0, 1, 0, 1), element=U4, weight=I4),
+    _case("intervals", (4, 4), (2, 2), 2, (2,), intervals=(Interval(-3, 5), Interval(0, 100)), kinds=("dsp",)),
+    _whole("whole_windows", (3, 4), (3, 3), 2, ((1, 1), (2, 2)), pads=(1, 1, 1, 1), pad_value=-3, weight=I4),
+    _whole("whole_windows_strided", (5, 6), (3, 2), 2, ((2, 1),), stride=(2, 2), pads=(1, 0, 1, 0), weight=I4),
+    _whole("whole_windows_row", (2, 4), (1, 3), 2, ((4, 4), (8, 8)), pads=(0, 1, 0, 1), element=U4, weight=I4),
 ]

@@ -10,6 +10,9 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         "elementwise": {
             "right": 0.2,
         },
+        "rearrange": {
+            "pad": 0.15,
+        },
         "requantize": {
             "multiply_ties_odd": 0.35,
             "multiply_negated_constants4": 0.15,
@@ -48,7 +51,7 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
             "cubic_columns": 0.15,
         },
         "rearrange": {
-            "pad": 0.2,
+            "pad": 0.2, "one_of_all": 0.25,
         },
         "requantize": {
             "multiply_ties": 0.15,
