@@ -38,6 +38,9 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         },
     },
     "ice40": {
+        "depthwise": {
+            "far_pads": 0.25, "2x3_dilated": 0.15,
+        },
         "elementwise": {
             "quotient_of_constant": 0.3,
             "modulus_of_negative": 0.25,
