@@ -197,8 +197,8 @@ class _Hardware:
         form = self.form
         if isinstance(form, MultiplyAddShift):
             if self.serial:
-                fields = self._padded(form.multipliers), self._padded(form.addends)
-                return serial_requantize.resources(self.node, self.folding, form, fields, family, depth)
+                parameters = self._padded(form.multipliers), self._padded(form.addends)
+                return serial_requantize.resources(self.node, self.folding, form, parameters, family, depth)
             if self.constant:
                 pixels = self.lanes // self.own
                 return constant_requantize.resources(self.node, self.folding, form, self.own, pixels, family, depth)

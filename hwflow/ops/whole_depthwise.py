@@ -8,6 +8,7 @@ Folding: lanes are whole pixels; the kinds are "dsp", a multiplier block a weigh
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -100,7 +101,8 @@ def _nodes(node: Node, folding: Folding) -> tuple[Node, Node]:
 
 
 def _window_node(node: Node, folding: Folding | None) -> Node:
-    attributes = {name: node.attributes[name] for name in ("geometry", "pad_value", "rows") if name in node.attributes}
+    names = ("geometry", "pad_value", "rows")
+    attributes: dict[str, Any] = {name: node.attributes[name] for name in names if name in node.attributes}
     if folding is not None:
         attributes["folding"] = _parts(node, folding)[0]
     types = _WINDOWS.infer(attributes, [node.inputs[0].typed])

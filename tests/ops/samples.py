@@ -32,7 +32,8 @@ DEPTHS = (6, 3, 20)
 # How far a model may be off: LUTs and flip-flops by a share of what synthesis found, or by so many cells where a core
 # is small; blocks not at all.
 COMPLETE = ("ecp5", "ice40")  # those in which every case has a sample, but for
-NOT_MEASURED = ("whole_windows", "intervals", "bits", "wide", "many", "serial")  # of depthwise convolutions, requantizers
+# these of depthwise convolutions and requantizers:
+NOT_MEASURED = ("whole_windows", "intervals", "bits", "wide", "many", "serial")
 MODELLED = ("ecp5", "ice40")  # families with samples
 SHARE, CELLS_OFF = 0.10, 12
 
