@@ -20,10 +20,14 @@ NEAREST, LINEAR, CUBIC = "nearest", "linear", "cubic"
 ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 WHOLE = (Fraction(0), Fraction(1))
 CROP = "tf_crop_and_resize"
-TRANSFORMATIONS = (
-    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", CROP,
-    "tf_half_pixel_for_nn",
-)
+_ALWAYS = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", CROP)
+
+
+def transformations(version: int) -> tuple[str, ...]:
+    """The names of coordinate transformations in Resize of an operator set from 11 on; the first is the default."""
+    if version < 13:
+        return (*_ALWAYS, "tf_half_pixel_for_nn")
+    return _ALWAYS if version < 19 else (*_ALWAYS, "half_pixel_symmetric")
 
 
 @dataclass(frozen=True)

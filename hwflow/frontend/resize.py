@@ -33,11 +33,11 @@ from hwflow.frontend.resampling import (
     MAX_DIVISOR_BITS,
     NEAREST,
     ROUNDINGS,
-    TRANSFORMATIONS,
     WHOLE,
     AxisResize,
     Interpolation,
     Windows,
+    transformations,
     windows,
 )
 from hwflow.frontend.views import Anchor, Integers, Reals, View, as_array, fractions
@@ -130,7 +130,7 @@ def _interpolation(node: OnnxNode) -> Interpolation:
     if node.op_type == "Upsample" or node.version < 11:
         return Interpolation(mode, "asymmetric", None)
     return Interpolation(
-        mode, _one_of(node, "coordinate_transformation_mode", TRANSFORMATIONS),
+        mode, _one_of(node, "coordinate_transformation_mode", transformations(node.version)),
         _one_of(node, "nearest_mode", ROUNDINGS), finite(node, "cubic_coeff_a", -0.75),
         bool(integer(node, "antialias")), bool(integer(node, "exclude_outside")),
     )

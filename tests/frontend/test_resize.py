@@ -128,6 +128,10 @@ def test_operator_set_10(scales: list[float], mode: str) -> None:
     agree_with_reference(resized(10, scales=scales, mode=mode))
 
 
+def test_a_transformation_of_operator_set_11_alone() -> None:
+    agree_with_reference(resized(11, scales=[1, 1, 2, 1.5], coordinate_transformation_mode="tf_half_pixel_for_nn"))
+
+
 def test_operator_set_10_by_hand(tmp_path: Path) -> None:
     """ONNX 1.5's test resize_downsample_nearest: rows of 1 to 4 and 5 to 8 by 0.6 give 1 and 3."""
     model = resized(10, [1, 2, 4], scales=[1, 1, 0.6, 0.6], scale=1.0, zero=0, to=1.0).load(tmp_path)
@@ -231,6 +235,20 @@ REFUSED: dict[str, tuple[Callable[[], Builder], str]] = {
         lambda: resized(scales=[1.5, 1, 2, 1]),
         "the frame axis 0 must keep its scale of 1 [frame-axis]\n  remedy: resize within a frame: leave axis 0 out",
     ),
+    "mode": (
+        lambda: resized(scales=[1, 1, 2, 2], mode="bilinear"),
+        "mode must be nearest, linear or cubic, not 'bilinear' [resize-mode]\n  remedy: correct the attribute",
+    ),
+    "transformation": (
+        lambda: resized(18, scales=[1, 1, 2, 2], coordinate_transformation_mode="half_pixel_symmetric"),
+        "coordinate_transformation_mode must be half_pixel, pytorch_half_pixel, align_corners, asymmetric or "
+        "tf_crop_and_resize, not 'half_pixel_symmetric' [resize-mode]\n  remedy: correct the attribute",
+    ),
+    "old_transformation": (
+        lambda: resized(13, scales=[1, 1, 2, 2], coordinate_transformation_mode="tf_half_pixel_for_nn"),
+        "coordinate_transformation_mode must be half_pixel, pytorch_half_pixel, align_corners, asymmetric or "
+        "tf_crop_and_resize, not 'tf_half_pixel_for_nn' [resize-mode]\n  remedy: correct the attribute",
+    ),
     "weights": (
         lambda: resized(scales=[1, 1, 0.6, 1.7], mode="linear"),
         "weights must have a small common denominator, as those of scales such as 2, 1.5 or 0.5 have, not one of more "
@@ -262,6 +280,16 @@ REFUSED: dict[str, tuple[Callable[[], Builder], str]] = {
         "  remedy: pad with a number that the quantizer before can make",
     ),
 }
+
+
+def test_upsample_does_not_shrink(tmp_path: Path) -> None:
+    b = Builder(9, 8)
+    y = b.node("Upsample", b.input("x", ["N", 2, 4], "int8"), b.constant([1.0, 1.0, 0.5]), name="n")
+    b.output(b.node("Upsample", y, b.constant([1.0, 1.0, 2.0])))
+    assert [str(f) for f in check(b.save(tmp_path))] == [
+        "unsupported: node 'n' (Upsample): scales must be at least 1, not 0.5 [upsample-scale]\n"
+        "  remedy: use Resize to shrink an axis"
+    ]
 
 
 @pytest.mark.parametrize("name", REFUSED)
