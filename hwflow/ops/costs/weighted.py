@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd
 
 from amaranth.hdl import Shape
 
@@ -49,9 +50,16 @@ def weighted_pool(
     term = product_bits(x, w)
     latency = WeightedPool.weighted_latency_of(Shape(x.bits, x.signed), Shape(w.bits, w.signed), kind)
     # The pool's own registers of a beat are those of the products.
-    pool = sum_pool(family, lanes, term, result.bits, blocks, window, depth)
+    zeros = sum(map(_zeros, columns or ())) if kind == "lut" else 0
+    pool = sum_pool(family, lanes, term, result.bits, blocks, window, depth, zeros)
     total += Resources(ff=ARRIVAL * lanes * x.bits + 3 * (latency - 3) - lanes * term * (2 if blocks > 4 else 1))
     return total + pool
+
+
+def _zeros(numbers: Sequence[int]) -> int:
+    """At the low end of all numbers."""
+    together = gcd(*numbers)
+    return (together & -together).bit_length() - 1
 
 
 def _columns(words: Sequence[int], lanes: int, w: IntType) -> list[list[int]]:

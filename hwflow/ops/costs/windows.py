@@ -85,11 +85,13 @@ def max_pool(family: str, lanes: int, element: int, blocks: int, window: int, de
 
 
 def sum_pool(
-    family: str, lanes: int, element: int, result: int, blocks: int, window: int, depth: int
+    family: str, lanes: int, element: int, result: int, blocks: int, window: int, depth: int, zeros: int = 0
 ) -> Resources:
-    """Running sums, as maxima are held."""
-    add = Resources(lut=lanes * chain(family, result) + (lanes * result if blocks == 1 else 0))  # 0 for the first pixel
-    return add + _pool(family, lanes * element, lanes * result, blocks, window, depth)
+    """Running sums, as maxima are held; ``zeros``: bits at the low ends of all lanes' sums that are always 0."""
+    bits = lanes * result - zeros
+    # 0 is taken for the sum before the first pixel.
+    add = Resources(lut=lanes * chain(family, result) - zeros + (bits if blocks == 1 else 0))
+    return add + _pool(family, lanes * element, bits, blocks, window, depth)
 
 
 def _pool(family: str, width: int, result: int, blocks: int, window: int, depth: int) -> Resources:
