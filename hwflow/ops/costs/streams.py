@@ -12,6 +12,7 @@ from hwflow.ops.costs.basics import adders, bits, chain, count_up, skid_buffer
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.known_multipliers import lut_product, table_words
 from hwflow.ops.costs.memory import block_queue, filled_rom, queue, rom
+from hwflow.ops.costs.narrow_sums import narrow_sum
 from hwflow.ops.costs.products import multiplier_blocks, operands, product_bits, products, split_sums
 from hwflow.ops.operator import Folding, Resources
 from hwflow.types import IntType
@@ -86,7 +87,14 @@ def stream_add(
         total += Resources(ff=lanes * late * product_bits(x, w))
     if any(plan.products):  # one address for both tables
         total += count_up(blocks)
+    stored = 0
     for lane in range(lanes):
+        narrow = narrow_sum(inputs, plan.summands(lane), plan.levels, plan.width) if _plain(plan, lane) else None
+        if narrow is not None:
+            total += narrow.resources
+            stored += narrow.bits
+            continue
+        stored += _stored(plan, lane, depth)
         for register in plan.registers(lane):
             total += Resources(lut=chain(family, register.added), ff=register.width)
             if FAMILIES[family].carry_bits == 1:  # a carry cell reads the complement of what is subtracted
@@ -95,7 +103,12 @@ def stream_add(
     total += Resources(lut=4 if FAMILIES[family].carry_bits > 1 else 1)
     for x in inputs:
         total += skid_buffer(pixels * lanes * x.bits, family)
-    return total + queue(family, pixels * sum(_stored(plan, lane, depth) for lane in range(lanes)), depth)
+    return total + queue(family, pixels * stored, depth)
+
+
+def _plain(plan: AddPlan, lane: int) -> bool:
+    """Whether the summands are the inputs themselves."""
+    return not any(plan.products) and all(plan.constant(index, lane)[0] == 1 for index in range(len(plan.products)))
 
 
 def _stored(plan: AddPlan, lane: int, depth: int) -> int:
