@@ -87,9 +87,14 @@ def divider(family: str, inputs: Operands, output: IntType, form: str) -> Resour
     for stage in range(a.bits):
         last, rest = stage == a.bits - 1, min(stage + 1, b.bits)
         kept = a.bits if form == "quotient" else a.bits - 1 - stage
-        total += Resources(lut=chain(family, b.bits + 1), ff=kept + signs)
+        compared = chain(family, b.bits + 1)
+        if free and FAMILIES[family].carry_bits == 1:
+            # The tables of the choice have room for those of the difference, whose sign is left; none of a rest that
+            # is too short.
+            compared = int(stage + 1 >= b.bits)
+        total += Resources(lut=compared, ff=kept + signs)
         if not last or form != "quotient":
-            total += Resources(lut=rest, ff=rest)
+            total += Resources(lut=rest if compared else 0, ff=rest)
         if free and form == "quotient":
             total += Resources(ff=-min(stage + 1, b.bits - 1))
         if not last:
