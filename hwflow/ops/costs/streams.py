@@ -8,7 +8,7 @@ from math import ceil, lcm
 from hdl_lib.adder_tree import shape_of
 from hdl_lib.storage import REGISTER_DEPTH
 from hdl_lib.stream_add import AddPlan
-from hwflow.ops.costs.basics import adders, bits, chain, count_up, skid_buffer
+from hwflow.ops.costs.basics import adders, bits, chain, count_up, joint_step, skid_buffer
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.known_multipliers import lut_product, table_words
 from hwflow.ops.costs.memory import block_queue, filled_rom, queue, rom
@@ -145,7 +145,7 @@ def concat(family: str, width: int, inputs: int, longest: int, depth: int) -> Re
 
 def interleave(family: str, inputs: Sequence[int], width: int, depth: int) -> Resources:
     """A skid buffer behind each input, of so many bits, and a step that waits for all of them."""
-    total = Resources(lut=ceil(len(inputs) / 3))
+    total = Resources(lut=joint_step(family, len(inputs)))
     for bits_ in inputs:
         total += skid_buffer(bits_, family)
     # Bits of a wider result that are an input's sign, or 0, are not stored.
