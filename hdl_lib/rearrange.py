@@ -10,15 +10,19 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .address_walk import AddressWalk
-from .blocks import count_up, delayed
+from .blocks import count_up, delayed, loop
 from .multiplier import interval
 from .output_queue import OutputQueue
 from .release_steps import ReleaseStep, gathered, present_change
 from .storage import check_depth
 
 MOST_PHASES = 16
-"""Runs of equal changes between rounds of the outermost loop that the counters follow; a walk with more of them waits
-for the whole frame and releases it as a whole."""
+"""Runs of equal changes between rounds that the counters follow. A round is one of the outermost loop, or as many of
+these as it takes to have no more runs; where none do, the whole walk, which then waits for the whole frame and releases
+it as a whole."""
+
+MOST_GROUPED = 64
+"""Rounds of the outermost loop in one round that the counters follow."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +42,18 @@ class RearrangePlan:
 
     @cached_property
     def rounds(self) -> int:
-        """Rounds of the outermost loop, the grains in which reader and writer wait for each other; 1 where they would
-        need too many phases."""
+        """The grains in which reader and writer wait for each other: those of the outermost loop, or several of them
+        together; 1 where they would need too many phases."""
         outer = self.walk.axes[0].count
-        return outer if len(_phases(self.beats, *self._bounds(outer))) <= MOST_PHASES else 1
+        for group in range(1, min(outer, MOST_GROUPED + 1)):
+            if outer % group == 0 and len(_phases(self.beats, *self._bounds(outer // group))) <= MOST_PHASES:
+                return outer // group
+        return 1
+
+    @property
+    def group(self) -> int:
+        """Rounds of the outermost loop in one round."""
+        return self.walk.axes[0].count // self.rounds
 
     @property
     def steps(self) -> int:
@@ -97,10 +109,11 @@ class RearrangePlan:
         low, high = self.walk.start, self.walk.start
         for axis in inner:
             low, high = low + min(axis.known), high + max(axis.known)
-        if rounds > 1:
-            ends = [None if at is None else (low + at, high + at) for at in outer.offsets]
-        else:
-            ends = [(low + min(outer.known), high + max(outer.known))]
+        ends: list[tuple[int, int] | None] = []
+        group, offsets = outer.count // rounds, outer.offsets
+        for start in range(0, outer.count, group):
+            known = [at for at in offsets[start : start + group] if at is not None]
+            ends.append((low + min(known), high + max(known)) if known else None)
         needed, most = [], 1
         for end in ends:
             most = most if end is None else max(most, end[1] + 1)
@@ -201,8 +214,10 @@ class Rearrange(wiring.Component):
         issue = Signal()
         address, outside, done = plan.walk.elaborate_on(m, issue)
         accept = self._elaborate_writer(m, buffer)
-        # A round is one of the outermost loop, or the whole walk.
-        round_last: Value = (done[1] if len(done) > 1 else Const(1)) if plan.rounds > 1 else done[0]
+        round_last: Value = done[0]
+        if plan.rounds > 1:
+            inner_done: Value = done[1] if len(done) > 1 else Const(1)
+            round_last = loop(m, "round", plan.group, issue & inner_done) & inner_done
         frame_done, round_done = Signal(), Signal()
         m.d.comb += [frame_done.eq(issue & done[0]), round_done.eq(issue & round_last)]
         self._elaborate_counts(m, accept, round_done, queue, issue)

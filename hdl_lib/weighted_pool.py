@@ -67,13 +67,16 @@ class WeightedPool(GroupPool):
         self.weight_shape = Shape.cast(weight_shape)
         self.weights = weights
         self.multiplier = Multiplier(Shape.cast(shape), self.weight_shape, multiplier, part)
-        words = window * block_count(channels, lanes)
+        self._check_weights(block_count(channels, lanes), window, lanes)
+        super().__init__(shape, result_shape, channels, lanes, window, depth=depth)
+
+    def _check_weights(self, blocks: int, window: int, lanes: int) -> None:
+        words, weights = window * blocks, self.weights
         if weights.width != lanes * self.weight_shape.width or weights.depth % words:
             raise ValueError(
                 f"weights must be words of {lanes * self.weight_shape.width} bits (lanes * weight bits), a multiple of "
                 f"{words} of them (window * blocks), not {weights.depth} words of {weights.width} bits"
             )
-        super().__init__(shape, result_shape, channels, lanes, window, depth=depth)
 
     @staticmethod
     def weighted_latency_of(shape: Shape, weight_shape: Shape, multiplier: str, part: int = PART) -> int:
@@ -89,20 +92,27 @@ class WeightedPool(GroupPool):
 
     def _terms(self, m: Module, step: Value) -> tuple[list[Value], int]:
         product = self.multiplier
-        m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
-        ahead = ARRIVAL + product.operand_latency - product.weight_lead - rom.latency
-        address = count_up(m, "weight", self.weights.depth, step)
-        m.d.comb += rom.addr.eq(delayed(m, "weight_address", address, ahead))
+        weights = self._weights(m, step, ARRIVAL + product.operand_latency - product.weight_lead)
         terms: list[Value] = []
         for lane in range(self.lanes):
             x: Value = self.i.payload[lane]
             for cycle in range(ARRIVAL):
                 x = Value.cast(registered(m, f"input{lane}_{cycle + 1}", Term(x, *interval(self.shape))).value)
+            operand = product.operand(m, f"input{lane}", x)
+            terms.append(Value.cast(product.product(m, f"product{lane}", operand, weights[lane]).value))
+        return terms, ARRIVAL + product.operand_latency + product.latency
+
+    def _weights(self, m: Module, step: Value, ahead: int) -> list[Value]:
+        """Each lane's weight of a step, ``ahead`` cycles behind it."""
+        m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
+        address = count_up(m, "weight", self.weights.depth, step)
+        m.d.comb += rom.addr.eq(delayed(m, "weight_address", address, ahead - rom.latency))
+        weights: list[Value] = []
+        for lane in range(self.lanes):
             weight = Signal(self.weight_shape, name=f"weight{lane}")
             m.d.comb += weight.eq(rom.data.word_select(lane, self.weight_shape.width))
-            operand = product.operand(m, f"input{lane}", x)
-            terms.append(Value.cast(product.product(m, f"product{lane}", operand, weight).value))
-        return terms, ARRIVAL + product.operand_latency + product.latency
+            weights.append(weight)
+        return weights
 
     def _combine(self, beat: Value, before: Value, first: Value) -> Value:
         return Mux(first, 0, before) + beat

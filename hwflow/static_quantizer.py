@@ -30,11 +30,11 @@ INSTALL = "pip install 'hwflow[quantize]'"
 
 QUANTIZED_OPERATORS = (
     "Conv", "Gemm", "MatMul", "MaxPool", "AveragePool", "GlobalAveragePool", "Add", "Sub", "Mul", "Concat", "Relu",
-    "Clip", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose",
+    "Clip", "Reshape", "Resize", "Flatten", "Squeeze", "Unsqueeze", "Transpose",
 )
 """Operators whose operands become integers. Functions of one value are not among them: as real functions between two
 quantizers they are decided exactly, and a quantizer before each would only cost accuracy. What is left behind the last
-of these operators (Softmax, ArgMax) stays with the host, on its dequantized result."""
+of these operators stays real: hardware takes the exact sums (ArgMax), or the host dequantized ones (Softmax)."""
 
 PER_CHANNEL_OPSET = 13  # the first QuantizeLinear and DequantizeLinear with an axis
 NARROW_AND_WIDE_OPSET = 21  # the first with 4 and 16 bits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import reduce
-from math import prod
+from math import floor, prod
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from hwflow.frontend.views import Integers, Reals, as_array, fraction_gcd, fract
 from hwflow.ir.graph import Fractions, IntArray
 from hwflow.ir.integer_functions import Function, Multiplied, Simple, Times
 from hwflow.onnxspec.model import OnnxNode
+
+SHORT = 1 << 16
+"""Multiples beyond are longer than ranks (:mod:`hwflow.frontend.ranks`)."""
 
 _MOST = 1 << 44  # with operands of 16 bits within 62
 _MOST_OF_SUMS = 1 << 32  # with sums of 28 bits
@@ -28,19 +31,10 @@ def aligned(
 ) -> tuple[list[Multiples], Fractions]:
     """The operands (streams, or constants that broadcast with them) as multiples of one positive number, and that
     number: the greatest there is. Refused where some of the multiples would be too large."""
-    streams = {place: plain(state, node, v) for place, v in enumerate(operands) if isinstance(v, Reals)}
-    offsets = {place: as_array(view.scale * view.zero_point) for place, view in streams.items()}
-    scales = [v for view in streams.values() for v in view.scale.reshape(-1) if v]
-    if not scales:
-        raise refuse(
-            node, "one-scale", "some operand must have a scale other than 0", "correct the scales",
-        )
-    others = [v for offset in offsets.values() for v in offset.reshape(-1)]
-    others += [v for constant in operands if not isinstance(constant, Reals) for v in constant.reshape(-1)]
-    common = reduce(fraction_gcd, {abs(v) for v in (*scales, *others) if v})
-    known = all(view.low is not None for view in streams.values())
+    operands = [plain(state, node, v) if isinstance(v, Reals) else v for v in operands]
+    unit, greatest = in_common(operands)
+    known = all(view.low is not None for view in operands if isinstance(view, Reals))
     most = _MOST if known else _MOST_OF_SUMS
-    greatest = max(max(map(abs, scales)) / common, max(map(abs, others), default=0) / common / (1 << 16))
     if greatest >= most:
         raise refuse(
             node, "common-scale",
@@ -49,18 +43,59 @@ def aligned(
             "choose scales and constants that are multiples of a power of two, or quantize the operands alike before",
         )
     result: list[Multiples] = []
-    for place, operand in enumerate(operands):
-        if place in streams:
-            view = streams[place]
-            result.append(multiples(state, node, view, _whole(view.scale, common), _whole(offsets[place], common)))
+    for operand in operands:
+        if isinstance(operand, Reals):
+            result.append(multiples(state, node, operand, _whole(operand.scale, unit), _whole(_offset(operand), unit)))
         else:
-            constant = _whole(operand, common)
+            constant = _whole(operand, unit)
             result.append(int(constant.reshape(-1)[0]) if (constant == constant.reshape(-1)[0]).all() else constant)
-    return result, fractions(common)
+    return result, fractions(unit)
 
 
-def _whole(values: Fractions | Reals, unit: Fraction) -> IntArray:
-    assert isinstance(values, np.ndarray)
+def in_order(state: Lowering, node: OnnxNode, view: Reals) -> Integers:
+    """Integers with the order of all elements of ``view``, without functions, whatever its zero points are.
+
+    In units of the greatest number of which the scales are multiples an element is an integer, its floor, and a
+    fraction that does not depend on it: of two elements the one with the greater integer is the greater one, of equal
+    integers the one with the greater fraction. So the integer times the number of different fractions, and the
+    fraction's rank among these, tell the order. (A bias is hardly ever a multiple of the sums' scale: that was rounded
+    to a float.)
+    """
+    unit = reduce(fraction_gcd, {abs(v) for v in view.scale.reshape(-1)}, Fraction(0)) or Fraction(1)
+    added = as_array(-_offset(view) / unit)
+    floors = np.array([floor(v) for v in added.reshape(-1)], dtype=object)
+    rests = [v - low for v, low in zip(added.reshape(-1), floors, strict=True)]
+    place = {rest: rank for rank, rest in enumerate(sorted(set(rests)))}
+    keys = [low * len(place) + place[rest] for low, rest in zip(floors, rests, strict=True)]
+    factors = [int(v / unit) * len(place) for v in view.scale.reshape(-1)]
+    most = _MOST if view.low is not None else _MOST_OF_SUMS
+    if max(map(abs, factors)) >= most or max(map(abs, keys)) >= 1 << 60:
+        raise refuse(
+            node, "common-scale",
+            f"scales must be multiples of one number, at most {most} times as great, not "
+            f"{float(max(map(abs, factors))):.3g} times",
+            "choose scales that are multiples of a power of two, or quantize the elements alike before",
+        )
+    offsets = -np.array(keys, dtype=np.int64).reshape(added.shape)
+    return multiples(state, node, view, np.array(factors, dtype=np.int64).reshape(view.scale.shape), offsets)
+
+
+def in_common(operands: Sequence[Reals | Fractions]) -> tuple[Fraction, Fraction]:
+    """The greatest number of which scales, zero points and constants (of views without functions) are multiples, and
+    how many times it the greatest scale is, or a 2**16th of the greatest of the others, to which elements are added."""
+    views = [v for v in operands if isinstance(v, Reals)]
+    scales = [abs(v) for view in views for v in view.scale.reshape(-1) if v]
+    others = [v for view in views for v in _offset(view).reshape(-1)]
+    others += [v for constant in operands if not isinstance(constant, Reals) for v in constant.reshape(-1)]
+    unit = reduce(fraction_gcd, {abs(v) for v in (*scales, *others) if v}, Fraction(0)) or Fraction(1)
+    return unit, max([Fraction(0), *scales, *(abs(v) / (1 << 16) for v in others)]) / unit
+
+
+def _offset(view: Reals) -> Fractions:
+    return as_array(view.scale * view.zero_point)
+
+
+def _whole(values: Fractions, unit: Fraction) -> IntArray:
     return np.array([int(v / unit) for v in values.reshape(-1)], dtype=np.int64).reshape(values.shape)
 
 

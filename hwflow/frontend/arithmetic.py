@@ -91,8 +91,10 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
     if operation == "mul":
         return product_of(state, node, left, right)
     raise refuse(
-        node, "stream-division", "the divisor must be a constant, not computed at run time",
-        "multiply by a constant, or quantize the reciprocal",
+        node, "stream-division",
+        "the divisor must be a constant, not computed at run time: quotients of integers are multiples of no one "
+        "number",
+        "quantize the divisor's Reciprocal and multiply by it, or divide by a constant",
     )
 
 

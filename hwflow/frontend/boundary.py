@@ -36,7 +36,7 @@ def tail(model: ResolvedModel) -> Tail:
 
 _HEAVY = frozenset({
     "AveragePool", "Conv", "ConvInteger", "ConvTranspose", "Gemm", "GlobalAveragePool", "MatMul", "MatMulInteger",
-    "MaxPool", "QGemm", "QLinearAveragePool", "QLinearConv", "QLinearGlobalAveragePool", "QLinearMatMul",
+    "MaxPool", "NhwcMaxPool", "QGemm", "QLinearAveragePool", "QLinearConv", "QLinearGlobalAveragePool", "QLinearMatMul",
 })  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from hwflow.frontend import (
     qonnx,
     ranking,
     reductions,
+    resize,
     shapes,
     transposed,
 )
@@ -70,6 +71,7 @@ STANDARD: Mapping[str, Handler] = {
     "ReduceMin": reductions.reduce_min,
     "ReduceSum": reductions.reduce_sum,
     "Reshape": shapes.reshape,
+    "Resize": resize.resize,
     "Slice": moves.slice_,
     "SpaceToDepth": moves.space_to_depth,
     "Split": moves.split,
@@ -79,6 +81,7 @@ STANDARD: Mapping[str, Handler] = {
     "TopK": ranking.top_k,
     "Transpose": shapes.transpose,
     "Unsqueeze": shapes.reshape,
+    "Upsample": resize.upsample,
     **islands.UNARY,
     "Abs": integers.or_real("Abs", islands.UNARY["Abs"]),
     **{name: integers.or_real(name) for name in integers.INTEGER_ONLY},

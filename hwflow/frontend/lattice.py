@@ -35,9 +35,8 @@ def plain(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     """``view`` without functions: as it is, or through a requantizer that does their work exactly."""
     if not view.functions:
         return view
-    kinds = ", ".join(sorted({type(f).__name__ for step in view.functions for f in step.reshape(-1) if f is not None}))
+    kinds, remedy = _kinds(view), _remedy(node)
     where = f"the values in front of {node.op_type}"
-    remedy = f"insert QuantizeLinear and DequantizeLinear before '{node.name}'"
     if view.low is None or view.high is None or view.high - view.low >= MAX_POINTS:
         raise refuse(
             node, "quantized-operand", f"{where} must be quantized after {kinds}, not left in float", remedy
@@ -85,6 +84,21 @@ def _column(view: Reals, index: int) -> tuple[Any, ...]:
         values.reshape(-1)[0 if values.size == 1 else index]
         for values in (view.scale, view.zero_point, *view.functions)
     )
+
+
+def _kinds(view: Reals) -> str:
+    """Of the functions, for messages."""
+    return ", ".join(sorted({type(f).__name__ for step in view.functions for f in step.reshape(-1) if f is not None}))
+
+
+def _remedy(node: OnnxNode) -> str:
+    return f"insert QuantizeLinear and DequantizeLinear before '{node.name}'"
+
+
+def table_of(node: OnnxNode, view: Reals, index: int) -> list[Fraction]:
+    """The reals that the integers ``low`` to ``high`` of channel ``index`` mean, exactly; refused where one is no
+    rational number."""
+    return _table(node, view, index, _kinds(view), _remedy(node))
 
 
 def _table(node: OnnxNode, view: Reals, index: int, kinds: str, remedy: str) -> list[Fraction]:

@@ -11,7 +11,8 @@ _FUNCTION = "in front of a quantizer, or where its values are multiples of one n
 _INTEGER = "integer tensors of at most 32 bits"
 _LOGICAL = "bool tensors"
 _ALIGNED = "reals whose scales are multiples of one number, of shapes that broadcast, or constants"
-_COMPARED = f"{_ALIGNED}; {_INTEGER}"
+_ORDERED = "reals of at most 65,535 levels in all, or of scales that are multiples of one number"
+_COMPARED = f"{_ORDERED}, of shapes that broadcast, or constants; {_INTEGER}"
 _BITS = _INTEGER
 _WEIGHTS = "constant quantized weights, of any scales with a common divisor"
 _CONV = f"1-D to 3-D and more, any group, strides, dilations and pads; {_WEIGHTS}"
@@ -19,7 +20,8 @@ _PRODUCT = f"one constant quantized operand; not along the frame axis; {_WEIGHTS
 _POOL = "1-D to 3-D and more, any strides, dilations and pads; no window in the padding alone"
 _MOVED = "within a frame"
 _AXES = "axes within a frame"
-_RANKED = f"{_AXES}; reals whose scales along the axis are multiples of one number; {_INTEGER}"
+_RANKED = f"{_AXES}; {_ORDERED} along the axis; {_INTEGER}"
+_RESIZED = f"nearest, linear and cubic, constant parameters, {_MOVED}; weights with a common denominator of 40 bits"
 _SCALE = "positive constant scale and zero point, for the tensor or along one axis"
 
 LIMITS: Mapping[str, str] = {
@@ -82,30 +84,34 @@ LIMITS: Mapping[str, str] = {
     "Mul": f"streams of shapes that broadcast and one zero point each, or constants; {_INTEGER}",
     "MultiThreshold": "constant thresholds, for the tensor or a channel",
     "Neg": f"of reals and {_INTEGER}",
+    "NhwcMaxPool": f"{_POOL}; of integers; channels last",
     "Not": "bool tensors",
     "Or": _LOGICAL,
     "PRelu": f"constant slope; {_FUNCTION}",
     "Pad": f"constant pads, {_MOVED}: constant (a multiple of the scale), edge, reflect, wrap",
     "Pow": f"constant exponent; {_FUNCTION}",
     "QGemm": f"{_PRODUCT}; transA 0, alpha other than 0",
-    "QLinearAdd": "two streams of one shape, or a constant",
-    "QLinearAveragePool": f"{_POOL}; channels first",
+    "QLinearAdd": "two streams of shapes that broadcast, or a constant",
+    "QLinearAveragePool": f"{_POOL}; channels first or last",
     "QLinearConcat": _AXES,
     "QLinearConv": _CONV,
-    "QLinearGlobalAveragePool": "channels first",
+    "QLinearGlobalAveragePool": "channels first or last",
     "QLinearLeakyRelu": _SCALE,
     "QLinearMatMul": _PRODUCT,
-    "QLinearMul": "two streams of one shape, or a constant",
+    "QLinearMul": "two streams of shapes that broadcast, or a constant",
+    "QLinearReduceMean": _AXES,
     "QLinearSigmoid": _SCALE,
+    "QLinearWhere": f"a bool tensor in hardware, or constant; branches: {_COMPARED}",
     "Quant": f"{_SCALE}; 1 to 16 bits; every rounding mode",
     "QuantizeLinear": f"{_SCALE}; to integers of at most 16 bits",
     "Reciprocal": f"{_FUNCTION}, of numbers other than 0",
-    "ReduceMax": f"constant {_AXES}; one scale a channel",
+    "ReduceMax": f"constant {_AXES}; {_ORDERED}",
     "ReduceMean": f"constant {_AXES}; of reals; one scale a channel",
-    "ReduceMin": f"constant {_AXES}; one scale a channel",
+    "ReduceMin": f"constant {_AXES}; {_ORDERED}",
     "ReduceSum": f"constant {_AXES}; of reals; one scale a channel",
     "Relu": f"{_FUNCTION}; {_INTEGER}",
     "Reshape": "constant shape; the frame axis stays in front",
+    "Resize": f"{_RESIZED}; linear and cubic of one scale along the axes",
     "Round": _FUNCTION,
     "Selu": _FUNCTION,
     "Sigmoid": _FUNCTION,
@@ -122,11 +128,12 @@ LIMITS: Mapping[str, str] = {
     "Tanh": _FUNCTION,
     "ThresholdedRelu": _FUNCTION,
     "Tile": f"constant repeats, {_MOVED}",
-    "TopK": f"constant k; {_RANKED}",
+    "TopK": f"constant k of at most 64; {_RANKED}",
     "Transpose": "the frame axis stays in front",
     "Trunc": "constant scales whose ratio is a power of two, and bit widths",
     "Unsqueeze": "the frame axis stays in front",
-    "Where": f"a bool tensor in hardware; branches: {_COMPARED}",
+    "Upsample": f"{_RESIZED}; scales of at least 1",
+    "Where": f"a bool tensor in hardware, or constant; branches: {_COMPARED}",
     "Xor": _LOGICAL,
 }
 """By ONNX operator, whatever its domain."""

@@ -164,8 +164,16 @@ def _moved(
     state: Lowering, node: OnnxNode, move: Move, holes: Any = None, fill: Fraction = Fraction(0), *, output: int = 0
 ) -> View:
     """The operand after ``move``; where ``holes`` (of the result's whole shape) is set, the real number ``fill``."""
-    view = state.view(node.inputs[0])
     whole = state.model.values[node.inputs[0]].shape
+    return placed(state, node, state.view(node.inputs[0]), whole, move, holes, fill, output=output)
+
+
+def placed(
+    state: Lowering, node: OnnxNode, view: View, whole: tuple[int, ...], move: Move, holes: Any = None,
+    fill: Fraction = Fraction(0), *, output: int = 0,
+) -> View:
+    """Output ``output`` of ``node``: ``view``, of ``whole`` shape, after ``move``; where ``holes`` (of the result's
+    whole shape) is set, the real number ``fill``."""
     if isinstance(view, Constant | QuantizedConstant):
         return _moved_constant(node, view, move, holes)
     index = move(np.arange(prod(whole)).reshape(whole))
@@ -174,7 +182,7 @@ def _moved(
             node, "frame-axis", f"the result must keep the frame axis in front, not have shape {list(index.shape)}",
             "work within a frame",
         )
-    if not isinstance(view, Integers):
+    if not isinstance(view, Integers | Reals):
         view = reals(state, node, 0)
     number = 0
     if holes is not None and holes.any():

@@ -26,9 +26,16 @@ def max_pool(state: Lowering, node: OnnxNode) -> View:
     require_image(node, view.shape)
     if len(node.outputs) > 1 and node.outputs[1]:
         raise refuse(node, "pool-indices", "the output 'Indices' must be absent, not used", "remove it")
+    return pooled(state, node, view, state.frame_shape(node.outputs[0]))
+
+
+def pooled(
+    state: Lowering, node: OnnxNode, view: Integers | Reals, shape: tuple[int, ...], *, origin: str | None = None
+) -> View:
+    """The max pool ``node`` of ``view`` (channels first); ``shape``: of the result's frame; ``origin``: what it stands
+    for, by default the node's result."""
     kernel = node.attributes["kernel_shape"]
     assert isinstance(kernel, tuple)
-    shape = state.frame_shape(node.outputs[0])
     attributes = window_attributes(node, view.shape[1:], [int(k) for k in kernel], shape[1:])
     if holds_padding_only(view.shape[1:], attributes):
         raise refuse(
@@ -36,18 +43,18 @@ def max_pool(state: Lowering, node: OnnxNode) -> View:
             f"every window must hold a pixel, not padding alone as with pads {list(attributes['pads'])}",
             "reduce the pads",
         )
-    return greatest(state, node, view, attributes, shape)
+    return greatest(state, node, view, attributes, shape, origin=origin)
 
 
 def greatest(
     state: Lowering, node: OnnxNode, view: Integers | Reals, attributes: dict[str, Any], shape: tuple[int, ...], *,
-    least: bool = False,
+    least: bool = False, origin: str | None = None,
 ) -> View:
-    """The maxima, or minima, over windows."""
+    """The maxima, or minima, over windows; ``origin`` as in :func:`pooled`."""
     if isinstance(view, Integers):
         if least:
             attributes = {**attributes, "least": True}
-        value = spatial.pool(state, node, view.value, view.shape, attributes, "max_pool2d")
+        value = spatial.pool(state, node, view.value, view.shape, attributes, "max_pool2d", origin=origin)
         return Integers(value, shape, view.low, view.high)
     view, falling = _rising(state, node, view)
     if any(size > 1 for v in (view.scale, view.zero_point, *view.functions) for size in v.shape[1:]):
@@ -83,12 +90,12 @@ def average_pool(state: Lowering, node: OnnxNode) -> View:
     return averaged(state, node, reals(state, node, 0))
 
 
-def averaged(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
-    """The average pool ``node`` of ``view``."""
+def averaged(state: Lowering, node: OnnxNode, view: Reals, shape: tuple[int, ...] | None = None) -> Reals:
+    """The average pool ``node`` of ``view`` (channels first); ``shape``: of the result's frame, unless the node's."""
     require_image(node, view.shape)
     kernel = node.attributes["kernel_shape"]
     assert isinstance(kernel, tuple)
-    shape = state.frame_shape(node.outputs[0])
+    shape = state.frame_shape(node.outputs[0]) if shape is None else shape
     attributes = window_attributes(node, view.shape[1:], [int(k) for k in kernel], shape[1:])
     pads, axes = attributes["pads"], len(kernel)
     counted: tuple[int, ...] = (0,) * 2 * axes

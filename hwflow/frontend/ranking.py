@@ -1,7 +1,8 @@
 """ArgMax, ArgMin and TopK: places and values of the greatest elements along an axis of the frame.
 
 The integers that carry reals have their order where one positive scale and one zero point hold along the axis; where
-these differ, the elements are brought to multiples of one number first (:mod:`hwflow.frontend.alignment`).
+these differ, the elements are brought to multiples of one number first (:mod:`hwflow.frontend.alignment`), or to ranks
+among all values that there may be (:mod:`hwflow.frontend.ranks`).
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hwflow.frontend.alignment import aligned, step
+from hwflow.frontend.alignment import SHORT, in_common, in_order, step
 from hwflow.frontend.context import Lowering, constant, integer, made, reals, refuse
 from hwflow.frontend.lattice import plain
+from hwflow.frontend.ranks import alike
 from hwflow.frontend.views import Integers, Reals, View, as_array, compact, fractions, uniform
 from hwflow.ir.graph import Value
 from hwflow.ir.integer_functions import Shifted, Simple
@@ -77,6 +79,8 @@ def _values(node: OnnxNode, source: _Ordered, value: Value, shape: tuple[int, ..
         return Integers(value, shape, source.integers.low, source.integers.high)
     view = source.reals
     assert view is not None, "of reals or of integers"
+    if view.functions:  # ranks
+        return replace(view, value=value, shape=shape)
     return replace(made(value, shape, view.scale, view.zero_point, node), low=view.low, high=view.high)
 
 
@@ -130,16 +134,14 @@ def _ordered(state: Lowering, node: OnnxNode, axis: int, *, scaled: bool) -> _Or
         # What all elements along the axis have in common does not change their order.
         sign, falling = as_array(scale / abs(scale)), uniform(as_array(scale < 0))
         first = zero_point.take([0], axis=axis)
-        alike = replace(
+        moved = replace(
             view, scale=fractions(1) if falling else compact(sign), zero_point=as_array(zero_point - first)
         )
-        (operand,), _ = aligned(state, node, [alike])
-        assert isinstance(operand, Integers), "a stream"
-        return _Ordered(operand.value, bool(falling), replace(view, nodes=()), None)
-    (operand,), common = aligned(state, node, [view])
-    assert isinstance(operand, Integers), "a stream"
-    exact = replace(view, scale=common, zero_point=fractions(0), nodes=(), low=None, high=None)
-    return _Ordered(operand.value, False, exact, None)
+        return _Ordered(in_order(state, node, moved).value, bool(falling), replace(view, nodes=()), None)
+    if scaled or (view.low is not None and in_common([view])[1] >= SHORT):
+        exact = alike(state, node, view)
+        return _Ordered(exact.value, False, replace(exact, nodes=()), None)
+    return _Ordered(in_order(state, node, view).value, False, replace(view, nodes=()), None)
 
 
 def _along(values: Any, shape: tuple[int, ...]) -> Any:

@@ -7,9 +7,11 @@ from dataclasses import replace
 from math import prod
 
 from hwflow.frontend.context import Handler, Lowering, constant, given, integer, made, reals, refuse
+from hwflow.frontend.lattice import plain
 from hwflow.frontend.pools import greatest, whole, window_sum
-from hwflow.frontend.views import Integers, Reals, View, as_array, rearranged
-from hwflow.onnxspec.model import OnnxNode
+from hwflow.frontend.ranks import alike
+from hwflow.frontend.views import Integers, Reals, View, as_array, rearranged, varying_axes
+from hwflow.onnxspec.model import Attribute, OnnxNode
 
 
 def _reduce(operation: str) -> Handler:
@@ -17,37 +19,53 @@ def _reduce(operation: str) -> Handler:
         view = state.view(node.inputs[0])
         if not isinstance(view, Integers) or operation in ("sum", "mean"):
             view = reals(state, node, 0)
-        axes = _axes(state, node, len(view.shape) + 1)
-        if not axes:
-            return view
-        kept = [axis for axis in range(len(view.shape)) if axis + 1 not in axes]
-        image = _as_image(state, node, view, kept, [axis - 1 for axis in axes])
-        shape = (image.shape[0], 1, 1)
-        result: View
-        if operation in ("max", "min"):
-            result = greatest(state, node, image, whole(image.shape), shape, least=operation == "min")
-        else:
-            assert isinstance(image, Reals), "sums are of reals"
-            result = window_sum(state, node, image, whole(image.shape), shape, origin="")
-            if operation == "sum":
-                result = replace(result, scale=as_array(result.scale * prod(image.shape[1:])))
-        return _reshaped(state, node, result, state.frame_shape(node.outputs[0]))
+        found = node.attributes.get("axes", ())
+        if given(node, 1):
+            found = tuple(int(a) for a in constant(state, node, 1, "axes").array.reshape(-1))
+        return reduced(state, node, view, found, operation)
 
     return handler
+
+
+def reduced(
+    state: Lowering, node: OnnxNode, view: Integers | Reals, axes: Attribute, operation: str
+) -> Integers | Reals:
+    """"sum", "mean", "max" or "min" of ``view`` over ``axes`` of the whole shape, as the node gives them."""
+    places = _axes(node, axes, len(view.shape) + 1)
+    if not places:
+        return view
+    if operation in ("max", "min") and isinstance(view, Reals) and _differs(view, [axis - 1 for axis in places]):
+        view = alike(state, node, plain(state, node, view))
+    kept = [axis for axis in range(len(view.shape)) if axis + 1 not in places]
+    image = _as_image(state, node, view, kept, [axis - 1 for axis in places])
+    shape = (image.shape[0], 1, 1)
+    result: View
+    if operation in ("max", "min"):
+        result = greatest(state, node, image, whole(image.shape), shape, least=operation == "min")
+    else:
+        assert isinstance(image, Reals), "sums are of reals"
+        result = window_sum(state, node, image, whole(image.shape), shape, origin="")
+        if operation == "sum":
+            result = replace(result, scale=as_array(result.scale * prod(image.shape[1:])))
+    return _reshaped(state, node, result, state.frame_shape(node.outputs[0]))
 
 
 reduce_max, reduce_mean, reduce_min, reduce_sum = (_reduce(name) for name in ("max", "mean", "min", "sum"))
 
 
-def _axes(state: Lowering, node: OnnxNode, rank: int) -> list[int]:
+def _differs(view: Reals, axes: list[int]) -> bool:
+    """Whether scales, zero points or functions vary along some of these axes of a frame."""
+    rank = len(view.shape)
+    parameters = (v.reshape((1,) * (rank - v.ndim) + v.shape) for v in (view.scale, view.zero_point, *view.functions))
+    return not varying_axes(*parameters).isdisjoint(axes)
+
+
+def _axes(node: OnnxNode, found: Attribute, rank: int) -> list[int]:
     """The axes that are reduced, of the whole shape; none for the identity."""
-    found = node.attributes.get("axes", ())
-    if given(node, 1):
-        found = tuple(int(a) for a in constant(state, node, 1, "axes").array.reshape(-1))
     assert isinstance(found, tuple)
     if not found and integer(node, "noop_with_empty_axes"):
         return []
-    axes = sorted({int(a) % rank for a in found} or range(rank))
+    axes = sorted({int(a) % rank for a in found if isinstance(a, int)} or range(rank))
     if axes[0] == 0:
         raise refuse(
             node, "frame-axis", f"axes must leave the frame axis 0 alone, not be {list(found) or 'all of them'}",
@@ -76,7 +94,7 @@ def _as_image(
     return replace(view, value=value, shape=shape, scale=scale, zero_point=zero_point, functions=tuple(functions))
 
 
-def _reshaped(state: Lowering, node: OnnxNode, view: View, shape: tuple[int, ...]) -> View:
+def _reshaped(state: Lowering, node: OnnxNode, view: View, shape: tuple[int, ...]) -> Integers | Reals:
     """The results, one a kept element, in their shape."""
     assert isinstance(view, Integers | Reals), "what hardware makes"
     origin = None if isinstance(view, Integers) or state.real_origin(node) else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
@@ -301,3 +301,28 @@ class Steps(Stairs):
         least = np.searchsorted(above, x.lo, side="right").astype(np.float64)
         most = np.searchsorted(below, x.hi, side="right").astype(np.float64)
         return x.bounded(least, most)
+
+
+@dataclass(frozen=True)
+class Ranked(Stairs):
+    """``levels[k]`` from x = k on: what the rank among rising numbers means; the first one before 0, the last one
+    behind the end."""
+
+    levels: tuple[Fraction, ...]
+
+    def __call__(self, x: Fraction) -> Fraction:
+        return self.levels[min(max(floor(x), 0), len(self.levels) - 1)]
+
+    def cut(self, bound: Cut) -> Cut | bool:
+        value, strict = bound
+        place = bisect_right(self.levels, value) if strict else bisect_left(self.levels, value)
+        return place == 0 or (place < len(self.levels) and (Fraction(place), False))
+
+    def limit(self, end: End) -> End:
+        return self.levels[-1 if end > 0 else 0]
+
+    def floats(self, x: FloatIntervals) -> FloatIntervals:
+        below, above = (np.array([outwards(level)[side] for level in self.levels]) for side in (0, 1))
+        last = len(self.levels) - 1
+        low, high = (np.clip(np.floor(end), 0, last).astype(np.int64) for end in (x.lo, x.hi))
+        return x.bounded(below[low], above[high])

@@ -101,6 +101,10 @@ _MICROSOFT: Mapping[str, Form] = {
         "kernel_shape": "integers", "pads": "integers", "strides": "integers",
     }),
     "QLinearGlobalAveragePool": _unary({"channels_last": "integer"}),
+    "NhwcMaxPool": Form((Operand("x", ("int8", "uint8")),), {
+        "auto_pad": "text", "ceil_mode": "integer", "dilations": "integers", "kernel_shape": "integers",
+        "pads": "integers", "strides": "integers",
+    }),
     "QLinearReduceMean": _unary({"axes": "integers", "keepdims": "integer"}),
     "QLinearConcat": Form(
         (

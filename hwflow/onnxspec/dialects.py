@@ -123,22 +123,32 @@ def _integers(attributes: Mapping[str, Attribute], name: str, count: int, defaul
 
 
 def _average_pool(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+    return _pool(inputs, attributes, last=bool(_integer(attributes, "channels_last", 0)))
+
+
+def _nhwc_max_pool(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+    return _pool(inputs, attributes, last=True)
+
+
+def _pool(inputs: Inputs, attributes: Mapping[str, Attribute], *, last: bool) -> Result:
     x = _input(inputs, 0)
     rank = len(x.shape) - 2
     if rank < 1:
         raise ShapeError(f"the input must have at least 3 dimensions, not {len(x.shape)}")
-    last = bool(_integer(attributes, "channels_last", 0))
     image = x.shape[1:-1] if last else x.shape[2:]
     if "kernel_shape" not in attributes:
         raise ShapeError("attribute 'kernel_shape' must be there, but it is absent")
-    kernel, strides = (_integers(attributes, name, rank, 1) for name in ("kernel_shape", "strides"))
+    kernel, strides, dilations = (
+        _integers(attributes, name, rank, 1) for name in ("kernel_shape", "strides", "dilations")
+    )
     pads = _integers(attributes, "pads", 2 * rank, 0)
     auto, up = attributes.get("auto_pad", "NOTSET"), bool(_integer(attributes, "ceil_mode", 0))
-    if any(v < 1 for v in (*kernel, *strides)) or any(v < 0 for v in pads):
+    if any(v < 1 for v in (*kernel, *strides, *dilations)) or any(v < 0 for v in pads):
         raise ShapeError(
             f"kernel and strides must be at least 1 and pads at least 0, not {list(kernel)}, {list(strides)} and "
             f"{list(pads)}"
         )
+    kernel = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True))
     sizes = []
     for axis, (length, k, s) in enumerate(zip(image, kernel, strides, strict=True)):
         if auto in ("SAME_UPPER", "SAME_LOWER"):
@@ -192,6 +202,7 @@ _MICROSOFT: dict[str, ShapeRule] = {
     "QLinearAveragePool": _average_pool,
     "QLinearConcat": _concat,
     "QLinearGlobalAveragePool": _global_pool,
+    "NhwcMaxPool": _nhwc_max_pool,
     "QLinearReduceMean": _reduce_mean,
     "QLinearWhere": _where,
     "QGemm": _gemm,

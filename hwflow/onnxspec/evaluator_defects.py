@@ -21,7 +21,9 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops import load_op
 from onnx.reference.ops.op_dequantize_linear import DequantizeLinear_19
 
+from hwflow.onnxspec import resize_defects
 from hwflow.onnxspec.conv_transpose import conv_transpose
+from hwflow.onnxspec.defect import Defect
 from hwflow.onnxspec.dialect_operators import qoperator
 from hwflow.onnxspec.dialect_operators.levels import Levels
 from hwflow.onnxspec.dialect_operators.windows import (
@@ -45,18 +47,6 @@ FIRST_INFERENCE = 14
 
 _LARGEST_QUOTIENT = 2.0**30
 """Quotients beyond this saturate in every quantized type (16 bits at most) and still fit an int32."""
-
-
-@dataclass(frozen=True)
-class Defect:
-    """``applies(attributes, inputs)``: whether evaluating a node of ``operator`` runs into it. ``attributes`` are those
-    of the node with the schema's defaults; ``inputs`` the arrays it is evaluated on. None: an operator that is missing,
-    not wrong; its substitute is the evaluator's own of a later operator set and is not noted."""
-
-    name: str
-    operator: str
-    text: str
-    applies: Callable[[Mapping[str, Any], Sequence[AnyArray | None]], bool] | None
 
 
 def _unit(attributes: Mapping[str, Any]) -> bool:
@@ -233,6 +223,7 @@ DEFECTS = (
         "batchnormalization-statistics", "BatchNormalization",
         f"before operator set {FIRST_INFERENCE} it takes the statistics of the batch, or fails", _always,
     ),
+    *resize_defects.DEFECTS,
     Defect("dequantize-opset", "DequantizeLinear", f"there is none before operator set {FIRST_DEQUANTIZE}", None),
 )
 
@@ -259,6 +250,7 @@ RUNTIME_DIFFERENCES = (
         "runtime-saturation", ("QLinearConv", "QLinearMatMul", "QGemm", "ConvInteger", "MatMulInteger"),
         "on x86 processors without VNNI, sums of two products of uint8 and int8 saturate at 16 bits",
     ),
+    Difference("runtime-resize", ("Resize",), "means of integers are cut off, not rounded"),
     Difference(
         "runtime-float32", ("QLinear*", "QGemm"),
         "quotients are float32: a level may be off by one where a tie is within a few units in the last place",
@@ -272,10 +264,14 @@ def substitutes(version: int, note: Callable[[str], None]) -> list[type[OpRun]]:
     ``note`` is called with the name of each defect that was gone around, once for each evaluation of a node.
     """
 
-    def tell(operator: str, attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]) -> None:
-        for defect in DEFECTS:
-            if defect.operator == operator and defect.applies is not None and defect.applies(attributes, inputs):
-                note(defect.name)
+    def tell(operator: str, attributes: Mapping[str, Any], inputs: Sequence[AnyArray | None]) -> bool:
+        found = [
+            defect.name for defect in DEFECTS
+            if defect.operator == operator and defect.applies is not None and defect.applies(attributes, inputs)
+        ]
+        for name in found:
+            note(name)
+        return bool(found)
 
     def max_pool_run(self: OpRun, x: AnyArray, **attributes: Any) -> tuple[AnyArray]:
         tell("MaxPool", attributes, [x])
@@ -301,6 +297,8 @@ def substitutes(version: int, note: Callable[[str], None]) -> list[type[OpRun]]:
         _operator("MaxPool", (OpRun,), version, max_pool_run),
         _operator("AveragePool", (OpRun,), version, average_pool_run),
     ]
+    runs = resize_defects.substitutes(version, tell)
+    made += [_operator(name, (OpRun,), version, run) for name, run in runs.items()]
     if version < FIRST_INFERENCE:
 
         def normalize_run(self: OpRun, *inputs: AnyArray, **attributes: Any) -> tuple[AnyArray]:
@@ -371,7 +369,7 @@ def _integers_of(
     return lambda inputs, attributes: levels(inputs, attributes).array()
 
 
-_Tell = Callable[[str, Mapping[str, Any], Sequence[AnyArray | None]], None]
+_Tell = resize_defects.Tell
 
 
 def _told(

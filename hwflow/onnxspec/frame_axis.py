@@ -265,6 +265,34 @@ def _reduce(build: _Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     return rank > 0
 
 
+def _resize(build: _Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    """Axes are named where the version has them; before, scales, sizes and region of interest get the new axis."""
+    rank = len(build.shape(node.inputs[0]))
+    if node.op_type == "Upsample" and node.version < 9:
+        scales = node.attributes["scales"]
+        assert isinstance(scales, tuple)
+        _set(copy, "scales", [1.0, *scales])
+        return True
+    if node.version >= 18:
+        axes = node.attributes.get("axes", ()) or tuple(range(rank))
+        assert isinstance(axes, tuple)
+        _set(copy, "axes", _up([int(a) for a in axes]))
+        return True
+    for place, name in enumerate(node.inputs[1:], start=1):
+        if not name:
+            continue
+        if not build.is_constant(name):
+            return False
+        old = build.constant(name)
+        if not old.size:
+            continue
+        new = np.concatenate([[1], old])
+        if place == 1 and node.version >= 11:  # region of interest: all starts, then all ends
+            new = np.concatenate([[0], old[:rank], [1], old[rank:]])
+        copy.input[place] = build.add(name, new.astype(old.dtype), build.resolved.values[name].dtype)
+    return True
+
+
 def _matmul(build: _Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     """Matrices of one rank and more; a vector of the model only on the left."""
     ranks = [len(build.shape(name)) for name in node.inputs[:2]]
@@ -309,8 +337,10 @@ _TABLE: Mapping[str, Translate] = {
     "Concat": _concat,
     "Expand": _vector(1, 8, lambda build, node, shape: [1, *build.shape(node.outputs[0])]),
     "Pad": _pad,
+    "Resize": _resize,
     "Slice": _slice,
     "Tile": _vector(1, 6, lambda build, node, repeats: [1, *repeats]),
     "TopK": _axis(-1),
     "Transpose": _transpose,
+    "Upsample": _resize,
 }

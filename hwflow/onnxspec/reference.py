@@ -224,6 +224,11 @@ class Region:
             case "Reshape":
                 target = self._integers(node, "shape", attributes)
                 return target[:1] == [-1] or (target[:1] == [0] and not attributes.get("allowzero", 0))
+            case "Resize" | "Upsample":
+                # scales leave the frames alone, sizes say how many there are unless they are of other axes
+                sized = len(node.input) > 3 and node.input[3] != ""
+                axes = attributes.get("axes", [0])
+                return not depends.intersection(node.input[1:]) and (not sized or all(axis > 0 for axis in axes))
             case "Concat" | "QLinearConcat":
                 return int(attributes.get("axis", 0)) > 0
             case "Softmax" | "LogSoftmax" | "ArgMax" | "ArgMin":

@@ -35,7 +35,7 @@ class Elementwise(LogicalOperator, Joined):
     onnx = (
         "Abs", "Add", "And", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "Clip", "Div",
         "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Neg", "Not", "Or",
-        "Sub", "Sum", "Where", "Xor",
+        "QLinearWhere", "Sub", "Sum", "Where", "Xor",
     )  # fmt: skip
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:

@@ -97,7 +97,8 @@ class LoweringContext(Protocol):
 
     def arranged(self, stream: Value, order: IntArray, wanted: IntArray, channels: int) -> Value:
         """``stream``, which comes in ``order``, in the order ``wanted``, with so many channels a pixel: itself, or
-        through a new node that rearranges it. Both orders are of the same flat indices."""
+        through a new node that rearranges it. Both orders are of the same flat indices, of which ``wanted`` may repeat
+        some and leave out others."""
         ...
 
     def is_rearranged(self, stream: Value) -> bool:

@@ -7,12 +7,14 @@ from hwflow.ops.concat import Concat, StreamConcat
 from hwflow.ops.conv2d import Conv2d
 from hwflow.ops.dense import Dense
 from hwflow.ops.elementwise import Elementwise
+from hwflow.ops.interpolate import Interpolate
 from hwflow.ops.max_pool import MaxPool
 from hwflow.ops.max_pool2d import MaxPool2d
 from hwflow.ops.mvu import Mvu
 from hwflow.ops.operator import HardwareOperator, LogicalOperator, Operator
 from hwflow.ops.pixel_product import PixelProduct
 from hwflow.ops.plumbing import Fifo, Fork, FrameSync, WidthConverter
+from hwflow.ops.position_sum import PositionSum
 from hwflow.ops.product import Product
 from hwflow.ops.rearrange import Rearrange
 from hwflow.ops.reindex import Reindex
@@ -36,10 +38,12 @@ OPERATORS: dict[str, Operator] = {
         Fifo(),
         Fork(),
         FrameSync(),
+        Interpolate(),
         MaxPool(),
         MaxPool2d(),
         Mvu(),
         PixelProduct(),
+        PositionSum(),
         Product(),
         Rearrange(),
         Reindex(),

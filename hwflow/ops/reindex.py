@@ -24,7 +24,8 @@ class Reindex(LogicalOperator):
     name = "reindex"
     stages = frozenset({Stage.QUANTIZED})
     onnx = (
-        "ConvTranspose", "DepthToSpace", "Expand", "Gather", "Pad", "Slice", "SpaceToDepth", "Split", "Tile",
+        "ConvTranspose", "DepthToSpace", "Expand", "Gather", "Pad", "Resize", "Slice", "SpaceToDepth", "Split", "Tile",
+        "Upsample",
     )
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:

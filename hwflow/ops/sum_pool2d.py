@@ -23,8 +23,8 @@ class SumPool2d(LogicalOperator):
     name = "sum_pool2d"
     stages = frozenset({Stage.QUANTIZED})
     onnx = (
-        "AveragePool", "GlobalAveragePool", "QLinearAveragePool", "QLinearGlobalAveragePool", "ReduceMean",
-        "ReduceSum",
+        "AveragePool", "GlobalAveragePool", "QLinearAveragePool", "QLinearGlobalAveragePool",
+        "QLinearReduceMean", "ReduceMean", "ReduceSum",
     )
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:

@@ -10,6 +10,7 @@ from hwflow.ops.registry import LEGAL
 from hwflow.passes.fuse_requantize import fuse_requantize
 from hwflow.passes.infer_types import infer_types
 from hwflow.passes.insert_forks import insert_forks
+from hwflow.passes.requantize_choices import requantize_choices
 from hwflow.passes.rescale_sums import rescale_sums
 from hwflow.passes.to_dataflow import to_dataflow
 
@@ -18,8 +19,8 @@ Pass = Callable[[Graph], Graph]
 QUANTIZED: tuple[Pass, ...] = (infer_types,)
 """Passes on the graph the front end made: nothing fused, every ONNX integer value still there (``compare`` uses it)."""
 
-DATAFLOW: tuple[Pass, ...] = (fuse_requantize, rescale_sums, to_dataflow, insert_forks)
-"""From there to streams. ``fuse_requantize`` and ``rescale_sums`` are optimisations; the others are needed."""
+DATAFLOW: tuple[Pass, ...] = (requantize_choices, fuse_requantize, rescale_sums, to_dataflow, insert_forks)
+"""From there to streams. The first three are optimisations; the others are needed."""
 
 
 def run(graph: Graph, passes: tuple[Pass, ...]) -> Graph:

@@ -152,6 +152,10 @@ def _wish(
                 return _all_but(axes, 0)
             if any(len(m) > 1 for m in node.attributes.get("multipliers", ())):
                 return _all_but(axes, node.attributes["axis"])
+        elif node.op == "interpolate":
+            if node.attributes["axis"] == 0:
+                break
+            return _all_but(axes, 0)
         elif node.op != "requantize":
             break
         elif len(node.attributes["stages"]) > 1:

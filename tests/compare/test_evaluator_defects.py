@@ -74,7 +74,9 @@ def runtime(proto: onnx.ModelProto, feeds: dict[str, Array]) -> Array:
 def test_every_defect_is_shown_here() -> None:
     others = ["globalmaxpool-axes", "quantize-overflow", "dequantize-opset", "batchnormalization-statistics"]
     others += TRANSPOSED
-    assert sorted(d.name for d in DEFECTS) == sorted([*POOLS, *AVERAGES, *QUANTIZED, *SOFTMAX, *others])
+    resized = ("Resize", "Upsample")  # tests.compare.test_resize_defects
+    here = [d.name for d in DEFECTS if d.operator not in resized]
+    assert sorted(here) == sorted([*POOLS, *AVERAGES, *QUANTIZED, *SOFTMAX, *others])
 
 
 @pytest.mark.parametrize("name", POOLS)

@@ -266,6 +266,19 @@ def test_the_greatest_of_nearly_equal_values() -> None:
     assert error is not None and error.tolist() == pytest.approx([3.0, 0.0], rel=1e-5)
 
 
+@pytest.mark.parametrize("op", ["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"])
+def test_comparisons(op: str) -> None:
+    """10 x 0.1 and 5 x 0.2 may compare as anything; 11 x 0.1 is greater."""
+    nodes = [
+        node("DequantizeLinear", ["x", "s"], ["d"]), node("DequantizeLinear", ["z", "t"], ["e"]),
+        node(op, ["d", "e"], ["y"]),
+    ]
+    constants = {"s": np.float32(0.1), "t": np.float32(0.2)}
+    feeds = {"x": np.array([[10, 11]], np.int8), "z": np.array([[5, 5]], np.int8)}
+    error = bounds_of(nodes, constants, feeds).errors["y"]
+    assert error is not None and error.tolist() == [[pytest.approx(1.0, rel=1e-5), 0.0]]
+
+
 def test_the_best() -> None:
     """Of 1.0, 2.0 and 10 x 0.1 the second is one of two whose floats may come in either order."""
     nodes = [

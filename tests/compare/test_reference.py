@@ -81,6 +81,24 @@ def test_batches_only_where_they_are_safe(
     np.testing.assert_array_equal(found, np.concatenate(singles))
 
 
+@pytest.mark.parametrize(
+    ("resized", "constants", "framewise"),
+    [
+        (node("Resize", ["x", "", "by"], ["y"]), {"by": np.array([1, 1, 2], np.float32)}, True),
+        (node("Resize", ["x", "", "", "to"], ["y"]), {"to": np.array([1, 2, 6])}, False),
+        (node("Resize", ["x", "", "", "to"], ["y"], axes=[2]), {"to": np.array([6])}, True),
+    ],
+    ids=["scales", "sizes", "sizes_of_an_axis"],
+)
+def test_batches_of_a_resize(resized: onnx.NodeProto, constants: dict[str, Any], framewise: bool) -> None:
+    """Sizes count the frames."""
+    proto = model([resized], [value("x", ["N", 2, 3])], [value("y", ["N", 2, 6])], constants, {"": 19}, 9)
+    evaluator = RegionEvaluator(proto)
+    x = np.random.default_rng(0).integers(-9, 9, (4, 2, 3)).astype(np.float32)
+    assert evaluator.region(["y"], frozenset({"x"})).framewise == framewise
+    np.testing.assert_array_equal(evaluator.run(["y"], {"x": x})["y"], np.repeat(x, 2, axis=2))
+
+
 def test_an_axis_before_the_frames_is_noticed() -> None:
     """x [N, 3] + a constant [1, 1, 3] is [1, N, 3]: not what one frame gives."""
     nodes = [node("Add", ["x", "c"], ["y"])]

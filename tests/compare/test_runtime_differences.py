@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hwflow.onnxspec.evaluator_defects import RUNTIME_DIFFERENCES
-from tests.compare.test_evaluator_defects import quantized_model, runtime
+from tests.compare.test_evaluator_defects import around, quantized_model, runtime
 from tests.onnxspec.dialect_operators.run import evaluate
 from tests.onnxspec.dialect_operators.test_microsoft import KINDS, MS, f
 from tests.onnxspec.dialect_operators.test_microsoft import runtime as microsoft_runtime
@@ -17,7 +17,7 @@ ZERO, THREE = np.array(0, np.uint8), np.array(3, np.uint8)
 
 
 def test_every_difference_is_shown_here() -> None:
-    names = ["runtime-float32", "runtime-rounding", "runtime-saturation", "runtime-softmax"]
+    names = ["runtime-float32", "runtime-resize", "runtime-rounding", "runtime-saturation", "runtime-softmax"]
     assert sorted(d.name for d in RUNTIME_DIFFERENCES) == names
 
 
@@ -29,6 +29,16 @@ def test_sums_and_products_round_after_the_zero_point(op: str) -> None:
     inputs = [q, f(1), ZERO, other, f(1), ZERO, f(2), THREE]
     assert microsoft_runtime(op, inputs, KINDS[np.uint8]).tolist() == [[4, 4, 6, 6]]
     assert evaluate(MS, op, inputs).tolist() == [[3, 5, 5, 7]]
+
+
+def test_means_of_integers_are_cut_off() -> None:
+    """Between 1 and 2 lie 1.25 and 1.75, of which the latter is 2 when it is rounded."""
+    x = np.array([[[1, 2, 4]]], np.uint8)
+    inputs: list[Any] = [x, None, np.array([1, 1, 2], np.float32)]
+    proto = quantized_model("Resize", inputs, KINDS[np.uint8], mode="linear")
+    assert runtime(proto, {"i0": x}).tolist() == [[[1, 1, 1, 2, 3, 4]]]
+    found, _ = around(proto, {"i0": x})
+    assert found.tolist() == [[[1, 1, 2, 2, 4, 4]]]
 
 
 def test_pools_round_after_the_zero_point() -> None:

@@ -231,6 +231,9 @@ FUNCTIONS: dict[str, Operator] = {
     "LeakyRelu": _leaky_relu,
     "Log": _unary(reals.log),
     "MatMul": lambda call: matmul(call.input(0), call.input(1)),
+    "Greater": lambda call: Integers(
+        each(lambda a, b: int(a > b), call.input(0), call.input(1)), TensorProto.BOOL
+    ),
     "Max": _arithmetic(lambda a, b: a if a > b else b),
     "MaxPool": plain(exact_windows.max_pool),
     "Min": _arithmetic(lambda a, b: a if a < b else b),
@@ -242,6 +245,7 @@ FUNCTIONS: dict[str, Operator] = {
     "Reciprocal": _unary(reals.reciprocal),
     "Relu": _unary(_relu),
     "Reshape": plain(_reshape),
+    "Resize": lambda call: exact_windows.resize(call.attributes, call.input(0), call.input(2)),
     "Round": _unary(lambda x: Fraction(reals.rounded(x))),
     "Selu": _selu,
     "Sigmoid": _unary(reals.sigmoid),
@@ -257,4 +261,5 @@ FUNCTIONS: dict[str, Operator] = {
     "ThresholdedRelu": _thresholded_relu,
     "Transpose": plain(lambda attributes, x: np.transpose(x, attributes.get("perm"))),
     "Unsqueeze": lambda call: np.expand_dims(call.input(0), _axes(call)),
+    "Where": lambda call: each(lambda c, a, b: a if c else b, *(call.input(k) for k in range(3))),
 }

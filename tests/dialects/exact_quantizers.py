@@ -171,6 +171,22 @@ def _q_linear_concat(call: Call) -> Integers:
     return _to_levels(call, np.concatenate(parts, call.attributes["axis"]), 0)
 
 
+def _q_linear_reduce_mean(call: Call) -> Integers:
+    x = _real(call, 0)
+    axes = tuple(call.attributes.get("axes") or range(x.ndim))
+    count = int(np.prod([x.shape[axis] for axis in axes]))
+    sums = np.sum(x, axis=axes, keepdims=bool(call.attributes.get("keepdims", 1)))
+    return _to_levels(call, each(lambda v: Fraction(v) / count, np.asarray(sums, dtype=object)), 3)
+
+
+def _q_linear_where(call: Call) -> Integers:
+    return _to_levels(call, each(lambda c, a, b: a if c else b, call.input(0), _real(call, 1), _real(call, 4)), 7)
+
+
+def _nhwc_max_pool(call: Call) -> Array:
+    return np.moveaxis(exact_windows.max_pool(call.attributes, np.moveaxis(call.input(0), -1, 1)), 1, -1)
+
+
 def _q_gemm(call: Call) -> Array | Integers:
     """C is int32 of scale alpha * a_scale * b_scale; without a scale of Y the result is float."""
     a, b = call.input(0), call.input(3)
@@ -205,6 +221,9 @@ MICROSOFT: dict[str, Operator] = {
     "QLinearGlobalAveragePool": _q_linear_global_average_pool,
     "QLinearLeakyRelu": _q_linear_leaky_relu,
     "QLinearMul": _q_linear_mul,
+    "QLinearReduceMean": _q_linear_reduce_mean,
+    "QLinearWhere": _q_linear_where,
+    "NhwcMaxPool": _nhwc_max_pool,
     "QLinearSigmoid": _q_linear_sigmoid,
     "QLinearSoftmax": _q_linear_softmax,
     "QuantizeLinear": _quantize_linear,

@@ -99,5 +99,24 @@ def global_average_pool(x: Array) -> Array:
     return result
 
 
+def resize(attributes: Mapping[str, Any], x: Array, scales: Array) -> Array:
+    """Resize with scales, half_pixel or asymmetric: nearest (round_prefer_floor) or linear, an axis at a time."""
+    nearest = attributes.get("mode", b"nearest") == b"nearest"
+    centred = attributes.get("coordinate_transformation_mode", b"half_pixel") == b"half_pixel"
+    half = Fraction(1, 2) if centred else Fraction(0)
+    for axis, scale in enumerate(scales.tolist()):
+        lines = np.moveaxis(x, axis, 0)
+        result = []
+        for place in range(floor(len(lines) * scale)):
+            at = (place + half) / scale - half
+            if nearest:
+                result.append(lines[min(max(ceil(at - Fraction(1, 2)), 0), len(lines) - 1)])
+                continue
+            below, above = (lines[min(max(k, 0), len(lines) - 1)] for k in (floor(at), floor(at) + 1))
+            result.append(below * (1 - (at - floor(at))) + above * (at - floor(at)))
+        x = np.moveaxis(np.stack(result), 0, axis)
+    return x
+
+
 def _inside(index: Sequence[int], size: Sequence[int]) -> bool:
     return all(0 <= i < length for i, length in zip(index, size, strict=True))

@@ -71,6 +71,18 @@ def global_average_pool(net: Net, x: Tensor) -> Tensor:
     return net.changed(x, net.node("GlobalAveragePool", x.name), shape=(*x.shape[:2], 1, 1))
 
 
+def resize(net: Net, x: Tensor) -> Tensor:
+    """By simple fractions, nearest or linear."""
+    scales = [1.0, 1.0, *(net.choices.pick([2.0, 1.0, 0.5, 1.5]) for _ in range(2))]
+    shape = tuple(int(size * scale) for size, scale in zip(x.shape, scales, strict=True))
+    if min(shape) < 1:
+        return x
+    mode = net.choices.pick(["nearest", "linear"])
+    more = {"coordinate_transformation_mode": "asymmetric"} if net.choices.chance(3) else {}
+    name = net.node("Resize", x.name, "", net.builder.constant(scales), mode=mode, **more)
+    return net.changed(x, name, shape=shape)
+
+
 def reshape(net: Net, x: Tensor) -> Tensor:
     """Flatten, Reshape, Transpose, Unsqueeze and Squeeze."""
     way = net.choices.integer(0, 3)

@@ -99,6 +99,8 @@ def _layer(net: Net) -> Tensor | None:
         return net.choices.pick(table)(net, x)
     if way < 9:
         return layers.two_operands(net, lambda net, a: quantized(net, island(net, a, 2)))
+    if len(x.shape) == 4 and net.choices.chance(2):
+        return layers.resize(net, x)
     return x  # a quantizer alone, behind an island
 
 

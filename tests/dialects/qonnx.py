@@ -187,6 +187,8 @@ def _layer(net: Net, quantizers: Quantizers) -> Tensor | None:
         return choices.pick(table)(net, x)
     if way < 9:
         return layers.two_operands(net, lambda net, a: quantizers.any(island(net, a, 2)))
+    if len(x.shape) == 4 and choices.chance(2):
+        return layers.resize(net, x)
     return x
 
 

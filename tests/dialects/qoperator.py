@@ -222,6 +222,14 @@ class Builder:
             "QLinearAveragePool", inputs, shape, x.kind, scale, zero, MICROSOFT, kernel_shape=kernel, **attributes
         )
 
+    def mean(self, x: Levels) -> Levels:
+        """QLinearReduceMean of an image, which stays one."""
+        axes, real = self.net.choices.pick([[2, 3], [1], [3], [1, 2]]), x.real()
+        shape = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
+        scale, zero, result = self.result(x.kind, real.low, real.high)
+        inputs = [*self.parameters(x), *result]
+        return self.add("QLinearReduceMean", inputs, shape, x.kind, scale, zero, MICROSOFT, axes=axes, keepdims=1)
+
     def unary(self, x: Levels) -> Levels:
         net = self.net
         op = net.choices.pick(["QLinearLeakyRelu", "QLinearSigmoid"])
@@ -239,7 +247,9 @@ class Builder:
     def layer(self) -> Levels:
         net = self.net
         x = net.choices.pick(self.pool[::-1])
-        image = [self.conv, self.conv, self.integer_sums, self.pool_windows, self.binary, self.unary, self.concat]
+        image = [
+            self.conv, self.conv, self.integer_sums, self.pool_windows, self.binary, self.unary, self.concat, self.mean,
+        ]
         vector = [self.matmul, self.gemm, self.integer_sums, self.binary, self.unary, self.concat]
         table = image if len(x.shape) == 4 else vector
         return net.choices.pick([*table, self.reshape])(x)

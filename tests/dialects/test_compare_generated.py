@@ -160,6 +160,7 @@ def test_qoperator_against_onnxruntime(tmp_path: Path) -> None:
             if saturates() and node.op_type in ("QLinearConv", "QLinearMatMul", "QGemm"):
                 continue
             attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+            attributes = {n: v.decode() if isinstance(v, bytes) else v for n, v in attributes.items()}
             inputs = [
                 None if not n else feeds[n] if n in feeds else onnx.numpy_helper.to_array(constants[n])
                 for n in node.input

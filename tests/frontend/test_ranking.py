@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 
 from hwflow.checking import check
+from hwflow.comparison import compare
 from hwflow.ir.graph import Graph
+from hwflow.passes import pipeline
+from tests.agreement import same
 from tests.models import Builder
 from tests.reference_agreement import agree_with_reference
 
 SHAPE = [3, 4, 5]
 
 
-def quantized(b: Builder, shape: list[int], scale: float = 0.5) -> str:
+def quantized(b: Builder, shape: list[int], scale: float = 0.5, name: str = "x") -> str:
     """Few levels, so that many elements are equal."""
-    return b.requantize(b.input("x", ["N", *shape]), scale, 3, "int4")
+    return b.requantize(b.input(name, ["N", *shape]), scale, 3, "int4")
 
 
 def ranked(b: Builder, **more: int) -> Graph:
@@ -78,6 +81,26 @@ def test_of_sums_without_a_quantizer(scales: float | list[float], bias: float | 
     ranked(places(b, b.node("Gemm", *inputs, transB=1), keepdims=0), reach=20)
 
 
+@pytest.mark.parametrize("channelwise", [False, True])
+def test_of_sums_with_scales_that_were_calibrated(channelwise: bool, tmp_path: Path) -> None:
+    """The bias is an integer times the product of two scales, rounded to a float: no multiple of the sums' own. Classes
+    that differ by less than that rounding are told apart, and equal ones are equal."""
+    rng = np.random.default_rng(3)
+    scales = rng.uniform(0.01, 0.02, 6).astype(np.float32) if channelwise else np.float32(0.0123)
+    more = {"axis": 0} if channelwise else {}
+    b = Builder(21, 10)
+    x = b.requantize(b.input("x", ["N", 4]), 0.0371, 3, "int8")
+    w = b.weights(rng.integers(-3, 4, (6, 4)), scales, [0] * 6 if channelwise else 0, **more)
+    bias = b.dequantize(
+        b.constant(rng.integers(-90, 90, 6), "int32"), np.float32(0.0371) * scales, [0] * 6 if channelwise else 0,
+        "int32", **more,
+    )
+    model = places(b, b.node("Gemm", x, w, bias, transB=1), keepdims=0).load(tmp_path)
+    assert not model.quantized.suffix
+    result = compare(model, frames=300)
+    assert result.ok and result.mismatches <= 2, list(result.lines())
+
+
 def test_of_pixels_with_a_scale_a_channel() -> None:
     """Classes along the channels of an image: channels come to one scale."""
     b = Builder(21, 10)
@@ -93,6 +116,23 @@ def test_of_rows_with_a_scale_a_channel() -> None:
     x = b.requantize(b.input("x", ["N", *SHAPE]), [0.5, 0.25, 0.75], [1, -2, 3], "int8", axis=1)
     graph = ranked(places(b, x, axis=3), reach=20)
     assert "weighted_pool" not in {node.op for node in graph.nodes}
+
+
+@pytest.mark.parametrize("quantized_behind", [False, True])
+def test_of_two_heads_with_scales_of_their_own(quantized_behind: bool, tmp_path: Path) -> None:
+    """Their float scales have no common divisor: ranks among all levels of both."""
+    b = Builder(21, 10)
+    heads = [b.requantize(quantized(b, [4], 0.25, name), scale, zero, "int8") for name, scale, zero in
+             (("x", 0.3, 5), ("y", 0.11, -7))]
+    best = b.node("TopK", b.node("Concat", *heads, axis=1), b.constant([3], "int64"), outputs=["places"])
+    b.output(b.quantize(best, 0.2, 1, "int8") if quantized_behind else best, "places")
+    model = b.load(tmp_path)
+    result = compare(model, frames=40)
+    assert result.ok, list(result.lines())
+    same(
+        model.quantized, pipeline.run(model.quantized, pipeline.DATAFLOW),
+        {p.name: np.random.default_rng(0).integers(-8, 8, (40, *p.shape)) for p in model.quantized.inputs},
+    )
 
 
 def test_places_are_integers_for_what_follows() -> None:

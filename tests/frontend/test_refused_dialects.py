@@ -188,19 +188,6 @@ def product_of_two_quantized_streams(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'p' (QLinearAveragePool): channels_last must be 0, not 1 [channels-first]\n"
-    "  remedy: put Transpose nodes around a channels-first pool",
-)
-def pool_with_channels_last(b: Builder) -> str:
-    half, zero = b.constant(0.5), b.constant(0, "uint8")
-    b.node(
-        "QLinearAveragePool", b.input("x", ["N", 4, 4, 2], "uint8"), half, zero, half, zero, name="p", domain=MICROSOFT,
-        kernel_shape=[2, 2], channels_last=1,
-    )
-    return b.declare("p", ["N", 3, 3, 2], "uint8")
-
-
-@cases(
     "error: node 'g' (QGemm): transA must be 0, not 1 [gemm-trans-a]\n"
     "  remedy: transpose the first operand in the model",
 )

@@ -63,8 +63,9 @@ def unsupported_operators(b: Builder) -> None:
 
 
 @cases(
-    "error: node 'div' (Div): the divisor must be a constant, not computed at run time [stream-division]\n"
-    "  remedy: multiply by a constant, or quantize the reciprocal",
+    "error: node 'div' (Div): the divisor must be a constant, not computed at run time: quotients of integers are "
+    "multiples of no one number [stream-division]\n"
+    "  remedy: quantize the divisor's Reciprocal and multiply by it, or divide by a constant",
 )
 def refused_nodes_do_not_cascade(b: Builder) -> str:
     a = b.node("Div", image(b), b.requantize(b.input("y", ["N", 2, 4, 4]), 0.5), name="div")
@@ -186,10 +187,12 @@ def operands_of_too_many_bits(b: Builder) -> str:
 @cases(
     "error: node 'sin' (Sin): operator must be one that hardware can be made of, not Sin [supported-operator]\n"
     "  remedy: see 'hwflow ops' for those there are; replace the node or leave it out",
-    "error: node 'first' (Div): the divisor must be a constant, not computed at run time [stream-division]\n"
-    "  remedy: multiply by a constant, or quantize the reciprocal",
-    "error: node 'second' (Div): the divisor must be a constant, not computed at run time [stream-division]\n"
-    "  remedy: multiply by a constant, or quantize the reciprocal",
+    "error: node 'first' (Div): the divisor must be a constant, not computed at run time: quotients of integers are "
+    "multiples of no one number [stream-division]\n"
+    "  remedy: quantize the divisor's Reciprocal and multiply by it, or divide by a constant",
+    "error: node 'second' (Div): the divisor must be a constant, not computed at run time: quotients of integers are "
+    "multiples of no one number [stream-division]\n"
+    "  remedy: quantize the divisor's Reciprocal and multiply by it, or divide by a constant",
     "error: node 'fc' (MatMul): weights 'w' must be quantized (behind a DequantizeLinear or a Quant), not float "
     "[quantized-weights]\n"
     "  remedy: quantize the weights too",

@@ -91,6 +91,9 @@ def _apply(f: e.Elementwise, x: Real) -> Real:
         case e.QuantizeDequantize(scale, zero_point, low, high, mode, inside):
             level = rounded(position(x, scale, zero_point if inside else 0), mode) + (0 if inside else zero_point)
             return scale * (min(max(level, low), high) - zero_point)
+        case e.Ranked(levels):
+            place = position(x, one, 0)
+            return next((y for k, y in reversed([*enumerate(levels)]) if place >= k), levels[0])
         case e.Reciprocal():
             if r == 0:
                 raise NoValue

@@ -19,6 +19,7 @@ from hwflow.numerics.elementwise import (
     LeakyRelu,
     Pow,
     QuantizeDequantize,
+    Ranked,
     Reciprocal,
     Relu,
     Round,
@@ -87,6 +88,7 @@ rational: st.SearchStrategy[Elementwise] = st.one_of(
         st.sampled_from(Rounding), st.booleans(),
     ),
     st.sampled_from([Relu(), Abs(), Sign()]),
+    st.lists(numbers, min_size=1, max_size=6, unique=True).map(lambda levels: Ranked(tuple(sorted(levels)))),
 )
 smooth: st.SearchStrategy[Elementwise] = st.one_of(
     st.sampled_from(

@@ -10,6 +10,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from hwflow.onnxspec import resolve_with_graph
+from hwflow.onnxspec.evaluator_defects import substitutes
 from hwflow.onnxspec.frame_axis import lacks_frame_axis, with_frame_axis
 from tests.models import Builder
 
@@ -54,6 +55,14 @@ CASES: dict[str, Make] = {
     "expand": lambda b: b.node("Expand", ints(b, 3, 1), vector(b, 2, 1, 4)),
     "gather": lambda b: b.node("Gather", ints(b, 5, 3), b.constant([[4, 0], [1, 1]], "int64"), axis=0),
     "gather_from_behind": lambda b: b.node("Gather", ints(b, 5, 3), b.constant(2, "int64"), axis=-1),
+    "resize": lambda b: b.node("Resize", ints(b, 3, 4), "", b.constant([2.0, 1.5])),
+    "resize_to_sizes": lambda b: b.node(
+        "Resize", ints(b, 3, 4), "", "", vector(b, 7, 9), keep_aspect_ratio_policy="not_larger"
+    ),
+    "resize_of_an_axis": lambda b: b.node(
+        "Resize", ints(b, 3, 4), b.constant([0.5, 1.25]), "", vector(b, 5), axes=[1], extrapolation_value=7.0,
+        coordinate_transformation_mode="tf_crop_and_resize",
+    ),
     "reduce_all": lambda b: b.node("ReduceMax", ints(b, 3, 4), keepdims=0),
     "reduce_first": lambda b: b.node("ReduceSum", ints(b, 3, 4), vector(b, 0), keepdims=0),
     "reduce_nothing": lambda b: b.node("ReduceMin", ints(b, 3, 4), noop_with_empty_axes=1),
@@ -107,6 +116,31 @@ def test_computes_the_same(name: str) -> None:
         np.testing.assert_array_equal(array, wanted[np.newaxis], output.name)
     again, _ = resolve_with_graph(framed, {})
     assert all(again.values[value].shape[:1] == (1,) for value in (*again.inputs, *again.outputs))
+
+
+@pytest.mark.parametrize("opset", [7, 9, 10, 11, 13])
+def test_resize_of_earlier_versions(opset: int) -> None:
+    """In which axes have no names: the new one is in scales and region of interest."""
+    b = Builder(opset, 8)
+    x = ints(b, 3, 4)
+    if opset == 7:
+        b.output(b.node("Upsample", x, scales=[2.0, 1.5]))
+    elif opset < 11:
+        b.output(b.node("Upsample" if opset == 9 else "Resize", x, b.constant([2.0, 1.5])))
+    else:
+        roi, sizes = b.constant([0.0, 0.5, 1.0, 1.25]), vector(b, 5, 3)
+        mode = {"coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 7.0}
+        b.output(b.node("Resize", x, roi, b.constant([]), sizes, **mode))
+    model = b.build()
+    resolved, flat = resolve_with_graph(model, {}, whole=True)
+    framed = with_frame_axis(flat, resolved)
+    assert framed is not None
+    onnx.checker.check_model(framed, full_check=True)
+    inputs = feeds(model)
+    around = substitutes(opset, lambda name: None)
+    (expected,) = ReferenceEvaluator(model, new_ops=around).run(None, inputs)
+    (found,) = ReferenceEvaluator(framed, new_ops=around).run(None, {"x": inputs["x"][np.newaxis]})
+    np.testing.assert_array_equal(found, expected[np.newaxis])
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from tests.ops.case_parts import (
 )
 from tests.ops.elementwise_cases import ELEMENTWISE
 from tests.ops.harness import Case
+from tests.ops.position_sum_cases import POSITION_SUM
 from tests.ops.rearrange_cases import REARRANGE
 from tests.ops.requantize_cases import REQUANTIZE
 from tests.ops.top_k_cases import STREAM_TOP_K
@@ -365,6 +366,7 @@ CASES: dict[str, list[Case]] = {
     "frame_sync": FRAME_SYNC,
     "max_pool": MAX_POOL,
     "mvu": MVU,
+    "position_sum": POSITION_SUM,
     "product": PRODUCT,
     "rearrange": REARRANGE,
     "requantize": REQUANTIZE,

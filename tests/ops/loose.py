@@ -44,6 +44,9 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
             "random_2": 0.15,
             "conv_sets": 0.15,
         },
+        "position_sum": {
+            "cubic_columns": 0.15,
+        },
         "rearrange": {
             "pad": 0.2,
         },

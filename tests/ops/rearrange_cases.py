@@ -50,6 +50,8 @@ def _case(
 
 _IMAGE = _numbers(6, 4, 3)
 _PADS = ((1, 2), (2, 0), (0, 0))
+_NEIGHBOURS = np.clip((np.arange(40) - 1) // 2, 0, 18)[:, None] + np.arange(2)
+_PAIRS = (np.arange(54) * 2 // 3).clip(0, 34)[:, None] + np.arange(2)
 _RANDOM = np.random.default_rng(5)
 
 REARRANGE = [
@@ -69,6 +71,8 @@ REARRANGE = [
     _case("reflect", (24, 3), np.pad(_IMAGE, _PADS, mode="reflect"), ((3, 3),)),
     _case("twice_as_large", (24, 3), _IMAGE.repeat(2, 0).repeat(2, 1), ((1, 1), (3, 3), (12, 48))),
     _case("half_as_much_again", (24, 3), _IMAGE[np.arange(9) * 2 // 3][:, np.arange(6) * 2 // 3], ((1, 1), (3, 3))),
+    _case("neighbours_of_twice_as_many_rows", (20, 2), _numbers(20, 1, 2)[_NEIGHBOURS], ((1, 1), (2, 2))),
+    _case("neighbours_of_half_as_many_more", (36, 1), _numbers(36, 1)[_PAIRS], ((1, 1),)),
     _case("tiled", (12, 2), np.tile(_numbers(4, 3, 2), (2, 3, 1)), ((1, 1), (2, 2), (6, 6))),
     _case("gathered", (24, 3), _IMAGE[:, [3, 0, 0, 1]], ((1, 1), (3, 3), (12, 12)), U4),
     _case("shuffled", (30, 1), _RANDOM.permutation(30).reshape(30, 1), ((1, 1), (30, 30))),

@@ -519,6 +519,42 @@ def test_pixel_product() -> None:
     check_lowering(graph, frames, result)
 
 
+INTERPOLATED = [
+    # frame, axis, starts, weights
+    ((2, 3, 4), 1, [0, 0, 0, 1, 1, 1], [[4, 0], [3, 1], [1, 3], [3, 1], [1, 3], [0, 4]]),
+    ((2, 3, 4), 2, [0, 0, 1, 2, 1], [[4, 0], [-1, 5], [2, 2], [1, 3], [7, -3]]),
+    ((3, 4), 0, [0, 1], [[1, 1], [2, 0]]),
+    ((5,), 0, [0, 1, 2], [[1, 2, 1], [3, 0, 1], [-5, 1, 8]]),
+    ((2, 3, 2, 4), 1, [1], [[9, -1]]),
+]
+
+
+@pytest.mark.parametrize(("frame", "axis", "starts", "weights"), INTERPOLATED)
+def test_interpolate(frame, axis, starts, weights) -> None:
+    """The meaning is a product with a matrix along one axis; behind a pool the stream is an image's."""
+    attributes = {"axis": axis, "starts": np.array(starts), "weights": np.array(weights)}
+    graph, frames, result = single("interpolate", frame, I8, **attributes)
+    matrix = np.zeros((len(starts), frame[axis]), dtype=np.int64)
+    for row, (start, some) in enumerate(zip(starts, weights, strict=True)):
+        matrix[row, start : start + len(some)] = some
+    expected = np.moveaxis(np.tensordot(frames, matrix, (axis + 1, 1)), -1, axis + 1)
+    assert np.array_equal(result, expected)
+    check_lowering(graph, frames, result)
+    if len(frame) == 3:
+        build = Builder(np.random.default_rng(0))
+        build.output(build.node("interpolate", build.max_pool2d(build.input(frame, I8), 1, 1), **attributes))
+        check_lowering(build.done(), frames, result)
+
+
+def test_intervals_of_interpolated_channels() -> None:
+    source = TensorType.of((2, 3), (Interval(0, 3), Interval(-5, 7)), 0)
+    weights = np.array([[3, -1], [1, 1]])
+    (within,) = OPERATORS["interpolate"].infer({"axis": 1, "starts": np.array([0, 1]), "weights": weights}, [source])
+    assert (within.shape, within.channel_intervals(0)) == ((2, 2), (Interval(-3, 9), Interval(-22, 26)))
+    (across,) = OPERATORS["interpolate"].infer({"axis": 0, "starts": np.array([0]), "weights": weights[1:]}, [source])
+    assert (across.shape, across.interval) == ((1, 3), Interval(-10, 14))
+
+
 def test_dense_of_sets() -> None:
     """Rows take the matrices in turns: a product with a constant batch of matrices."""
     weights = np.random.default_rng(3).integers(-128, 128, (3, 4, 5))

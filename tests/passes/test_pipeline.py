@@ -49,8 +49,21 @@ def clips(b: Builder) -> None:
     b.output(wide, b.dequantize(wide, 0.5, 0, "int8"))
 
 
+def choices(b: Builder) -> None:
+    """Behind a Max quantizers that rise, fall and do neither, behind a Where any."""
+    x, y = (b.requantize(b.input(name, ["N", 3, 4]), 0.5, 3, "int8") for name in "xy")
+    p, q = b.requantize(x, [0.3, 0.7, 0.9], [0, 1, 2], "int8", axis=1), b.requantize(y, 0.11, -4, "int8")
+    b.output(b.requantize(b.node("Max", p, q), 0.5, 0, "int8"))
+    rest = [b.requantize(x, 0.7, 1, "int8"), b.requantize(y, 0.3, 1, "int8")]
+    b.output(b.requantize(b.node("Abs", b.node("Max", *rest)), 0.5, 0, "int8"))  # stays behind, and stops none of these
+    b.output(b.requantize(b.node("Neg", b.node("Min", p, b.constant([[1.3], [2.0], [-0.7]]))), 0.5, 0, "int8"))
+    b.output(b.requantize(b.node("Abs", b.node("Max", p, b.requantize(y, 0.13, 4, "int8"))), 0.5, 0, "int8"))
+    larger = b.node("Where", b.node("Greater", x, y), b.requantize(x, 0.7, 4, "int8"), b.requantize(y, 0.3, 1, "int8"))
+    b.output(b.requantize(b.node("Abs", larger), 0.5, 0, "int8"))
+
+
 PARAMETERS = st.tuples(st.sampled_from([0.5, 1.0, 0.3, 7.0]), st.integers(0, 255))
-MODELS = [network, branches, channels, clips]
+MODELS = [network, branches, channels, clips, choices]
 
 
 def feeds(graph: Graph, seed: int) -> dict[str, IntArray]:

@@ -21,7 +21,7 @@ from hwflow.onnxspec.dialect_operators.levels import (
     requantized,
     scalar,
 )
-from hwflow.onnxspec.dialect_operators.windows import Windows, window_sums
+from hwflow.onnxspec.dialect_operators.windows import Windows, window_maxima, window_sums
 
 
 def _real(inputs: Inputs, index: int) -> Floats:
@@ -76,6 +76,11 @@ def _average_pool(inputs: Inputs, attributes: Attributes) -> Levels:
     counts = windows.counts(bool(attributes.get("count_include_pad", 0)))
     mean = window_sums(x, windows) * scalar(need(inputs, 1)).astype(np.float64) / counts
     return _out(inputs, np.moveaxis(mean, 1, -1) if last else mean, 3)
+
+
+def _nhwc_max_pool(inputs: Inputs, attributes: Attributes) -> AnyArray:
+    x = np.moveaxis(need(inputs, 0), -1, 1)
+    return np.moveaxis(window_maxima(x, Windows.of(x.shape[2:], attributes["kernel_shape"], attributes)), 1, -1)
 
 
 def _global_average_pool(inputs: Inputs, attributes: Attributes) -> Levels:
@@ -174,6 +179,7 @@ def _rounding(levels: Callable[[Inputs, Attributes], Levels]) -> Callable[[Input
 RUN: Mapping[str, Callable[[Inputs, Attributes], AnyArray]] = {
     **{name: _rounding(levels) for name, levels in LEVELS.items()},
     "DequantizeLinear": _dequantize,
+    "NhwcMaxPool": _nhwc_max_pool,
     "QGemm": _gemm_run,
 }
 """The result of each operator, from its inputs (None: absent) and the attributes that the node gives."""

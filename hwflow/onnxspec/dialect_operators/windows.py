@@ -117,6 +117,15 @@ def convolve(x: AnyArray, w: AnyArray, attributes: Mapping[str, Any]) -> AnyArra
     return result.reshape(frames, w.shape[0], *windows.sizes)
 
 
+def window_maxima(x: AnyArray, windows: Windows) -> AnyArray:
+    """The greatest integer of ``x`` [frames, C, ...] in each window; what lies outside the image never is."""
+    result = np.full((*x.shape[:2], *windows.sizes), np.iinfo(x.dtype).min, x.dtype)
+    every = (slice(None),) * 2
+    for _, target, source in windows.taps():
+        result[(*every, *target)] = np.maximum(result[(*every, *target)], x[(*every, *source)])
+    return result
+
+
 def window_sums(x: AnyArray, windows: Windows) -> AnyArray:
     """The sum of ``x`` [frames, C, ...] over each window; what lies outside the image counts nothing."""
     result = np.zeros((*x.shape[:2], *windows.sizes), x.dtype)

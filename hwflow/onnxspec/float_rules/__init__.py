@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hwflow.onnxspec.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
-from hwflow.onnxspec.float_rules import functions, linear, moves, quantizers
+from hwflow.onnxspec.float_rules import functions, linear, moves, quantizers, resized
 from hwflow.onnxspec.float_rules.step import Rule
 
 _ONNX: Mapping[str, Rule] = {
@@ -29,6 +29,7 @@ _ONNX: Mapping[str, Rule] = {
     "Div": linear.div,
     "Dropout": moves.dropout,
     "Elu": functions.elu,
+    "Equal": moves.compared,
     "Erf": functions.erf,
     "Exp": functions.exp,
     "Expand": moves.moved,
@@ -39,10 +40,14 @@ _ONNX: Mapping[str, Rule] = {
     "Gemm": linear.gemm,
     "GlobalAveragePool": moves.sums,
     "GlobalMaxPool": moves.moved,
+    "Greater": moves.compared,
+    "GreaterOrEqual": moves.compared,
     "HardSigmoid": functions.hard_sigmoid,
     "HardSwish": functions.hard_swish,
     "Identity": moves.identity,
     "LeakyRelu": functions.leaky_relu,
+    "Less": moves.compared,
+    "LessOrEqual": moves.compared,
     "Log": functions.log,
     "LogSoftmax": functions.log_softmax,
     "MatMul": linear.matmul,
@@ -64,6 +69,7 @@ _ONNX: Mapping[str, Rule] = {
     "ReduceSum": moves.sums,
     "Relu": moves.monotone,
     "Reshape": moves.moved,
+    "Resize": resized.resized,
     "Round": moves.monotone,
     "Selu": functions.selu,
     "Sigmoid": functions.sigmoid,
@@ -84,6 +90,7 @@ _ONNX: Mapping[str, Rule] = {
     "TopK": moves.best,
     "Transpose": moves.moved,
     "Unsqueeze": moves.moved,
+    "Upsample": resized.resized,
     "Where": moves.chosen,
 }
 

@@ -89,6 +89,13 @@ def position(step: Step) -> Errors:
     return result
 
 
+def compared(step: Step) -> Errors:
+    """Equal, Greater, Less and the like: 1 where the operands are no farther apart than both errors, else 0."""
+    a, b = (step.value(index).astype(np.float64) for index in (0, 1))
+    reach = step.error(0) + step.error(1)
+    return ((np.abs(a - b) <= reach) & (reach > 0)).astype(np.float64)
+
+
 def best(step: Step) -> list[Errors]:
     """TopK: a k-th greatest element moves by the greatest error of those that are ranked; its place is as far off as
     the farthest element that may have its rank: fewer than k are surely ahead of it, and as many may be."""

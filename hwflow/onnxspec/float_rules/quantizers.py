@@ -112,7 +112,7 @@ def gemm_contrib(step: Step) -> Errors | Sequence[Errors]:
 
 
 def exact_integers(step: Step) -> Errors:
-    """Sums of products of exact integers."""
+    """Sums of products of exact integers, and their maxima."""
     step.exact(*range(len(step.inputs)))
     return np.zeros(step.output.shape)
 
@@ -151,6 +151,7 @@ def _reals(levels: Callable[..., RealLevels]) -> Rule:
 MICROSOFT: Mapping[str, Rule] = {
     **{name: _integers(levels) for name, levels in microsoft.LEVELS.items()},
     "DequantizeLinear": dequantize_contrib,
+    "NhwcMaxPool": exact_integers,
     "QGemm": gemm_contrib,
     "QuantizeLinear": quantize_contrib,
 }

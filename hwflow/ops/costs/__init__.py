@@ -77,6 +77,7 @@ from hwflow.ops.costs.streams import stream_product as stream_product
 from hwflow.ops.costs.streams import width_converter as width_converter
 from hwflow.ops.costs.top_k import top_k as top_k
 from hwflow.ops.costs.top_k import top_tree as top_tree
+from hwflow.ops.costs.weighted import position_sum as position_sum
 from hwflow.ops.costs.weighted import weighted_pool as weighted_pool
 from hwflow.ops.costs.whole_windows import max_pool_tree as max_pool_tree
 from hwflow.ops.costs.whole_windows import sum_pool_tree as sum_pool_tree

@@ -79,6 +79,8 @@ def _control(family: str, plan: RearrangePlan) -> Resources:
     # The place of a frame's first beat: none of the zeros below.
     idle = (gcd(step, rows) & -gcd(step, rows)).bit_length() - 1 if step else place
     base = place - idle
+    if plan.rounds > 1:
+        total += loop(plan.group)
     total += Resources(ff=base + 2 * place)
     if base and not wraps:
         total += Resources(lut=2 * adder(family, base))

@@ -10,7 +10,7 @@ from amaranth.hdl import Shape
 from hdl_lib.block_product import BLOCK_LATENCY
 from hdl_lib.multiplier import BLOCK
 from hdl_lib.weighted_pool import ARRIVAL, WeightedPool
-from hwflow.ops.costs.basics import chain, count_up
+from hwflow.ops.costs.basics import chain, count_up, loop
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.known_multipliers import lut_product
 from hwflow.ops.costs.memory import filled_rom
@@ -47,13 +47,37 @@ def weighted_pool(
         if kind == "dsp" and several and len(words) > 1:
             total += Resources(ff=lanes * w.bits)
         total += operands(family, x, w, lanes, kind)
+    zeros = sum(map(_zeros, columns or ())) if kind == "lut" else 0
+    return total + _sums(family, x, w, result, lanes, blocks, window, kind, depth, zeros)
+
+
+def position_sum(
+    family: str, x: IntType, w: IntType, result: IntType, lanes: int, weights: Sequence[Sequence[int]], repeat: int,
+    blocks: int, kind: str, depth: int,
+) -> Resources:
+    """A pool of products by one weight for all lanes; ``weights``: those of each position."""
+    window, flat = len(weights[0]), [weight & (1 << w.bits) - 1 for row in weights for weight in row]
+    total = filled_rom(family, flat, w.bits) + count_up(len(flat))
+    if blocks > 1 or repeat > 1:
+        total += loop(repeat) + loop(blocks) + loop(window)
+    if kind == "dsp" and max(x.bits, w.bits) > BLOCK:
+        total += wide_product(family, x, w, lanes)
+    else:
+        total += products(family, x, w, lanes, kind)
+    total += operands(family, x, w, lanes, kind)
+    return total + _sums(family, x, w, result, lanes, blocks, window, kind, depth)
+
+
+def _sums(
+    family: str, x: IntType, w: IntType, result: IntType, lanes: int, blocks: int, window: int, kind: str, depth: int,
+    zeros: int = 0,
+) -> Resources:
+    """What a sum pool takes; its own registers of a beat are those of the products. ``zeros``: bits at the low ends of
+    all lanes' sums that are always 0."""
     term = product_bits(x, w)
     latency = WeightedPool.weighted_latency_of(Shape(x.bits, x.signed), Shape(w.bits, w.signed), kind)
-    # The pool's own registers of a beat are those of the products.
-    zeros = sum(map(_zeros, columns or ())) if kind == "lut" else 0
-    pool = sum_pool(family, lanes, term, result.bits, blocks, window, depth, zeros)
-    total += Resources(ff=ARRIVAL * lanes * x.bits + 3 * (latency - 3) - lanes * term * (2 if blocks > 4 else 1))
-    return total + pool
+    total = Resources(ff=ARRIVAL * lanes * x.bits + 3 * (latency - 3) - lanes * term * (2 if blocks > 4 else 1))
+    return total + sum_pool(family, lanes, term, result.bits, blocks, window, depth, zeros)
 
 
 def _zeros(numbers: Sequence[int]) -> int:

@@ -70,6 +70,15 @@ CASES: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "global last": (
         "QLinearGlobalAveragePool", lambda r, k: [*tensor(r, k, 2, 5, 7, 3), *out(r, k, 0.02)], {"channels_last": 1},
     ),
+    "where": (
+        "QLinearWhere",
+        lambda r, k: [r.integers(0, 2, (3, 1, 4)) > 0, *tensor(r, k, 3, 2, 4), *tensor(r, k, 2, 1), *out(r, k, 0.04)],
+        {},
+    ),
+    "max": (
+        "NhwcMaxPool", lambda r, k: tensor(r, k, 2, 9, 7, 3)[:1],
+        {"kernel_shape": [2, 3], "strides": [2, 1], "dilations": [1, 2], "pads": [1, 0, 0, 2], "ceil_mode": 1},
+    ),
     "concat": (
         "QLinearConcat",
         lambda r, k: [*out(r, k, 0.05), *tensor(r, k, 2, 3, 4), *tensor(r, k, 2, 5, 4)], {"axis": 1},
