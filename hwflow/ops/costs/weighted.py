@@ -60,6 +60,11 @@ def position_sum(
     total = filled_rom(family, flat, w.bits) + count_up(len(flat))
     if blocks > 1 or repeat > 1:
         total += loop(repeat) + loop(blocks) + loop(window)
+    # What digits have in common saves nothing where the mapper has a slice's multiplexers: as measured.
+    few = FAMILIES[family].carry_bits == 1
+    if kind == "lut" and min(x.bits, w.bits) > 1 and few and len(flat) * w.bits <= MOST_KNOWN_BITS:
+        total += lut_product(family, x, w, [weight for row in weights for weight in row]).times(lanes)
+        return total + _sums(family, x, w, result, lanes, blocks, window, kind, depth)
     if kind == "dsp" and max(x.bits, w.bits) > BLOCK:
         total += wide_product(family, x, w, lanes)
     else:
