@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 HERE = Path(__file__).resolve().parent
 DIGITS = HERE.parent / "examples" / "digits" / "model.onnx"
 BOARD = "ulx3s_85f"
@@ -34,11 +36,16 @@ WHOLE = ("--budget", "lut=80%,ff=80%,dsp=100%,bram=100%")  # the least interval 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A network (below the shared folder) and the options of its design."""
+    """A network (below the shared folder) and the options of its design.
+
+    ``calibration``: of a float network the shape of an input frame: it is quantized first, with 32 frames from a
+    normal distribution, which gives its cycles and size, not its accuracy.
+    """
 
     name: str
     model: str
     options: tuple[str, ...] = ()
+    calibration: tuple[int, ...] | None = None
 
 
 BENCHMARKS = (
@@ -59,6 +66,11 @@ BENCHMARKS = (
     Benchmark("ResNet-8, no DSP", "models/mlperf_ic_resnet8_int8/mlperf_ic_resnet8_int8.onnx", ("--budget", "dsp=0")),
     Benchmark("micro_kws", "models/micro_kws_m_qdq/micro_kws_m_static_qdq.onnx"),
     Benchmark("micro_kws, whole part", "models/micro_kws_m_qdq/micro_kws_m_static_qdq.onnx", WHOLE),
+    Benchmark("micro_kws, QOperator", "models/micro_kws_m_qoperator_std/micro_kws_m_static_qoperator_emx.onnx"),
+    Benchmark(
+        "micro_kws, float", "models/micro_kws_m_fp32/micro_kws_m_static_fp32.onnx", calibration=(1960,)
+    ),
+    Benchmark("mnist, float", "models/ort_mnist_float/mnist.onnx", calibration=(1, 28, 28)),
     Benchmark("DS-CNN", "models/mlperf_kws_dscnn_int8/mlperf_kws_dscnn_int8.onnx"),
     Benchmark("MobileNet", "models/mlperf_vww_mobilenetv1_int8/mlperf_vww_mobilenetv1_int8.onnx"),
     Benchmark("ad autoencoder", "models/mlperf_ad_autoencoder_int8/mlperf_ad_autoencoder_int8.onnx"),
@@ -87,6 +99,16 @@ def synthesize(model: Path, options: Sequence[str], until: str, out: Path) -> tu
     if until != "verilog":
         _peak([*command, "--until", until])
     return json.loads((out / "report.json").read_text()), seconds, peak
+
+
+def quantized(model: Path, calibration: tuple[int, ...], folder: Path) -> Path:
+    """The float model quantized by `hwflow quantize`, in ``folder``."""
+    frames = np.random.default_rng(0).standard_normal((32, *calibration)).astype(np.float32)
+    np.savez(folder / "calibration.npz", input=frames)
+    result = folder / "quantized.onnx"
+    command = [sys.executable, "-m", "hwflow.cli", "quantize", str(model), "-o", str(result)]
+    _peak([*command, "--calibration", str(folder / "calibration.npz")])
+    return result
 
 
 def _peak(command: Sequence[str]) -> float:
@@ -147,6 +169,8 @@ def main() -> None:
             base = Path(folder) if arguments.keep is None else arguments.keep
             out = base / benchmark.name.replace(" ", "_").replace(",", "")
             try:
+                if benchmark.calibration is not None:
+                    model = quantized(model, benchmark.calibration, Path(folder))
                 report, seconds, peak = synthesize(model, benchmark.options, arguments.until, out)
             except RuntimeError as error:
                 print(f"{benchmark.name}: {error}", file=sys.stderr)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,11 +31,13 @@ MOST_GROUPED = 64
 class RearrangePlan:
     """When the beats of a frame are needed and released, and how many the buffer holds.
 
-    ``beats``: of an input frame. ``walk``: for each output beat the number of the input beat it repeats.
+    ``beats``: of an input frame. ``walk``: for each output beat the number of the input beat it repeats. ``interval``:
+    cycles a frame that the buffer must keep up with, at least :attr:`cycles`, which None stands for.
     """
 
     walk: AddressWalk
     beats: int
+    interval: int | None = None
 
     @property
     def has_holes(self) -> bool:
@@ -83,24 +87,83 @@ class RearrangePlan:
         return _phases(self.beats, self.needed, self.released)
 
     @property
+    def cycles(self) -> int:
+        """The fewest cycles a frame."""
+        return max(self.beats, self.walk.steps)
+
+    @property
+    def writer_lag(self) -> int:
+        """Cycles from a reader step to the first one in which what it read may be overwritten."""
+        return self.walk.latency + 2
+
+    @property
     def least_rows(self) -> int:
         """The fewest beats the buffer must hold."""
         before = [self.skipped, *self.released[:-1]]
         return max(1, *(need - release for need, release in zip(self.needed, before, strict=True)))
 
-    @property
-    def useful_rows(self) -> int:
-        """Beats with which the writer can fill what the next round needs while a round is read."""
+    @cached_property
+    def lasting_rows(self) -> int:
+        """Beats of buffer with which a frame can follow every :attr:`interval` cycles: as many as lie in it, in the one
+        of two schedules of that pace that needs fewer; where the interval is :attr:`cycles`, no fewer do."""
+        return max(self.least_rows, min(self._held(*self._early()), self._held(*self._late())))
+
+    def _held(self, reads: list[int], written: Callable[[int], int]) -> int:
+        """The most beats that lie in the buffer in a schedule: of a frame the cycle each round begins in, and how many
+        beats have been written before a cycle; what belongs to the next frame is an interval later."""
         before = [self.skipped, *self.released[:-1]]
-        held = [max(n, r) for n, r in zip([0, *self.needed[:-1]], before, strict=True)]
-        return self.least_rows + max(0, *(need - have for need, have in zip(self.needed, held, strict=True)))
+        ends = (start + self.steps - 1 + self.writer_lag for start in reads)
+        # The next beat beyond the ones released so far needs the place that a round gives back.
+        rounds = zip(ends, before, self.released, strict=True)
+        return max((written(end) - old for end, old, new in rounds if new > old), default=0)
+
+    @property
+    def _interval(self) -> int:
+        return self.cycles if self.interval is None else self.interval
+
+    def _early(self) -> tuple[list[int], Callable[[int], int]]:
+        """Writes that follow each other from the frame's beginning, rounds as early as that lets them be."""
+        period, steps, reads = self._interval, self.steps, list(self.needed)
+        for _ in range(2):  # the last round delays the next frame's first one
+            reads[0] = max(reads[0], reads[-1] + steps - period)
+            for index in range(1, self.rounds):
+                reads[index] = max(reads[index], reads[index - 1] + steps)
+
+        def written(cycle: int) -> int:
+            frames, within = divmod(cycle, period)
+            return frames * self.beats + min(within, self.beats)
+
+        return reads, written
+
+    def _late(self) -> tuple[list[int], Callable[[int], int]]:
+        """Rounds that follow each other, writes as late as they can be, in groups of what a round needs first."""
+        period = self._interval
+        reads = [index * self.steps for index in range(self.rounds)]
+        groups = [(need, have) for need, have in zip(self.needed, [0, *self.needed[:-1]], strict=True)]
+        rest = self.beats - self.needed[-1]  # beats no round waits for come last
+        begins, tail = [0] * self.rounds, period - rest
+        for _ in range(2):  # the next frame's first write limits the last ones
+            following = tail
+            for index in reversed(range(self.rounds)):
+                need, have = groups[index]
+                begins[index] = following = min(reads[index], following) - (need - have)
+            tail = following + period - rest
+
+        def written(cycle: int) -> int:
+            frames, within = divmod(cycle - begins[0], period)
+            at = within + begins[0]
+            index = bisect_right(begins, at) - 1
+            need, have = groups[index]
+            return frames * self.beats + have + min(at - begins[index], need - have) + max(0, at - tail)
+
+        return reads, written
 
     @cached_property
     def rows(self) -> int:
-        """Beats of the buffer: :attr:`useful_rows`, up to a power of two where that is less than a frame (addresses
+        """Beats of the buffer: :attr:`lasting_rows`, up to a power of two where that is less than a frame (addresses
         then wrap by themselves)."""
-        power = 1 << (self.useful_rows - 1).bit_length()
-        return power if power < self.beats else max(self.beats, self.useful_rows)
+        power = 1 << (self.lasting_rows - 1).bit_length()
+        return power if power < self.beats else max(self.beats, self.lasting_rows)
 
     def _bounds(self, rounds: int) -> tuple[list[int], list[int]]:
         """:attr:`needed` and :attr:`released` of so many rounds: the ends of what the outermost loop adds to the ends
@@ -153,14 +216,14 @@ class Rearrange(wiring.Component):
     Two processes, each at most one step a cycle. A *writer* step consumes an input beat, a *reader* step produces an
     output beat, :meth:`latency_of` cycles later on ``o.valid``. Beats of the input are numbered through all frames.
 
-    - A writer step of beat g comes at least :meth:`writer_lag` cycles after the last reader step of the round that
+    - A writer step of beat g comes at least ``plan.writer_lag`` cycles after the last reader step of the round that
       released beat ``g - plan.rows`` (``plan.released``).
     - A reader step comes at least one cycle after the writer step of the last beat its round needs
       (``plan.needed``).
     - A reader step needs a credit of the output queue.
 
-    Initiation interval: ``plan.walk.steps`` or ``plan.beats`` cycles a frame, whichever is more, provided that the
-    buffer lets the two overlap.
+    Initiation interval: ``plan.cycles`` with the buffer that a plan without an interval asks for, else no more than
+    its interval.
 
     Ordering
     --------
@@ -187,11 +250,6 @@ class Rearrange(wiring.Component):
                 "o": Out(stream.Signature(data.ArrayLayout(output_shape, lanes))),
             }
         )
-
-    @staticmethod
-    def writer_lag(plan: RearrangePlan) -> int:
-        """Cycles from a reader step to the first one in which what it read may be overwritten."""
-        return plan.walk.latency + 2
 
     @staticmethod
     def latency_of(plan: RearrangePlan) -> int:
@@ -265,7 +323,7 @@ class Rearrange(wiring.Component):
         ahead = plan.beats + plan.skipped
         spare = Signal(range(-1, plan.rows + ahead), init=plan.rows + plan.skipped - 1)
         # What the reader releases is free when it has been read, some cycles later.
-        lag = self.writer_lag(plan) - 1
+        lag = plan.writer_lag - 1
         free = delayed(m, "free", round_done, lag)
         freed = delayed(m, "freed", Mux(round_done, released, 0), lag)
         greatest = max(plan.beats + plan.needed[0], *(phase.needed for phase in plan.phases))

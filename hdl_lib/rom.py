@@ -55,10 +55,37 @@ class Table:
         return cls(tuple(words), None, width, len(words))
 
 
+BANK_WORDS = 512
+"""Words of a bank: rows of block RAMs at their widest in the common families."""
+_BLOCK_SHAPES = ((1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1))  # words, bits: beside 512 of 36
+SELECT_REACH = 32
+"""Bits of a word for which a register chooses the bank."""
+
+
+def banks_of(width: int, depth: int) -> int:
+    """Banks that a table is stored in, 1 or more: side by side in the rows of one memory where that takes fewer
+    block RAMs of 18 Kbit than a row for every word. Synthesis would find the same memory by itself, but would choose
+    among the words in front of the output register, which then is not the block RAM's own."""
+    banks = -(-depth // BANK_WORDS)
+    plain = [-(-width // bits) for words, bits in _BLOCK_SHAPES if words >= depth]
+    if banks == 1 or (plain and min(plain) <= -(-banks * width // 36)):
+        return 1
+    return banks
+
+
 def readmemh_text(words: Sequence[int], width: int) -> str:
-    """The words as a ``$readmemh`` file: one a line, fixed number of hexadecimal digits, address 0 first."""
-    digits = -(-width // 4)
-    return "".join(f"{word:0{digits}x}\n" for word in words)
+    """A table's ``$readmemh`` file: one word a line, fixed number of hexadecimal digits, address 0 first. Of a table in
+    banks (:func:`banks_of`) a line is a row: word ``r`` of each bank, bank 0 in the lowest bits."""
+    rows = _rows(words, width)
+    digits = -(-banks_of(width, len(words)) * width // 4)
+    return "".join(f"{row:0{digits}x}\n" for row in rows)
+
+
+def _rows(words: Sequence[int], width: int) -> Sequence[int]:
+    if banks_of(width, len(words)) == 1:
+        return words
+    banks_at = (words[row::BANK_WORDS] for row in range(BANK_WORDS))
+    return [sum(word << (bank * width) for bank, word in enumerate(some)) for some in banks_at]
 
 
 class Rom(wiring.Component):
@@ -114,32 +141,58 @@ class Rom(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        banks = banks_of(self._table.width, self._table.depth)
+        row = self._elaborate_rows(m, banks)
+        if self._output_register:
+            registered = Signal(len(row), name="word_registered", reset_less=True)
+            m.d.sync += registered.eq(row)
+            row = registered
+        if banks == 1:
+            m.d.comb += self.data.eq(row)
+        else:
+            self._elaborate_choice(m, row, banks)
+        return m
+
+    def _elaborate_rows(self, m: Module, banks: int) -> Signal:
+        """The memory; returns the row read a cycle ago."""
         table = self._table
         # A single word is a register that never changes: synthesis makes a constant of it.
         constant = table.words[0] if table.words is not None and table.depth == 1 else None
-        word = Signal(table.width, name="word", init=constant or 0, reset_less=True)
+        row = Signal(banks * table.width, name="word", init=constant or 0, reset_less=True)
+        address_width = self.address_width if banks == 1 else ceil_log2(BANK_WORDS)
         if table.file is not None:
             m.submodules.table = Instance(
                 "hwflow_rom",
-                p_WIDTH=table.width,
-                p_DEPTH=table.depth,
-                p_ADDRESS_WIDTH=self.address_width,
+                p_WIDTH=len(row),
+                p_DEPTH=table.depth if banks == 1 else BANK_WORDS,
+                p_ADDRESS_WIDTH=address_width,
                 p_FILE=table.file,
                 i_clk=ClockSignal("sync"),
-                i_addr=self.addr,
-                o_data=word,
+                i_addr=self.addr[:address_width],
+                o_data=row,
             )
         elif constant is not None:
-            m.d.sync += word.eq(constant)
+            m.d.sync += row.eq(constant)
         else:
-            words = list(table.words or ())
-            m.submodules.table = cells = memory.Memory(shape=table.width, depth=table.depth, init=words)
+            rows = list(_rows(table.words or (), table.width))
+            m.submodules.table = cells = memory.Memory(shape=len(row), depth=len(rows), init=rows)
             port = cells.read_port(domain="sync")
-            m.d.comb += [port.addr.eq(self.addr), word.eq(port.data)]
+            m.d.comb += [port.addr.eq(self.addr[:address_width]), row.eq(port.data)]
+        return row
+
+    def _elaborate_choice(self, m: Module, row: Signal, banks: int) -> None:
+        """The bank's word of a row. What chooses is registered once for every few bits: those lie far apart."""
+        width, bank = self._table.width, self.addr[ceil_log2(BANK_WORDS) :]
         if self._output_register:
-            registered = Signal(table.width, name="word_registered", reset_less=True)
-            m.d.sync += registered.eq(word)
-            m.d.comb += self.data.eq(registered)
-        else:
-            m.d.comb += self.data.eq(word)
-        return m
+            before = Signal.like(bank, name="bank", reset_less=True)
+            m.d.sync += before.eq(bank)
+            bank = before
+        for low in range(0, width, SELECT_REACH):
+            high = min(width, low + SELECT_REACH)
+            chosen_bank = Signal.like(bank, name=f"bank_of_{low}", reset_less=True, attrs={"keep": 1})
+            m.d.sync += chosen_bank.eq(bank)
+            with m.Switch(chosen_bank):
+                for index in range(banks):
+                    start = index * width
+                    with m.Case(index) if index < banks - 1 else m.Default():
+                        m.d.comb += self.data[low:high].eq(row[start + low : start + high])

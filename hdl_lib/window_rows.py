@@ -122,20 +122,22 @@ class WindowRows(wiring.Component):
         # From a step to the cycle in which its word is in the registers.
         stages = self.latency - 1 - int(steps.masked)
         pad = Const(self.pad_value, self.result_shape)
+        # What is outside, not what is inside: the masks become resets of registers, which the cells have for ones only.
         masks = {
-            span: _later(m, f"inside_{span[0]}_{span[1]}", inside, stages) for span, inside in control.columns.items()
+            span: _later(m, f"outside_{span[0]}_{span[1]}", _inverse(inside), stages)
+            for span, inside in control.columns.items()
         }
         shifts = delayed(m, "shift", control.issue, stages - 1)
         pixels: dict[tuple[int, int], list[Value]] = {}
         for row in steps.kernel_rows:
             choice = _later(m, f"choice_{row}", control.banks[row], stages - 1)
-            inside = _later(m, f"row_inside_{row}", control.rows[row], stages - 1)
-            registers = self._elaborate_columns(m, row, banks, choice, inside, shifts)
+            outside = _later(m, f"row_outside_{row}", _inverse(control.rows[row]), stages - 1)
+            registers = self._elaborate_columns(m, row, banks, choice, outside, shifts)
             for offset, span in steps.columns.items():
                 age, place = steps.delay - offset // steps.pixels, offset % steps.pixels
                 mask = masks[span]
                 pixels[row, offset] = [
-                    value if isinstance(mask, Const) else Mux(mask, value, pad) for value in registers[place][age]
+                    value if isinstance(mask, Const) else Mux(mask, pad, value) for value in registers[place][age]
                 ]
         m.d.comb += queue.push.eq(delayed(m, "push", queue.reserve, self.latency - 1))
         for index, key in enumerate(taken):
@@ -199,7 +201,7 @@ class WindowRows(wiring.Component):
         return written, free, shown, word
 
     def _elaborate_columns(
-        self, m: Module, row: int, banks: list[Value], choice: Value, inside: Value, shifts: Value
+        self, m: Module, row: int, banks: list[Value], choice: Value, outside: Value, shifts: Value
     ) -> dict[int, list[list[Signal]]]:
         """The shift registers of a kernel row: for each place in a word that is used, for each number of words back
         the pixel's channels."""
@@ -220,8 +222,8 @@ class WindowRows(wiring.Component):
                         element = element.as_signed()
                     newest = registers[place][0][channel]
                     m.d.sync += newest.eq(element)
-                    if not isinstance(inside, Const):
-                        with m.If(~inside):
+                    if not isinstance(outside, Const):
+                        with m.If(outside):
                             m.d.sync += newest.eq(self.pad_value)
                 for older, newer in zip(registers[place][1:], registers[place], strict=False):
                     m.d.sync += [register.eq(before) for register, before in zip(older, newer, strict=True)]
@@ -418,6 +420,10 @@ def check_pad_value(shape: Shape, pad_value: int) -> None:
     low, high = interval(shape)
     if not low <= pad_value <= high:
         raise ValueError(f"pad_value must be in {low}..{high}, the range of {shape}, not {pad_value}")
+
+
+def _inverse(value: Value) -> Value:
+    return value if isinstance(value, Const) else ~value
 
 
 def _later(m: Module, name: str, value: Value, cycles: int) -> Value:

@@ -15,7 +15,6 @@ from typing import Any
 from amaranth.hdl import Signal
 
 from hwflow.ir.graph import Graph, Node, Value
-from hwflow.ops.operator import beats
 from hwflow.ops.registry import hardware
 
 LAYERS_TOP = "hwflow_layers"
@@ -58,7 +57,7 @@ class Tap:
             "pixels": self.view[0],
             "channels": self.view[1],
             "lanes": self.lanes,
-            "beats": beats(self.view, self.lanes),
+            "beats": self.view[0] * -(-self.view[1] // self.lanes),
             "element": {"width": element.bits, "signed": element.signed},
         }
 

@@ -11,6 +11,7 @@ from amaranth.lib import wiring
 from amaranth.lib.data import ArrayLayout
 
 from hdl_lib.frame_mark import FrameMark
+from hdl_lib.rom import readmemh_text
 from hwflow.codegen.names import identifiers
 from hwflow.codegen.taps import taps
 from hwflow.ir.graph import Graph, Port
@@ -156,9 +157,8 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
 
 
 def memory_text(file: MemoryFile) -> str:
-    """A ``$readmemh`` file: one word a line."""
-    digits = -(-file.width // 4)
-    return "".join(f"{word:0{digits}x}\n" for word in file.words)
+    """Its ``$readmemh`` file."""
+    return readmemh_text(file.words, file.width)
 
 
 __all__ = ["TOP", "Built", "StreamPort", "Top", "memory_text"]

@@ -1,6 +1,7 @@
 """The elements of a frame in another order, some of them more than once, some not at all, constants between them.
 
-Attributes: ``map`` (:class:`hwflow.ops.index_map.IndexMap`), ``channels`` of the result, ``fill``.
+Attributes: ``map`` (:class:`hwflow.ops.index_map.IndexMap`), ``channels`` of the result, ``fill``, ``interval`` (cycles
+a frame that the buffer must keep up with; absent: the fewest of the core itself).
 
 Two forms: wiring, where each beat is made of one beat (several pixels for one, or a whole frame), and a buffer from
 which beats are read in any order (:mod:`hdl_lib.rearrange`), where beats stay what they are.
@@ -88,7 +89,7 @@ class Rearrange(HardwareOperator):
         frame = -((plan.skipped - wanted) // plan.beats) - 1
         in_round = np.searchsorted(released, wanted - frame * plan.beats)
         need_read = frame * steps + (in_round + 1) * plan.steps - 1
-        writer = Process(plan.beats, {0: every(plan.beats)}, {}, (Wait(1, need_read, Core.writer_lag(plan)),))
+        writer = Process(plan.beats, {0: every(plan.beats)}, {}, (Wait(1, need_read, plan.writer_lag),))
         reader = Process(steps, {}, {0: every(steps)}, (Wait(0, need_write),))
         return Timing((writer, reader), (Core.latency_of(plan),))
 
@@ -115,7 +116,8 @@ class Rearrange(HardwareOperator):
 def plan_of(node: Node, folding: Folding) -> RearrangePlan:
     """The order and the waiting of the core with a buffer."""
     moved: IndexMap = node.attributes["map"]
-    return RearrangePlan(moved.walk(folding.input_lanes), moved.elements // folding.input_lanes)
+    beats = moved.elements // folding.input_lanes
+    return RearrangePlan(moved.walk(folding.input_lanes), beats, node.attributes.get("interval"))
 
 
 def wiring_of(node: Node, folding: Folding) -> tuple[int | None, ...] | None:

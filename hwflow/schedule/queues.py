@@ -72,7 +72,11 @@ def queue_width(channel: Channel) -> int:
 
 
 def _roomy(graph: Graph, period: int) -> Steady:
-    """A schedule with queues as deep as they like, and line buffers as long as that takes."""
+    """A schedule with queues as deep as they like, and line buffers as long as that takes; rearrangers' buffers are for
+    this period."""
+    for node in graph.nodes:
+        if node.op == "rearrange":
+            node.attributes["interval"] = period
     windows = [node for node in graph.nodes if node.op == "sliding_window"]
     for node in windows:
         node.attributes["rows"] = line_buffer_rows(node)

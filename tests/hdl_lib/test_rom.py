@@ -1,5 +1,6 @@
 """Rom: the words arrive, when the docstring says; the Verilog of the file-based one agrees."""
 
+import random
 import shutil
 import subprocess
 
@@ -7,7 +8,7 @@ import pytest
 from amaranth.back import rtlil
 from amaranth.sim import Simulator
 
-from hdl_lib.rom import VERILOG, Rom, Table, readmemh_text
+from hdl_lib.rom import VERILOG, Rom, Table, banks_of, readmemh_text
 from hwflow.toolchain.yosys import YOSYS
 
 WORDS = [0x1A5, 0x000, 0x3FF, 0x200, 0x001, 0x155, 0x2AA]  # 7 words of 10 bits: depth is not a power of two
@@ -80,13 +81,36 @@ def test_readmemh_text():
     assert readmemh_text([0, 0x1FF, 0xA], 9) == "000\n1ff\n00a\n"
 
 
+def test_rows_of_a_table_in_banks():
+    lines = readmemh_text(range(1200), 36).splitlines()
+    assert len(lines) == 512 and {len(line) for line in lines} == {27}
+    assert lines[3] == f"{1027:09x}{515:09x}{3:09x}"
+    assert lines[511] == f"{0:09x}{1023:09x}{511:09x}"
+
+
+@pytest.mark.parametrize(
+    ("width", "depth", "banks"),
+    [
+        (256, 1152, 3),  # 22 block RAMs; 29 of 2048 words of 9 bits
+        (36, 1152, 3),  # 3; 4
+        (36, 1024, 1),  # 2; 2 of 1024 words of 18
+        (9, 2048, 1),  # 1; 1 of 2048 words of 9
+        (256, 512, 1),
+        (4, 5000, 1),  # 2 of 512 words of 36 (of ten words each); 2 of 8192 words of 2
+        (1, 20000, 40),  # beyond the deepest block
+    ],
+)
+def test_banks_where_they_save_block_rams(width, depth, banks):
+    assert banks_of(width, depth) == banks
+
+
 BENCH = """
 module bench;
     reg clk = 0;
-    reg [2:0] addr = 0;
-    wire [9:0] a, b;
+    reg [{top}:0] addr = 0;
+    wire [{high}:0] a, b;
     integer k;
-    reg [2:0] addresses [0:{last}];
+    reg [{top}:0] addresses [0:{last}];
     from_words words_rom (.clk(clk), .addr(addr), .data(a));
     from_file file_rom (.clk(clk), .addr(addr), .data(b));
     initial begin
@@ -102,29 +126,46 @@ endmodule
 """
 
 
-@pytest.mark.parametrize("output_register", [False, True])
-def test_verilog_of_file_agrees_with_words(tmp_path, output_register):
-    """Both forms, emitted the way designs are, side by side in Icarus."""
-    (tmp_path / "weights").mkdir()
-    (tmp_path / "weights" / "table.mem").write_text(readmemh_text(WORDS, 10))
+def side_by_side(folder, words, width, output_register, addresses):
+    """What a table written out and one in a file show for each address, both emitted the way designs are, in Icarus."""
+    (folder / "weights").mkdir()
+    (folder / "weights" / "table.mem").write_text(readmemh_text(words, width))
     roms = {
-        "from_words": Rom(10, 7, init=WORDS, output_register=output_register),
-        "from_file": Rom(10, 7, file="weights/table.mem", output_register=output_register),
+        "from_words": Rom(width, len(words), init=words, output_register=output_register),
+        "from_file": Rom(width, len(words), file="weights/table.mem", output_register=output_register),
     }
     for name, rom in roms.items():
-        (tmp_path / f"{name}.il").write_text(rtlil.convert(rom, name=name))
+        (folder / f"{name}.il").write_text(rtlil.convert(rom, name=name))
     script = "".join(
         f"read_rtlil {name}.il; proc; memory_collect; write_verilog -noattr {name}.v; design -reset\n" for name in roms
     )
-    (tmp_path / "emit.ys").write_text(script)
-    subprocess.run([*YOSYS.find().command, "-q", "-s", "emit.ys"], cwd=tmp_path, check=True)
-    shutil.copy(VERILOG, tmp_path)
-    fill = " ".join(f"addresses[{k}] = {addr};" for k, addr in enumerate(ADDRESSES))
-    (tmp_path / "bench.v").write_text(BENCH.format(last=len(ADDRESSES) - 1, fill=fill))
+    (folder / "emit.ys").write_text(script)
+    subprocess.run([*YOSYS.find().command, "-q", "-s", "emit.ys"], cwd=folder, check=True)
+    shutil.copy(VERILOG, folder)
+    fill = " ".join(f"addresses[{k}] = {addr};" for k, addr in enumerate(addresses))
+    top, last = roms["from_file"].address_width - 1, len(addresses) - 1
+    (folder / "bench.v").write_text(BENCH.format(last=last, fill=fill, top=top, high=width - 1))
     sources = ["bench.v", "from_words.v", "from_file.v", VERILOG.name]
-    subprocess.run(["iverilog", "-g2005", "-Wall", "-o", "bench", *sources], cwd=tmp_path, check=True)
-    printed = subprocess.run(["vvp", "-n", "bench"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
-    pairs = [line.split() for line in printed.splitlines()]
+    subprocess.run(["iverilog", "-g2005", "-Wall", "-o", "bench", *sources], cwd=folder, check=True)
+    printed = subprocess.run(["vvp", "-n", "bench"], cwd=folder, check=True, capture_output=True, text=True).stdout
     latency = 2 if output_register else 1
-    assert [int(a, 16) for a, _ in pairs[latency:]] == ONE_LATER[: len(ADDRESSES) - latency]
-    assert [a for a, _ in pairs[latency:]] == [b for _, b in pairs[latency:]]
+    return [tuple(int(word, 16) for word in line.split()) for line in printed.splitlines()[latency:]]
+
+
+@pytest.mark.parametrize("output_register", [False, True])
+def test_verilog_of_file_agrees_with_words(tmp_path, output_register):
+    shown = side_by_side(tmp_path, WORDS, 10, output_register, ADDRESSES)
+    assert [a for a, _ in shown] == ONE_LATER[: len(shown)] and len(shown) >= len(ADDRESSES) - 2
+    assert all(a == b for a, b in shown)
+
+
+@pytest.mark.parametrize("output_register", [False, True])
+def test_banks_show_the_words_in_order(tmp_path, output_register):
+    """More words than four banks hold; the choice reaches further than one register does."""
+    rng = random.Random(5)
+    width, words = 40, [rng.getrandbits(40) for _ in range(2100)]
+    assert banks_of(width, len(words)) == 5
+    addresses = [0, 511, 512, 1023, 1024, 2047, 2048, 2099, 3, *(rng.randrange(2100) for _ in range(40))]
+    shown = side_by_side(tmp_path, words, width, output_register, addresses)
+    expected = [words[addr] for addr in addresses][: len(shown)]
+    assert [b for _, b in shown] == expected and [a for a, _ in shown] == expected

@@ -195,7 +195,8 @@ def _random_mvu(seed: int) -> Case:
     return _mvu(f"random_{seed}", vectors, taps, channels, outputs, x, w, foldings, seed=seed, narrow=seed % 2 == 0)
 
 
-MVU += [_random_mvu(seed) for seed in range(5)]
+# Weights in several banks (:func:`hdl_lib.rom.banks_of`).
+MVU += [_mvu("deep", 1, 9, 128, 4, U8, I8, (_fold(2, 2, "dsp"),), seed=41), *(_random_mvu(seed) for seed in range(5))]
 
 
 def _vectors(case: Case) -> Case:

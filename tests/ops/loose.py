@@ -1,6 +1,5 @@
-"""Cases whose samples are not within the bounds of tests.ops.samples: by how much they are off at most. Most are cores
-of fewer than a hundred look-up tables, of which constants leave little, windows of few rows, and queues of so few beats
-that the mapper folds what is in front of them into their registers."""
+"""Cases whose samples are not within the bounds of tests.ops.samples: by how much they are off at most, and, where it
+is known, why."""
 
 from __future__ import annotations
 
@@ -27,9 +26,12 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
     },
     "ice40": {
         "mvu": {
-            # A product of 4 bits by 4 in look-up tables: 2.7 of them for each bit of the one and the other, where
-            # such products have 1.6 on average.
+            # A product of 4 bits by 4 in look-up tables, for which the model takes an average of 1.6 of them for each
+            # bit of the one and the other.
             "random_2": 0.15,
+        },
+        "rearrange": {
+            "one_of_all": 0.25,
         },
         "stream_top_k": {
             "pixels_of_channels": 0.15,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hdl_lib.address_walk import AddressWalk, LoopAxis
@@ -87,3 +87,63 @@ def test_a_plan_needs_and_frees_what_its_order_does(order: list[int], inner: int
     assert sum(phase.count for phase in plan.phases) == plan.rounds
     assert sum(phase.count * phase.needed for phase in plan.phases) == 12
     assert sum(phase.count * phase.released for phase in plan.phases) == 12
+
+
+def cycles_a_frame(plan: RearrangePlan, rows: int) -> float:
+    """Cycle by cycle: those the last of many frames take whose beats are always there; infinite if nothing moves."""
+    frames, idle = 12, 0
+    written, step, freed, cycle, ends = 0, 0, plan.skipped, 0, []
+    to_free: dict[int, int] = {}
+    steps = plan.walk.steps
+    while len(ends) < frames and idle < 1000:
+        freed += to_free.pop(cycle, 0)
+        frame, within = divmod(step, steps)
+        current = within // plan.steps
+        reads = written >= frame * plan.beats + plan.needed[current]
+        writes = written < frames * plan.beats and written < freed + rows
+        idle = 0 if reads or writes else idle + 1
+        if reads:
+            if step % plan.steps == plan.steps - 1:
+                before = plan.released[current - 1] if current else plan.skipped
+                to_free[cycle + plan.writer_lag] = plan.released[current] - before
+            step += 1
+            if step % steps == 0:
+                ends.append(cycle)
+        written += writes
+        cycle += 1
+    return (ends[-1] - ends[-5]) / 4 if len(ends) == frames else float("inf")
+
+
+@given(st.lists(st.integers(-1, 11), min_size=1, max_size=24), st.integers(1, 4))
+@example([11 - k for k in range(12)], 1)
+@example(list(range(12)), 1)
+@example([0] * 11 + [11], 1)
+@example([5], 1)
+def test_the_buffer_keeps_the_pace_and_is_the_least_that_does(order: list[int], inner: int) -> None:
+    words = np.array(order * inner)
+    if words.max() < 0:
+        return
+    plan = RearrangePlan(as_loops(words), 12)
+    assert cycles_a_frame(plan, plan.lasting_rows) == plan.cycles
+    assert plan.lasting_rows == plan.least_rows or cycles_a_frame(plan, plan.lasting_rows - 1) > plan.cycles
+    assert plan.rows >= plan.lasting_rows
+
+
+@given(st.lists(st.integers(-1, 11), min_size=1, max_size=24), st.integers(1, 4), st.integers(0, 40))
+@example([11 - k for k in range(12)], 1, 2)
+@example([0] * 11 + [11], 1, 20)
+def test_a_slower_pace_needs_no_larger_buffer(order: list[int], inner: int, slower: int) -> None:
+    words = np.array(order * inner)
+    if words.max() < 0:
+        return
+    quick = RearrangePlan(as_loops(words), 12)
+    plan = RearrangePlan(quick.walk, 12, quick.cycles + slower)
+    assert plan.lasting_rows <= quick.lasting_rows
+    assert cycles_a_frame(plan, plan.lasting_rows) <= quick.cycles + slower
+
+
+def test_a_whole_frame_needs_a_second_one_only_as_long_as_they_overlap() -> None:
+    """Twelve beats backwards: read for twelve cycles, free two later, written for twelve."""
+    walk = as_loops(np.arange(12)[::-1])
+    rows = {slower: RearrangePlan(walk, 12, 12 + slower).lasting_rows for slower in (0, 1, 2, 13, 14)}
+    assert rows == {0: 25, 1: 24, 2: 23, 13: 12, 14: 12}

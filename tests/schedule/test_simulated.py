@@ -23,6 +23,7 @@ from hwflow.sim.vectors import Vectors
 from hwflow.toolchain.icarus import ICARUS
 from hwflow.types import IntType
 from tests.schedule.graphs import Builder, dataflow, emit, meeting_graph, random_graph, skewed_graph
+from tests.schedule.mixed import mixed_graph
 from tests.schedule.skips import skip_graph
 
 PART = find_board("ulx3s_85f").part
@@ -46,6 +47,11 @@ def test_where_streams_part_and_meet_again(seed: int, slower: int, tmp_path: Pat
     """Nothing stands still, nothing costs interval, and every cycle is the predicted one."""
     scheduled = check(meeting_graph(seed), seed, slower, 3, tmp_path)
     assert scheduled.initiation_interval == slowest(scheduled.graph)
+
+
+@pytest.mark.parametrize("seed", [6, 8, 13, 19, 170])
+def test_operators_of_every_kind(seed: int, tmp_path: Path) -> None:
+    check(mixed_graph(seed), seed, (1, 1, 3)[seed % 3], (12, 3, 1)[seed // 3 % 3], tmp_path)
 
 
 @pytest.mark.parametrize(

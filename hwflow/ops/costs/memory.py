@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil, log2
 
+from hdl_lib.rom import BANK_WORDS, SELECT_REACH, banks_of
 from hdl_lib.storage import REGISTER_DEPTH
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.plain_tables import plain_tables, without_idle_bits
@@ -41,7 +42,7 @@ def rom(family: str, words: int, width: int) -> Resources:
         return Resources()
     blocks = read_only_block_rams(family, words, width)
     if words * width > 16 * FAMILIES[family].bram_cost * blocks:
-        return Resources(ff=width, bram=blocks)
+        return _banked(family, words, width, width, True) or Resources(ff=width, bram=blocks)
     # A bit's function of the address; of few words there are few functions, shared by the bits that have the same.
     kinds = float(1 << words) if words <= 10 else float("inf")
     different = width if kinds == float("inf") else ceil(kinds * (1 - (1 - 1 / kinds) ** width))
@@ -66,6 +67,9 @@ def filled_rom(family: str, words: Sequence[int], width: int, *, output_register
     narrow = FAMILIES[family].lutram is None  # of tables alone, whose multiplexers are tables as well
     blocks, _ = block_ram_shape(family, len(words), len(columns), writable=False)
     if len(words) * len(columns) > 16 * FAMILIES[family].bram_cost * blocks:
+        banked = _banked(family, len(words), width, len(columns), output_register)
+        if banked is not None:
+            return banked
         choice = BLOCK_CHOICE.get(_rows_of_blocks(family, len(words), len(columns), blocks), 0) if narrow else 0
         return Resources(lut=choice * len(columns), ff=len(columns) * output_register, bram=blocks)
     if narrow:
@@ -77,6 +81,18 @@ def filled_rom(family: str, words: Sequence[int], width: int, *, output_register
     # A table of 16 words stays a look-up table as it is.
     luts = sum(_tables(family, column, known, size == 16) for column in sorted(map(without_idle_bits, different)))
     return Resources(lut=luts, ff=len(different) * (1 + output_register))
+
+
+def _banked(family: str, words: int, width: int, changing: int, output_register: bool) -> Resources | None:
+    """A table in banks (:func:`hdl_lib.rom.banks_of`), None if in one. ``changing``: bits that are not constant."""
+    banks = banks_of(width, words)
+    if banks == 1:
+        return None
+    blocks = read_only_block_rams(family, BANK_WORDS, banks * changing)
+    select = (banks - 1).bit_length() * (ceil(width / SELECT_REACH) + output_register)
+    return Resources(
+        lut=ceil(banks / 2) * changing, ff=banks * changing * output_register + select, bram=blocks
+    )
 
 
 def _tables(family: str, column: bytes, known: set[bytes], whole: bool) -> int:
