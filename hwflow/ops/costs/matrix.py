@@ -220,7 +220,7 @@ def mvu(
         total += Resources(ff=pe * accumulator.bits)
         # What is carried on is zero behind a sum's end: by the flip-flops' reset where they are short, else by tables,
         # and by those of the sum where there is but one and no carry cell with tables of its own.
-        by_tables = accumulator.bits > 8 and (pe > 1 or FAMILIES[family].carry_bits > 1)
+        by_tables = accumulator.bits > 8 and (pe > 1 or simd == 1 or FAMILIES[family].carry_bits > 1)
         total += Resources(lut=pe * accumulator.bits if by_tables else 0)
         if folding.multiplier == "xnor" and accumulator.bits == SHORT and simd.bit_length() > 2:
             # The sum and what is carried on each by themselves.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd
 
 from amaranth.hdl import Shape
 
@@ -46,7 +47,8 @@ def weighted_pool(
         if kind == "dsp" and several and len(words) > 1:
             total += Resources(ff=lanes * w.bits)
         total += operands(family, x, w, lanes, kind)
-    return total + _sums(family, x, w, result, lanes, blocks, window, kind, depth)
+    zeros = sum(map(_zeros, columns or ())) if kind == "lut" else 0
+    return total + _sums(family, x, w, result, lanes, blocks, window, kind, depth, zeros)
 
 
 def position_sum(
@@ -58,6 +60,11 @@ def position_sum(
     total = filled_rom(family, flat, w.bits) + count_up(len(flat))
     if blocks > 1 or repeat > 1:
         total += loop(repeat) + loop(blocks) + loop(window)
+    # What digits have in common saves nothing where the mapper has a slice's multiplexers: as measured.
+    few = FAMILIES[family].carry_bits == 1
+    if kind == "lut" and min(x.bits, w.bits) > 1 and few and len(flat) * w.bits <= MOST_KNOWN_BITS:
+        total += lut_product(family, x, w, [weight for row in weights for weight in row]).times(lanes)
+        return total + _sums(family, x, w, result, lanes, blocks, window, kind, depth)
     if kind == "dsp" and max(x.bits, w.bits) > BLOCK:
         total += wide_product(family, x, w, lanes)
     else:
@@ -67,13 +74,21 @@ def position_sum(
 
 
 def _sums(
-    family: str, x: IntType, w: IntType, result: IntType, lanes: int, blocks: int, window: int, kind: str, depth: int
+    family: str, x: IntType, w: IntType, result: IntType, lanes: int, blocks: int, window: int, kind: str, depth: int,
+    zeros: int = 0,
 ) -> Resources:
-    """What a sum pool takes; its own registers of a beat are those of the products."""
+    """What a sum pool takes; its own registers of a beat are those of the products. ``zeros``: bits at the low ends of
+    all lanes' sums that are always 0."""
     term = product_bits(x, w)
     latency = WeightedPool.weighted_latency_of(Shape(x.bits, x.signed), Shape(w.bits, w.signed), kind)
     total = Resources(ff=ARRIVAL * lanes * x.bits + 3 * (latency - 3) - lanes * term * (2 if blocks > 4 else 1))
-    return total + sum_pool(family, lanes, term, result.bits, blocks, window, depth)
+    return total + sum_pool(family, lanes, term, result.bits, blocks, window, depth, zeros)
+
+
+def _zeros(numbers: Sequence[int]) -> int:
+    """At the low end of all numbers."""
+    together = gcd(*numbers)
+    return (together & -together).bit_length() - 1
 
 
 def _columns(words: Sequence[int], lanes: int, w: IntType) -> list[list[int]]:
