@@ -39,6 +39,7 @@ from hdl_lib.fork import Fork
 from hdl_lib.frame_sync import FrameSync
 from hdl_lib.requantize_search import SearchRequantizer
 from hdl_lib.rom import VERILOG, Table
+from hdl_lib.top_k import TopK, TopTree
 from hdl_lib.width_converter import WidthConverter
 from hwflow.toolchain.nextpnr import NEXTPNR_ECP5, NEXTPNR_ICE40
 from hwflow.toolchain.yosys import YOSYS
@@ -101,6 +102,10 @@ CASES: dict[str, Callable[[], Built]] = {
     "pool_max_memory": measured("pool", "s8", 64, 4, 9, 6),
     "pool_sum_registers": measured("sum_pool", "s8", "s14", 16, 8, 49, 5),
     "pool_sum_memory": measured("sum_pool", "s16", "s24", 64, 4, 49, 5),
+    "top_1_s24": alone(lambda: TopK(Shape(24, True), 1, 1, 10, depth=5)),
+    "top_1_s50": alone(lambda: TopK(Shape(50, True), 1, 1, 1000, depth=5)),
+    "top_8_s16": alone(lambda: TopK(Shape(16, True), 1, 1, 1000, k=8, take="both", depth=5)),
+    "top_tree_s16": alone(lambda: TopTree(Shape(16, True), 1, 10, 10, depth=6)),
     # a, b, output, multipliers of a, of b, lanes, channels, multiplier, depth
     "add_plain": measured("stream_add", "s8", "s8", "s9", "1", "1", 4, 16, "lut", 4),
     "add_constants": measured("stream_add", "s8", "s8", "s33", "12345679", "-10030277", 2, 16, "lut", 7),

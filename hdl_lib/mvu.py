@@ -13,7 +13,7 @@ from .multiplier import FORMS as PRODUCTS
 from .multiplier import PART
 from .output_queue import OutputQueue
 from .packed_product import Packing
-from .rom import Rom, Table
+from .rom import Rom, Table, lies_far
 from .row_sums import pair_sums, row_of, row_sums
 
 FORMS = (*PRODUCTS, "dsp2", "xnor")
@@ -226,7 +226,7 @@ class Mvu(wiring.Component):
             queue.reserve.eq(step & produces),
         ]
 
-        # Operands: the weights leave the table's output register when the sums take them.
+        # Operands: the weights leave the table's last register when the sums take them.
         row = row_of(
             self.input_shape, self.weight_shape, self.simd, self.multiplier, self.part, self.ranges, self.digits,
             self.synapse_fold > 1,
@@ -234,6 +234,11 @@ class Mvu(wiring.Component):
         arrival = _input_latency(self.synapse_fold, self.neuron_fold)
         m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
         ahead = arrival + row.operand_latency - row.weight_lead - rom.latency
+        words = rom.data
+        if ahead and lies_far(self.weights.width, self.weights.depth):  # a cycle that is there anyway
+            words = Signal(len(rom.data), name="weights_near", reset_less=True)
+            m.d.sync += words.eq(rom.data)
+            ahead -= 1
         m.d.comb += rom.addr.eq(self._delayed(m, "weight_address", self._address(m, step), ahead))
         inputs = self._inputs(m, step, consumes, produces, synapse)
         operands = [row.operand(m, f"input{s}", x) for s, x in enumerate(inputs)]
@@ -242,10 +247,10 @@ class Mvu(wiring.Component):
         limit = self.accumulator_shape.width
         if self.packing is None:
             weights = self.weight_shape if self.digits is None else Shape(self.digits.bits)
-            sums = row_sums(m, row, self.pe, operands, rom.data, weights, limit)
+            sums = row_sums(m, row, self.pe, operands, words, weights, limit)
         else:
             accumulated = self.synapse_fold > 1
-            sums = pair_sums(m, row, self.pe, operands, rom.data, self.packing, limit, accumulated)
+            sums = pair_sums(m, row, self.pe, operands, words, self.packing, limit, accumulated)
         stages = arrival + row.operand_latency + row.latency
 
         # Accumulation.

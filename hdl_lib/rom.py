@@ -62,6 +62,15 @@ SELECT_REACH = 32
 """Bits of a word for which a register chooses the bank."""
 
 
+FAR_BITS = 16384  # about a block RAM of the larger families
+
+
+def lies_far(width: int, depth: int) -> bool:
+    """Whether a table takes so many block RAMs that some lie far from what reads them: its words then want a register
+    on their way."""
+    return width * depth >= FAR_BITS
+
+
 def banks_of(width: int, depth: int) -> int:
     """Banks that a table is stored in, 1 or more: side by side in the rows of one memory where that takes fewer
     block RAMs of 18 Kbit than a row for every word. Synthesis would find the same memory by itself, but would choose

@@ -82,7 +82,9 @@ def _lane(
         (low, high) if magnitude else None, distance, multiplier < 0, addend, form.shift, form.low, form.high,
         form.rounding,
     )
-    if estimated:
+    if not magnitude:  # the input is not looked at
+        product = Resources()
+    elif estimated:
         product = costs.estimated_constant_product(width_of(*ends), magnitude, stages)
     else:
         network = _product(magnitude, ends)

@@ -41,6 +41,7 @@ from hwflow.ops.operator import (
     beats,
     grouped,
 )
+from hwflow.ops.requantize_knowledge import changing_bits, comparisons
 from hwflow.ops.shapes import shape_of
 from hwflow.ops.timing import Timing, beat_by_beat
 from hwflow.types import Interval, IntType, TensorType
@@ -142,7 +143,7 @@ def form_of(node: Node) -> Form:
     return form
 
 
-_TABLES_COST: dict[tuple[Form, int, int, IntType, str], Resources] = {}
+_TABLES_COST: dict[tuple[Form, int, int, IntType, str], tuple[Resources, bool]] = {}
 """What has been computed: a schedule asks for the same again and again."""
 MAX_TABLES_COST = 1000  # entries
 
@@ -228,18 +229,19 @@ class _Hardware:
         if isinstance(form, SearchForm):
             return costs.search(
                 family, self.input, IntType(*form.bound_type), form.stages, self.output, self.lanes, self.words,
-                form.values is not None, self._tables_cost(family), depth, form.base, self._idle(form),
+                form.values is not None, self._tables_cost(family)[0], depth, form.base,
+                *comparisons(self._of_each(form.thresholds, np.int64), self.lanes, self.input),
                 self._queue_bits(family, depth),
             )
         words = [self._span(form) * self.words] * self.lanes
         if self.words == 1:  # results that never change
             words = [0 if len(set(form.tables[k % len(form.tables)])) == 1 else words[k] for k in range(self.lanes)]
         return costs.lookup(
-            family, self.input, words, self._tables_cost(family), self._queue_bits(family, depth), depth
+            family, self.input, words, self._tables_cost(family)[0], self._queue_bits(family, depth), depth
         )
 
-    def _tables_cost(self, family: str) -> Resources:
-        """Of a search's or a lookup's tables, by their words."""
+    def _tables_cost(self, family: str) -> tuple[Resources, bool]:
+        """Of a search's or a lookup's tables, by their words; and whether those of results are in block RAMs."""
         key = self.form, self.lanes, self.channels, self.output, family
         if key not in _TABLES_COST:
             files: list[MemoryFile] = []
@@ -248,13 +250,15 @@ class _Hardware:
                 self._values(self.form, "", files)
             elif isinstance(self.form, LookupForm):
                 self._lookup_tables(self.form, "", files)
-            total = Resources()
+            total, last = Resources(), Resources()
             for file in files:  # a table of a single word is in none
                 registered = isinstance(self.form, LookupForm) or read_latency(len(file.words)) > 1
-                total += costs.filled_rom(family, file.words, file.width, output_register=registered)
+                last = costs.filled_rom(family, file.words, file.width, output_register=registered)
+                total += last
             while len(_TABLES_COST) >= MAX_TABLES_COST:
                 del _TABLES_COST[next(iter(_TABLES_COST))]
-            _TABLES_COST[key] = total
+            results = isinstance(self.form, LookupForm) or (isinstance(self.form, SearchForm) and self.form.values)
+            _TABLES_COST[key] = total, bool(results and last.bram)
         return _TABLES_COST[key]
 
     def _multiplier_blocks(self, form: MultiplyAddShift, family: str) -> int:
@@ -358,30 +362,6 @@ class _Hardware:
             return costs.Rows(self.digits)
         return costs.Rows(self.digits, tuple(map(tuple, self._padded(form.multipliers).T.tolist())))
 
-    def _idle(self, form: SearchForm) -> list[int]:
-        """The stages of those comparisons that say the same of all inputs."""
-        rows, (low, high) = self._of_each(form.thresholds, np.int64), (self.input.min, self.input.max)
-        constant = np.zeros((self.words * self.lanes, rows.shape[1]), dtype=np.int8)  # words left over are looked at
-        constant[: len(rows)] = (rows <= low).astype(np.int8) - (rows > high)  # 1: always reached, -1: never
-        idle = []
-        for stage in range(form.stages):
-            apart = 1 << (form.stages - stage)
-            for lane in range(self.lanes):
-                own = set(constant[lane :: self.lanes, apart // 2 - 1 :: apart].reshape(-1).tolist())
-                if len(own) == 1 and 0 not in own:
-                    idle.append(stage)
-        return idle
-
-    def _stored(self) -> int:
-        """Bits of a beat's results that change, and are not like another of their lane."""
-        steps = self.node.attributes["steps"]
-        total = 0
-        for lane in range(min(self.lanes, self.own)):
-            values = [value for channel in range(lane, self.own, self.lanes) for value in steps[channel].values]
-            columns = {tuple(value >> bit & 1 for value in values) for bit in range(self.output.bits)}
-            total += sum(len(set(column)) > 1 for column in columns)
-        return total * max(1, self.lanes // self.own)
-
     def _queue_bits(self, family: str, depth: int) -> int:
         """Of a beat in the queue. A memory made of flip-flops has none for bits that never change and those that are
         alike, as far as synthesis sees it: of a limited sum none."""
@@ -389,7 +369,9 @@ class _Hardware:
         values = sum(len(step.values) for step in self.node.attributes["steps"][: self.own])
         if not flat or isinstance(self.form, MultiplyAddShift) or values > costs.MOST_KNOWN_BITS:
             return self.lanes * self.output.bits
-        return self._stored()
+        if not isinstance(self.form, ThresholdForm) and self._tables_cost(family)[1]:
+            return self.lanes * self.output.bits
+        return changing_bits(self.node.attributes["steps"][: self.own], self.lanes, self.output.bits)
 
     def _known(self, fields: list[Field], family: str) -> Resources:
         """What the table of these fields costs, by its words."""

@@ -1,6 +1,5 @@
-"""Cases whose samples are not within the bounds of tests.ops.samples: by how much they are off at most. Most are cores
-of fewer than a hundred look-up tables, of which constants leave little, windows of few rows, and queues of so few beats
-that the mapper folds what is in front of them into their registers."""
+"""Cases whose samples are not within the bounds of tests.ops.samples: by how much they are off at most, and, where it
+is known, why."""
 
 from __future__ import annotations
 
@@ -8,75 +7,39 @@ from __future__ import annotations
 LOOSE: dict[str, dict[str, dict[str, float]]] = {
     "ecp5": {
         "elementwise": {
+            # The mapper takes a slice's multiplexers for the choice of the sign, or does not: by the bits of the
+            # distance (6 to 12) the model is 5 % above to 35 % below.
             "right": 0.2,
         },
-        "rearrange": {
-            "pad": 0.15,
-        },
         "requantize": {
+            # 182 tables where the core is alone in a run of synthesis, 207 among others. Which choices go into a
+            # queue's registers depends on the paths of the rest: other shifts and zero points leave the model 23 %
+            # above to 23 % below.
             "multiply_ties_odd": 0.35,
-            "multiply_negated_constants4": 0.15,
-        },
-        "scaled_add": {
-            "bits": 0.35,
-        },
-        "sliding_window": {
-            "single_pixel": 0.2,
-            "random_3": 0.2,
-        },
-        "stream_concat": {
-            "three": 0.15,
         },
         "stream_top_k": {
-            "alone": 0.35, "three": 0.15, "three_side_by_side": 0.15, "all_sorted": 0.2,
-        },
-        "sum_pool": {
-            "copies": 0.25,
-        },
-        "weighted_pool": {
-            "one_pixel": 0.15,
+            "alone": 0.35,
+            "three": 0.15,
+            "three_side_by_side": 0.15,
+            "all_sorted": 0.2,
         },
     },
     "ice40": {
         "depthwise": {
             "far_pads": 0.25, "2x3_dilated": 0.15,
         },
-        "elementwise": {
-            "quotient_of_constant": 0.3,
-            "modulus_of_negative": 0.25,
-        },
         "mvu": {
-            "conv": 0.15,
+            # A product of 4 bits by 4 in look-up tables, for which the model takes an average of 1.6 of them for each
+            # bit of the one and the other.
             "random_2": 0.15,
-            "conv_sets": 0.15,
-        },
-        "position_sum": {
-            "cubic_columns": 0.15,
         },
         "rearrange": {
-            "pad": 0.2, "one_of_all": 0.25,
-        },
-        "requantize": {
-            "multiply_ties": 0.15,
-            "search_values_both": 0.25,
-            "multiply_negated_constants4": 0.15,
-            "multiply_negated_odd_constants2": 0.15,
-        },
-        "scaled_add": {
-            "bits": 0.35,
-        },
-        "sliding_window": {
-            "single_pixel": 0.15,
-            "random_whole_5": 0.15,
+            "one_of_all": 0.25,
         },
         "stream_top_k": {
-            "alone": 0.35, "last_of_equal": 0.25, "pixels_of_channels": 0.15,
-        },
-        "sum_pool": {
-            "3x3_groups": 0.15,
-        },
-        "weighted_pool": {
-            "one_weight": 0.2,
+            "pixels_of_channels": 0.15,
+            "last_of_equal": 0.25,
+            "alone": 0.35,
         },
     },
 }

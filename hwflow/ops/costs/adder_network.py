@@ -129,6 +129,8 @@ def constant_lane(family: str, lane: ConstantLane) -> Resources:
             luts += device.all_of(inputs)
         else:
             luts += difference(family, quotient + 1 - _zeros(beyond))
+            if upper and device.carry_bits == 1:  # the complement of the sum
+                luts += quotient - _zeros(beyond)
         flags += 1
     luts += result if flags else 0
     carries = lane.carry_bits()

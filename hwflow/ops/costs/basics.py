@@ -77,6 +77,16 @@ def skid_buffer(width: int, family: str = "ecp5") -> Resources:
     return Resources(lut=width + (5 if FAMILIES[family].carry_bits == 1 else 9), ff=2 * width + 1)
 
 
+# Look-up tables of the step of one, two and three streams, beside what their skid buffers have by themselves: measured.
+_JOINT_STEPS = {"ecp5": (-4, 7, 32), "ice40": (-1, 4, 5)}
+
+
+def joint_step(family: str, streams: int) -> int:
+    """Look-up tables of a step that waits for so many streams behind skid buffers."""
+    known = _JOINT_STEPS[FAMILIES[family].basis]
+    return known[min(streams, len(known)) - 1]
+
+
 def loop(rounds: int) -> Resources:
     """:func:`hdl_lib.blocks.loop`: a counter down and a register that says which round is the last. Up to four bits
     every function is a few look-up tables; beyond, a carry chain, its load and a comparison."""

@@ -10,6 +10,7 @@ from functools import cache
 from hdl_lib.adder_tree import shape_of
 from hdl_lib.digit_product import Digits
 from hwflow.ops.costs.basics import adder, carried_chain, chain
+from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
 
@@ -221,6 +222,8 @@ class MultipleRows(Rows):
         for kind in ("triple", "negative"):
             if any(isinstance(each, tuple) and each[0] == kind for each in taken):
                 self._luts += adder(self.family, self.x.bits + 1)
+                if kind == "negative" and FAMILIES[self.family].carry_bits == 1:  # a carry cell reads the complement
+                    self._luts += self.x.bits
 
 
 def _bit(lane: Hashable, literals: Sequence[Literal]) -> RowBit:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from hwflow.ops.costs.basics import chain, skid_buffer
+from hwflow.ops.costs.basics import chain, joint_step, skid_buffer
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import queue
 from hwflow.ops.operator import Resources
@@ -23,16 +23,12 @@ class Operand:
 
 Operands = Sequence[Operand]
 
-# Look-up tables of the step of one, two and three streams, beside what a skid buffer has by itself: measured.
-_STEP = {"ecp5": (-4, 7, 32), "ice40": (-1, 4, 5)}
-
-
 def joined(
     family: str, inputs: Sequence[int], output: int, lanes: int, stages: int, depth: int
 ) -> Resources:
     """What :class:`hdl_lib.joined.Joined` has around the lanes: skid buffers, the step, its delays, a queue; ``inputs``
     and ``output``: bits of an element."""
-    total = Resources(lut=_STEP[FAMILIES[family].basis][len(inputs) - 1], ff=stages + len(inputs))
+    total = Resources(lut=joint_step(family, len(inputs)), ff=stages + len(inputs))
     for bits in inputs:
         total += skid_buffer(lanes * bits, family)
     return total + queue(family, lanes * output, depth)
@@ -87,9 +83,14 @@ def divider(family: str, inputs: Operands, output: IntType, form: str) -> Resour
     for stage in range(a.bits):
         last, rest = stage == a.bits - 1, min(stage + 1, b.bits)
         kept = a.bits if form == "quotient" else a.bits - 1 - stage
-        total += Resources(lut=chain(family, b.bits + 1), ff=kept + signs)
+        compared = chain(family, b.bits + 1)
+        if free and FAMILIES[family].carry_bits == 1:
+            # The tables of the choice have room for those of the difference, whose sign is left; none of a rest that
+            # is too short.
+            compared = int(stage + 1 >= b.bits)
+        total += Resources(lut=compared, ff=kept + signs)
         if not last or form != "quotient":
-            total += Resources(lut=rest, ff=rest)
+            total += Resources(lut=rest if compared else 0, ff=rest)
         if free and form == "quotient":
             total += Resources(ff=-min(stage + 1, b.bits - 1))
         if not last:

@@ -10,8 +10,9 @@ from hwflow.types import IntType
 
 
 def lut_product(family: str, x: IntType, w: IntType, values: Sequence[int]) -> Resources:
-    """A product with one of the ``values``, with the multiples of the input it selects from."""
-    return multiple_product(family, x, w, tuple(values))
+    """A product with one of the ``values``, with the multiples of the input it selects from. A single one is in a
+    register that is 0 behind reset."""
+    return multiple_product(family, x, w, (*values, 0) if len(values) == 1 else tuple(values))
 
 
 def table_words(values: Sequence[int], lanes: int, width: int) -> list[int]:

@@ -15,6 +15,7 @@ from hdl_lib.digit_product import Digits
 from hdl_lib.multiplier import BLOCK, PART
 from hdl_lib.mvu import Mvu
 from hdl_lib.packed_product import Packing
+from hdl_lib.rom import lies_far
 from hdl_lib.storage import REGISTER_DEPTH
 from hwflow.ir.graph import IntArray
 from hwflow.ops.costs.basics import SHORT, adder, adders, carried_chain, count_up, loop
@@ -220,7 +221,7 @@ def mvu(
         total += Resources(ff=pe * accumulator.bits)
         # What is carried on is zero behind a sum's end: by the flip-flops' reset where they are short, else by tables,
         # and by those of the sum where there is but one and no carry cell with tables of its own.
-        by_tables = accumulator.bits > 8 and (pe > 1 or FAMILIES[family].carry_bits > 1)
+        by_tables = accumulator.bits > 8 and (pe > 1 or simd == 1 or FAMILIES[family].carry_bits > 1)
         total += Resources(lut=pe * accumulator.bits if by_tables else 0)
         if folding.multiplier == "xnor" and accumulator.bits == SHORT and simd.bit_length() > 2:
             # The sum and what is carried on each by themselves.
@@ -238,6 +239,9 @@ def mvu(
     if folding.multiplier not in ("dsp", "dsp2"):
         ahead = int(operands(family, x, w, 1, folding.multiplier).ff > 0)
     ahead += int(synapse > 1 and neuron > 1)
+    if ahead and lies_far(word, sets * synapse * neuron):
+        ahead -= 1
+        total += Resources(ff=word)
     total += _control(sets, synapse, neuron, ceil(pe / GROUP), latency, ahead, surplus)
     return total + queue(family, stored, depth)
 

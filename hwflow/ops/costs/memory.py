@@ -184,7 +184,7 @@ def asynchronous_memory(family: str, words: int, width: int) -> Resources:
 # Look-up tables of four inputs a bit of a word, to choose the bit of one word, as measured: of a power of two words, of
 # another number; of more than 16 words of more than NARROW bits.
 FLAT_READ, NARROW = (0.72, 0.8, 0.9), 100
-FLAT_CHOICE = {2: 1, 8: 6}  # the same for a bit of a word
+FLAT_CHOICE = {2: 1, 3: 2, 5: 3, 6: 4, 7: 5, 8: 6}  # the same for a bit of a word
 BLOCK_CHOICE = {2: 1, 3: 2, 4: 2, 5: 3}  # of so many block RAMs one behind the other
 
 

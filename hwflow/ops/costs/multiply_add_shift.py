@@ -214,7 +214,7 @@ def _products(
             total += Resources(ff=-device.dsp_registers * width * (fixed.takes_block(device) and fixed.holds_product))
         elif device.in_block(a.shape.width, b.shape.width):
             total += Resources(ff=-device.dsp_registers * width)
-        elif 1 < min(a.shape.width, b.shape.width) < device.dsp_least:
+        elif min(a.shape.width, b.shape.width) > 1:
             total += Resources(lut=round(SOFT_PRODUCT * a.shape.width * b.shape.width))
         total += Resources(ff=BLOCK_LATENCY * width)
         ends.append((low << summand.first, high << summand.first))

@@ -48,6 +48,8 @@ def sum_tree(low: int, high: int, terms: int, limit: int, family: str = "ecp5") 
         sums = [a + b for a, b in zip(counts[::2], counts[1::2], strict=False)]
         for count in sums:
             total += adders(width(count), 1, family)
+            if low >= 0 and FAMILIES[family].carry_bits == 1 and width(count) < limit:
+                total += Resources(lut=-1)  # the top bit is the carry itself
         if len(counts) % 2:
             sums.append(counts[-1])
             total += Resources(ff=width(counts[-1]))
@@ -162,7 +164,8 @@ def operands(family: str, x: IntType, w: IntType, count: int, kind: str, limit: 
     if w.signed:  # for the last digit alone
         places = min(x.bits + 1, limit - (w.bits - 1) // 2 * 2)
         places -= places <= SHORT
-        total += Resources(lut=adder(family, places), ff=max(0, places))
+        complement = places - 1 if FAMILIES[family].carry_bits == 1 else 0  # which a carry cell reads
+        total += Resources(lut=adder(family, places) + max(0, complement), ff=max(0, places))
     return total.times(count)
 
 

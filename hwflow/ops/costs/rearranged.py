@@ -52,7 +52,8 @@ def rearrange(
     queued = lanes * result.bits
     holes = Resources()
     if plan.has_holes:
-        holes = Resources(lut=queued, ff=4)
+        # A queue in registers has room for the choice in its tables.
+        holes = Resources(lut=0 if depth <= REGISTER_DEPTH else queued, ff=4)
         if depth <= REGISTER_DEPTH:
             queued -= _alike(lanes, source, result, fill)
     return store + holes + _control(family, plan) + queue(family, queued, depth)

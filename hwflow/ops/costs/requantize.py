@@ -73,12 +73,14 @@ def _known_bases(bases: Sequence[Sequence[int]], levels: int, out: IntType) -> R
 
 def search(
     family: str, x: IntType, bound: IntType, stages: int, out: IntType, lanes: int, words: int, values: bool,
-    tables: Resources, depth: int, base: int = 0, idle: Sequence[int] = (), stored: int | None = None,
+    tables: Resources, depth: int, base: int = 0, idle: Sequence[int] = (), ones: int = 0,
+    stored: int | None = None,
 ) -> Resources:
     """A comparator a stage, the input kept from stage to stage, the ``tables`` of all lanes.
 
     ``words``: blocks of each table; ``base``: where there are no values, what the number found is added to or taken
-    from; ``idle``: for each comparison whose result never changes its stage; ``stored``: bits of a beat in the queue.
+    from; ``idle``: for each comparison whose result never changes its stage; ``ones``: bits at the low ends of what
+    inputs are compared with that are always 1; ``stored``: bits of a beat in the queue.
     """
     width = max(x.bits, bound.bits)
     # A carry cell of one bit reads the complement of what is subtracted.
@@ -94,6 +96,8 @@ def search(
     total = tables + each.times(lanes)
     for stage in idle:
         total += compare.times(-1) + Resources(ff=-sum(cycles[stage + 1 :]))
+    if FAMILIES[family].carry_bits == 1:
+        total += Resources(lut=-ones)
     kept = sum(cycles) * bits(words - 1) if words > 1 else 0
     control = Resources(lut=2 * bits(words), ff=kept + bits(words) + latency)
     return total + control + queue(family, lanes * out.bits if stored is None else stored, depth)

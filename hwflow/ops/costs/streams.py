@@ -8,10 +8,11 @@ from math import ceil, lcm
 from hdl_lib.adder_tree import shape_of
 from hdl_lib.storage import REGISTER_DEPTH
 from hdl_lib.stream_add import AddPlan
-from hwflow.ops.costs.basics import adders, bits, chain, count_up, skid_buffer
+from hwflow.ops.costs.basics import adders, bits, chain, count_up, joint_step, skid_buffer
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.known_multipliers import lut_product, table_words
 from hwflow.ops.costs.memory import block_queue, filled_rom, queue, rom
+from hwflow.ops.costs.narrow_sums import narrow_sum
 from hwflow.ops.costs.products import multiplier_blocks, operands, product_bits, products, split_sums
 from hwflow.ops.operator import Folding, Resources
 from hwflow.types import IntType
@@ -86,7 +87,14 @@ def stream_add(
         total += Resources(ff=lanes * late * product_bits(x, w))
     if any(plan.products):  # one address for both tables
         total += count_up(blocks)
+    stored = 0
     for lane in range(lanes):
+        narrow = narrow_sum(inputs, plan.summands(lane), plan.levels, plan.width) if _plain(plan, lane) else None
+        if narrow is not None:
+            total += narrow.resources
+            stored += narrow.bits
+            continue
+        stored += _stored(plan, lane, depth)
         for register in plan.registers(lane):
             total += Resources(lut=chain(family, register.added), ff=register.width)
             if FAMILIES[family].carry_bits == 1:  # a carry cell reads the complement of what is subtracted
@@ -95,7 +103,12 @@ def stream_add(
     total += Resources(lut=4 if FAMILIES[family].carry_bits > 1 else 1)
     for x in inputs:
         total += skid_buffer(pixels * lanes * x.bits, family)
-    return total + queue(family, pixels * sum(_stored(plan, lane, depth) for lane in range(lanes)), depth)
+    return total + queue(family, pixels * stored, depth)
+
+
+def _plain(plan: AddPlan, lane: int) -> bool:
+    """Whether the summands are the inputs themselves."""
+    return not any(plan.products) and all(plan.constant(index, lane)[0] == 1 for index in range(len(plan.products)))
 
 
 def _stored(plan: AddPlan, lane: int, depth: int) -> int:
@@ -132,7 +145,7 @@ def concat(family: str, width: int, inputs: int, longest: int, depth: int) -> Re
 
 def interleave(family: str, inputs: Sequence[int], width: int, depth: int) -> Resources:
     """A skid buffer behind each input, of so many bits, and a step that waits for all of them."""
-    total = Resources(lut=ceil(len(inputs) / 3))
+    total = Resources(lut=joint_step(family, len(inputs)))
     for bits_ in inputs:
         total += skid_buffer(bits_, family)
     # Bits of a wider result that are an input's sign, or 0, are not stored.

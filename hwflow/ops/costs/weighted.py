@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd
 
 from amaranth.hdl import Shape
 
@@ -28,14 +29,15 @@ def weighted_pool(
 ) -> Resources:
     """A pool of products: the table, the products, what a sum pool takes."""
     total = filled_rom(family, words, lanes * w.bits) + count_up(len(words))
-    made, lanes = products_of_table(family, x, w, words, lanes, kind)
-    return total + made + _sums(family, x, w, result, lanes, blocks, window, kind, depth)
+    made, lanes, zeros = products_of_table(family, x, w, words, lanes, kind)
+    return total + made + _sums(family, x, w, result, lanes, blocks, window, kind, depth, zeros)
 
 
 def products_of_table(
     family: str, x: IntType, w: IntType, words: Sequence[int], lanes: int, kind: str
-) -> tuple[Resources, int]:
-    """Products with the ``lanes`` weights of a table's words, and how many of them are not always 0."""
+) -> tuple[Resources, int, int]:
+    """Products with the ``lanes`` weights of a table's words, how many of them are not always 0, and bits at their low ends
+    that are."""
     total, several = Resources(), min(x.bits, w.bits) > 1
     columns = None
     if several and len(words) <= FEW and len(words) * lanes * w.bits <= MOST_KNOWN_BITS:
@@ -54,7 +56,8 @@ def products_of_table(
         if kind == "dsp" and several and len(words) > 1:
             total += Resources(ff=lanes * w.bits)
         total += operands(family, x, w, lanes, kind)
-    return total, lanes
+    zeros = sum(map(_zeros, columns or ())) if kind == "lut" else 0
+    return total, lanes, zeros
 
 
 def position_sum(
@@ -66,6 +69,11 @@ def position_sum(
     total = filled_rom(family, flat, w.bits) + count_up(len(flat))
     if blocks > 1 or repeat > 1:
         total += loop(repeat) + loop(blocks) + loop(window)
+    # What digits have in common saves nothing where the mapper has a slice's multiplexers: as measured.
+    few = FAMILIES[family].carry_bits == 1
+    if kind == "lut" and min(x.bits, w.bits) > 1 and few and len(flat) * w.bits <= MOST_KNOWN_BITS:
+        total += lut_product(family, x, w, [weight for row in weights for weight in row]).times(lanes)
+        return total + _sums(family, x, w, result, lanes, blocks, window, kind, depth)
     if kind == "dsp" and max(x.bits, w.bits) > BLOCK:
         total += wide_product(family, x, w, lanes)
     else:
@@ -75,13 +83,21 @@ def position_sum(
 
 
 def _sums(
-    family: str, x: IntType, w: IntType, result: IntType, lanes: int, blocks: int, window: int, kind: str, depth: int
+    family: str, x: IntType, w: IntType, result: IntType, lanes: int, blocks: int, window: int, kind: str, depth: int,
+    zeros: int = 0,
 ) -> Resources:
-    """What a sum pool takes; its own registers of a beat are those of the products."""
+    """What a sum pool takes; its own registers of a beat are those of the products. ``zeros``: bits at the low ends of
+    all lanes' sums that are always 0."""
     term = product_bits(x, w)
     latency = WeightedPool.weighted_latency_of(Shape(x.bits, x.signed), Shape(w.bits, w.signed), kind)
     total = Resources(ff=ARRIVAL * lanes * x.bits + 3 * (latency - 3) - lanes * term * (2 if blocks > 4 else 1))
-    return total + sum_pool(family, lanes, term, result.bits, blocks, window, depth)
+    return total + sum_pool(family, lanes, term, result.bits, blocks, window, depth, zeros)
+
+
+def _zeros(numbers: Sequence[int]) -> int:
+    """At the low end of all numbers."""
+    together = gcd(*numbers)
+    return (together & -together).bit_length() - 1
 
 
 def _columns(words: Sequence[int], lanes: int, w: IntType) -> list[list[int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Shape
 
 from hdl_lib.window_geometry import WindowGeometry as CoreGeometry
-from hwflow.ops.costs.basics import chain, comparison, count_up, loop
+from hwflow.ops.costs.basics import adder, chain, comparison, count_up, loop
 from hwflow.ops.costs.memory import asynchronous_memory, in_block_ram, queue
 from hwflow.ops.operator import Resources
 from hwflow.ops.windows import WindowGeometry
@@ -54,9 +54,10 @@ def reader_registers(window: WindowGeometry, blocks: int, words: int) -> tuple[t
         _width(start, rightmost + shift) if core.out_width > 1 else 0,
     ]
     place = max(0, (words - 1).bit_length() - ((beats & -beats).bit_length() - 1)) if rows > 1 else 0
-    # The next output row's is that of the frame's first one where a frame has but one.
     moves = [kh * core.out_height > 1, core.out_height > 1 and kh * core.out_width > 1, core.out_height > 1]
-    vertical = [place * moved for moved in moves]
+    # A frame of one output row begins elsewhere than the one before it unless the buffer holds whole frames.
+    moving = core.out_height > 1 or core.height % max(rows, 1) > 0
+    vertical = [place * moved for moved in (moves[0] or moving, moving and kh * core.out_width > 1, moving)]
     top, lowest = core.pads[0], (core.out_height - 1) * core.stride[0] + core.reach[0] - 1 - core.pads[0]
     above = _width(-top, lowest) if top or lowest >= core.height else 0
     images = [above * moved for moved in moves]
@@ -75,7 +76,7 @@ def reader_registers(window: WindowGeometry, blocks: int, words: int) -> tuple[t
 
 # Look-up tables a bit of horizontal positions, of places in the buffer (those of more than four bits once more), of
 # positions in image rows, of row counts; and the rest. By least squares: ``benchmarks/measure_operators.py fit``.
-SERIAL_READER_LUTS = (3.91, 2.47, 0.78, 2.47, -1.04, 12.5)
+SERIAL_READER_LUTS = (2.42, 4.59, 0.37, 4.0, -1.65, 1.56)
 
 
 def max_pool(family: str, lanes: int, element: int, blocks: int, window: int, depth: int) -> Resources:
@@ -85,11 +86,15 @@ def max_pool(family: str, lanes: int, element: int, blocks: int, window: int, de
 
 
 def sum_pool(
-    family: str, lanes: int, element: int, result: int, blocks: int, window: int, depth: int
+    family: str, lanes: int, element: int, result: int, blocks: int, window: int, depth: int, zeros: int = 0
 ) -> Resources:
-    """Running sums, as maxima are held."""
-    add = Resources(lut=lanes * chain(family, result) + (lanes * result if blocks == 1 else 0))  # 0 for the first pixel
-    return add + _pool(family, lanes * element, lanes * result, blocks, window, depth)
+    """Running sums, as maxima are held; ``zeros``: bits at the low ends of all lanes' sums that are always 0."""
+    bits = lanes * result - zeros
+    # 0 is taken for the sum before the first pixel.
+    # Of single bits' sums every bit is a table.
+    sums = chain(family, result) if element == 1 else adder(family, result)
+    add = Resources(lut=lanes * sums - zeros + (bits if blocks == 1 else 0))
+    return add + _pool(family, lanes * element, bits, blocks, window, depth)
 
 
 def _pool(family: str, width: int, result: int, blocks: int, window: int, depth: int) -> Resources:

@@ -1,0 +1,73 @@
+"""What the resource models find out about known numbers, counted by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hdl_lib.digit_product import Digits
+from hdl_lib.signed_sum import Summand
+from hwflow.numerics.step_function import StepFunction
+from hwflow.ops.costs.digit_rows import multiple_product, row_product
+from hwflow.ops.costs.narrow_sums import narrow_sum
+from hwflow.ops.operator import Resources
+from hwflow.ops.requantize_knowledge import changing_bits, comparisons
+from hwflow.types import IntType
+
+BIT, U4, I4 = IntType(1, False), IntType(4, False), IntType(4, True)
+
+
+def test_a_sum_of_two_bits() -> None:
+    """5 a - 3 b: 0, 5, -3 and 2, of whose four bits the lowest is the third one as well. In front of it 5 a and -3 b
+    are copies of a and b."""
+    summands = [Summand(None, 0, 1, 0, False, 0), Summand(None, 0, 1, 2, False, 0)]
+    summands += [Summand(None, 0, 1, 0, False, 1), Summand(None, 0, 1, 2, True, 1)]
+    found = narrow_sum([BIT, BIT], summands, 2, 4)
+    assert found is not None
+    assert found.bits == 3
+    assert found.resources == Resources(lut=3, ff=2 + 3)
+
+
+def test_a_sum_of_more_bits_than_a_table_has_is_not_one() -> None:
+    assert narrow_sum([U4, BIT], [Summand(None, 0, 15, 0, False, 0)], 1, 4) is None
+
+
+def test_a_digit_that_is_1_or_0_clears_registers() -> None:
+    """1 or 0 in one digit: the input's 4 bits in registers with a reset, the sign's copy among them."""
+    assert row_product("ecp5", I4, Digits(1, False), (1, 0)) == Resources(lut=0, ff=4)
+
+
+def test_a_negative_digit_is_a_complement() -> None:
+    """-1 or 0: a table for each of the 4 bits, and the bit that is missing."""
+    assert row_product("ecp5", I4, Digits(1, False), (-1, 0)) == Resources(lut=4, ff=5)
+
+
+def test_an_upper_digit_that_is_always_0_is_not_added() -> None:
+    assert row_product("ecp5", I4, Digits(2, False), (1, 0)) == Resources(lut=0, ff=4)
+
+
+def test_multiples_of_the_input() -> None:
+    """1 or 2 in one digit of two bits: the columns differ, so that synthesis takes 3 for possible too. The input's 4
+    bits and 5 more of its triple, whose adder has them (the lowest is the input's). Of the product's 6 bits the lowest
+    and the highest are a bit or 0, the next three functions of two bits that select, two of the input's and the
+    triple's (two tables each), the fifth one of the input's top bit and the triple's."""
+    found = multiple_product("ecp5", U4, IntType(2, False), (1, 2))
+    assert found.ff == 4 + 5 + 6
+    assert found.lut == 6 + 3 * 2 + 1
+
+
+def test_comparisons_that_say_nothing() -> None:
+    """Thresholds 8 (not above 7, never reached) in the middle; else 0, whose bound -1 is looked at by its sign alone,
+    and 4, whose bound 3 has two ones at its end."""
+    idle, ones = comparisons(np.array([[0, 8, 4]]), 1, I4)
+    assert idle == [0]
+    assert ones == 2  # of -1 and 3 together
+    idle, ones = comparisons(np.array([[0, 5, 0]]), 1, I4)
+    assert idle == []
+    assert ones == 3 + 0  # the sign; 4 ends in zeros
+
+
+def test_bits_that_change() -> None:
+    """100 and 101 differ in a bit; 0 and -1 in all, which are alike; a second lane of 0, 1 and 2 has two."""
+    steps = [StepFunction(0, 9, (5,), (100, 101)), StepFunction(0, 9, (3, 7), (0, 1, 2))]
+    assert changing_bits(steps, 2, 8) == 1 + 2
+    assert changing_bits([StepFunction(0, 9, (5,), (0, -1))], 3, 8) == 3 * 1
