@@ -71,7 +71,7 @@ def queue_style(node: Node, index: int) -> str:
 def _line_buffers(node: Node, family: str) -> list[Memory]:
     """One memory, or with whole windows a beat one for each row; none where a beat is a whole image."""
     folding, rows = node.attributes["folding"], line_buffer_rows(node)
-    if node.op == "depthwise" and is_serial(node, folding):
+    if node.op == "depthwise":
         words, copies, width = buffers(node, folding)
         storage = "block" if costs.in_block_ram(family, words, width) else "lutram"
         return [_of(family, f"{node.name}_{n}", "line_buffer", words, width, storage) for n in range(copies)]

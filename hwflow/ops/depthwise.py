@@ -3,7 +3,7 @@
 Attributes: ``geometry`` (WindowGeometry), ``pad_value``, ``weights`` int64 [taps, channels], ``rows`` (line buffer in
 image rows, as for :mod:`hwflow.ops.sliding_window`). Derived: ``weight_range``. Lanes are a part of a pixel, with a
 multiplier each for one tap of a window after the other, or for each tap of a kernel row: as many multipliers a lane as
-a row has taps say so. Whole windows a beat: :mod:`hwflow.ops.whole_depthwise`.
+a row has taps say so.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from hdl_lib.depthwise import buffer_words, weight_places
 from hdl_lib.multiplier import BLOCK, PART
 from hdl_lib.rom import Table
 from hwflow.ir.graph import IntArray, Node, Stage
-from hwflow.ops import costs, whole_depthwise
+from hwflow.ops import costs
 from hwflow.ops.dot_products import row_intervals
 from hwflow.ops.memory import pack_words
 from hwflow.ops.operator import Built, Device, Folding, HardwareOperator, MemoryFile, Resources, beats
 from hwflow.ops.shapes import shape_of
-from hwflow.ops.sliding_window import core_geometry, is_serial, line_buffer_rows, serial_processes
+from hwflow.ops.sliding_window import core_geometry, line_buffer_rows, serial_processes
 from hwflow.ops.timing import Timing
 from hwflow.ops.weighted_pool import weight_type
 from hwflow.ops.windows import WindowGeometry
@@ -67,18 +67,13 @@ class Depthwise(HardwareOperator):
         taps = list(dict.fromkeys((1, kernel[1])))
         parts = {"dsp": part, "lut": 0}
         found = [Folding(n, n, n * t, kind, parts[kind]) for n in lanes for t in taps for kind in kinds]
-        found += whole_depthwise.foldings(node, device)
         return sorted(found, key=lambda folding: folding.multipliers)
 
     def cycles(self, node: Node, folding: Folding) -> int:
-        if not is_serial(node, folding):
-            return whole_depthwise.cycles(node, folding)
         steps = beats(node.outputs[0].typed.shape, folding.output_lanes) * _steps(node, folding)
         return max(beats(node.inputs[0].typed.shape, folding.input_lanes), steps)
 
     def timing(self, node: Node, folding: Folding) -> Timing:
-        if not is_serial(node, folding):
-            return whole_depthwise.timing(node, folding)
         window, steps = _window(node.attributes), _steps(node, folding)
         blocks = _blocks(node, folding)
         processes = serial_processes(window, blocks, window.output[1] * blocks * steps, steps, line_buffer_rows(node))
@@ -89,8 +84,6 @@ class Depthwise(HardwareOperator):
         return Timing(processes, (latency,))
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
-        if not is_serial(node, folding):
-            return whole_depthwise.resources(node, folding, depths[0], device)
         window = core_geometry(_window(node.attributes))
         types, depth = (padded_type(node), weight_type(node)), _places(node, folding)[-1]
         known = depth * folding.multipliers * types[1].bits <= costs.MOST_KNOWN_BITS
@@ -105,8 +98,6 @@ class Depthwise(HardwareOperator):
         )
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
-        if not is_serial(node, folding):
-            return whole_depthwise.build(node, folding, depths[0], name)
         words = weight_words(node, folding)
         file = MemoryFile(f"{name}_weights", words, folding.multipliers * weight_type(node).bits)
         source, result = node.inputs[0].typed, node.outputs[0].typed

@@ -177,12 +177,8 @@ def _rows_timing(steps: WindowSteps, rows: int) -> Timing:
 
 def is_serial(node: Node, folding: Folding) -> bool:
     """Whether lanes are a part of a pixel, at most one: one tap of a window after the other."""
-    channels, window = node.inputs[0].typed.shape[1], node.attributes["geometry"]
-    if folding.input_lanes > channels or folding.output_lanes > channels:
-        return False
-    # A depthwise convolution takes taps one after the other, or a row of the kernel.
-    rows = window.kernel[0] == 1 or folding.multipliers < window.taps * folding.input_lanes
-    return node.op != "depthwise" or (rows and folding.multiplier != "shift_add")
+    channels = node.inputs[0].typed.shape[1]
+    return folding.input_lanes <= channels and folding.output_lanes <= channels
 
 
 def is_whole(node: Node, folding: Folding) -> bool:
@@ -201,8 +197,7 @@ def steps_of(node: Node, folding: Folding) -> WindowSteps:
     """The schedule of whole windows a beat."""
     window: WindowGeometry = node.attributes["geometry"]
     channels = node.inputs[0].typed.shape[1]
-    elements = channels if node.op == "depthwise" else window.taps * channels
-    pixels, windows = folding.input_lanes // channels, folding.output_lanes // elements
+    pixels, windows = folding.input_lanes // channels, folding.output_lanes // (window.taps * channels)
     return WindowSteps(core_geometry(window), pixels, windows)
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
 
 from hwflow.ir.graph import IntArray, Node
@@ -51,21 +48,6 @@ def _case(
     return Case(name, "depthwise", attributes, source, foldings, None if any(pads) else _corners)
 
 
-def _whole(
-    name: str, size: tuple[int, int], kernel: tuple[int, int], channels: int, beats: tuple[tuple[int, int], ...],
-    **more: Any,
-) -> Case:
-    """Whole windows a beat: ``beats`` are pixels and windows of each."""
-    case = _case(name, size, kernel, channels, (), **more)
-    weights = case.attributes["weights"].size
-    foldings = tuple(
-        Folding(pixels * channels, windows * channels, windows * weights, kind)
-        for pixels, windows in beats for kind in ("dsp", "shift_add")
-        if kind != "dsp" or windows > 1 or kernel[0] > 1
-    )
-    return replace(case, foldings=foldings)
-
-
 DEPTHWISE = [
     _case("3x3", (5, 6), (3, 3), 4, (1,), pads=(1, 1, 1, 1), pad_value=-3),
     _case("3x3_strided", (6, 7), (3, 3), 5, (3,), stride=(2, 2), pads=(0, 0, 1, 1), kinds=("dsp",)),
@@ -80,7 +62,4 @@ DEPTHWISE = [
     _case("wide", (3, 4), (2, 2), 3, (2,), element=I20, weight=IntType(18, True), part=17, kinds=("dsp",)),
     _case("many", (3, 3), (3, 3), 40, (5,), pads=(1, 1, 1, 1), kinds=("dsp",)),
     _case("intervals", (4, 4), (2, 2), 2, (2,), intervals=(Interval(-3, 5), Interval(0, 100)), kinds=("dsp",)),
-    _whole("whole_windows", (3, 4), (3, 3), 2, ((1, 1), (2, 2)), pads=(1, 1, 1, 1), pad_value=-3, weight=I4),
-    _whole("whole_windows_strided", (5, 6), (3, 2), 2, ((2, 1),), stride=(2, 2), pads=(1, 0, 1, 0), weight=I4),
-    _whole("whole_windows_row", (2, 4), (1, 3), 2, ((4, 4), (8, 8)), pads=(0, 1, 0, 1), element=U4, weight=I4),
 ]

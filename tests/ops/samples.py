@@ -31,9 +31,7 @@ DEPTHS = (6, 3, 20)
 
 # How far a model may be off: LUTs and flip-flops by a share of what synthesis found, or by so many cells where a core
 # is small; blocks not at all.
-COMPLETE = ("ecp5", "ice40")  # those in which every case has a sample, but for
-# these of depthwise convolutions and requantizers:
-NOT_MEASURED = ("whole_windows", "intervals", "bits", "wide", "many", "serial")
+COMPLETE = ("ecp5", "ice40")  # those in which every case has a sample
 MODELLED = ("ecp5", "ice40")  # families with samples
 SHARE, CELLS_OFF = 0.10, 12
 
@@ -104,11 +102,6 @@ def read(family: str) -> list[Row]:
             if key is not None:
                 rows.append(Row(key, Resources(**{kind: int(line[kind]) for kind in KINDS})))
     return rows
-
-
-def is_left_out(key: Key) -> bool:
-    """Whether it may be without a sample."""
-    return key.op in ("depthwise", "requantize") and any(name in key.case for name in NOT_MEASURED)
 
 
 def write(family: str, rows: Sequence[Row]) -> None:

@@ -36,8 +36,8 @@ def weighted_pool(
 def products_of_table(
     family: str, x: IntType, w: IntType, words: Sequence[int], lanes: int, kind: str
 ) -> tuple[Resources, int, int]:
-    """Products with the ``lanes`` weights of a table's words, how many of them are not always 0, and bits at their low ends
-    that are."""
+    """Products with the ``lanes`` weights of a table's words, how many of them are not always 0, and bits at their low
+    ends that are."""
     total, several = Resources(), min(x.bits, w.bits) > 1
     columns = None
     if several and len(words) <= FEW and len(words) * lanes * w.bits <= MOST_KNOWN_BITS:
