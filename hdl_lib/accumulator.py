@@ -13,8 +13,7 @@ GROUP = 8  # sums that share the registers of their control signals
 
 
 def accumulators(
-    m: Module, sums: Sequence[tuple[Term, Value | None]], shape: Shape, update: Value, last: Value, *,
-    by_reset: bool = False,
+    m: Module, sums: Sequence[tuple[Term, Value | None]], shape: Shape, update: Value, last: Value
 ) -> list[Term]:
     """Modulo the width of ``shape``, the sum of the terms of all cycles with ``update`` up to one with ``last`` as
     well.
@@ -24,8 +23,8 @@ def accumulators(
     last term, for that cycle.
 
     What is carried on is zero again behind the last term of a sum, and the sum goes to another register: a multiplexer
-    in front of the adder would be in its path. ``by_reset``: ``last`` never comes without ``update``, so that the zero
-    is the flip-flops' reset, which takes no tables.
+    in front of the adder would be in its path. ``last`` must never come without ``update``: then the zero is the
+    flip-flops' reset, which takes no tables.
     """
     results = []
     group_update = group_last = Signal()
@@ -42,15 +41,9 @@ def accumulators(
         value = Value.cast(term.value)
         m.d.comb += total.eq(carried + value if carry is None else carried_sum(carried, value, carry))
         m.d.sync += result.eq(total)
-        if by_reset:
-            with m.If(group_last):
-                m.d.sync += carried.eq(0)
-            with m.Elif(group_update):
-                m.d.sync += carried.eq(total)
-        else:
-            with m.If(group_update):
-                m.d.sync += carried.eq(total)
-                with m.If(group_last):
-                    m.d.sync += carried.eq(0)
+        with m.If(group_last):
+            m.d.sync += carried.eq(0)
+        with m.Elif(group_update):
+            m.d.sync += carried.eq(total)
         results.append(Term(result, 0, 0))
     return results

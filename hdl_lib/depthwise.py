@@ -176,7 +176,7 @@ class Depthwise(wiring.Component):
         if walk.steps > 1:
             update = delayed(m, "update", issue, stages - 1)
             last = delayed(m, "last", queue.reserve, stages - 1)
-            results = accumulators(m, [(term, None) for term in sums], self.result_shape, update, last, by_reset=True)
+            results = accumulators(m, [(term, None) for term in sums], self.result_shape, update, last)
         m.d.comb += queue.push.eq(delayed(m, "push", queue.reserve, self.latency - 1))
         for lane, term in enumerate(results):
             m.d.comb += queue.payload[lane].eq(term.value)

@@ -257,7 +257,7 @@ class Mvu(wiring.Component):
         results = [term for term, _ in sums]
         if self.synapse_fold > 1:
             update = self._delayed(m, "update", step, stages - 1, reset=True)
-            last = self._delayed(m, "last", produces, stages - 1)
+            last = self._delayed(m, "last", step & produces, stages - 1, reset=True)
             results = accumulators(m, sums, self.accumulator_shape, update, last)
         if self.synapse_fold > 1 or self.packing is not None:
             stages += 1

@@ -18,7 +18,7 @@ from hdl_lib.packed_product import Packing
 from hdl_lib.rom import lies_far
 from hdl_lib.storage import REGISTER_DEPTH
 from hwflow.ir.graph import IntArray
-from hwflow.ops.costs.basics import SHORT, adder, adders, carried_chain, count_up, loop
+from hwflow.ops.costs.basics import adders, carried_chain, count_up, loop
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.fixed_factors import FixedFactor, fixed_products, fixed_sums, soft_products
 from hwflow.ops.costs.known_blocks import known_products, known_sums
@@ -219,13 +219,6 @@ def mvu(
         total += adders(accumulator.bits, pe - carried, family)
         total += Resources(lut=carried_chain(family, accumulator.bits), ff=accumulator.bits).times(carried)
         total += Resources(ff=pe * accumulator.bits)
-        # What is carried on is zero behind a sum's end: by the flip-flops' reset where they are short, else by tables,
-        # and by those of the sum where there is but one and no carry cell with tables of its own.
-        by_tables = accumulator.bits > 8 and (pe > 1 or simd == 1 or FAMILIES[family].carry_bits > 1)
-        total += Resources(lut=pe * accumulator.bits if by_tables else 0)
-        if folding.multiplier == "xnor" and accumulator.bits == SHORT and simd.bit_length() > 2:
-            # The sum and what is carried on each by themselves.
-            total += Resources(lut=2 * max(0, adder(family, SHORT) - SHORT)).times(pe)
         if neuron > 1:
             store = in_block_ram(family, synapse, simd * x.bits)
             words = Resources(bram=store) if store else asynchronous_memory(family, synapse, simd * x.bits)
