@@ -12,9 +12,7 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
             "right": 0.2,
         },
         "mvu": {
-            # Some sums of one-bit products have a bit that no weights here ever set.
             "bits": 0.15,
-            # Accumulators of eight bits: at one case or the other the mapper makes sum and reset of tables.
             "xnor_sets": 0.2,
         },
         "requantize": {
