@@ -48,6 +48,9 @@ def place_route(out: Path, options: Sequence[str]) -> dict[str, Any]:
         part, netlist=PACKED, constraints=board["constraints"], placed="board/route.placed", report=REPORT,
         mhz=float(board["clock"]["design_mhz"]),
     )
+    if "--seed" in options:  # nextpnr takes an option but once
+        place = arguments.index("--seed")
+        del arguments[place : place + 2]
     tool = FLOWS[part["family"]].place_route
     log = out / "board" / "route.log"
     run(tool.find(), [*arguments, *options], out, log, step="route", remedy="read the log", outputs=(REPORT,))
