@@ -463,24 +463,24 @@ def flip(path: Path, line: int) -> None:
 
 
 def test_one_wrong_digit_of_one_weight_is_found(hwflow, digits_copy):
-    """A weight of output 3 changes by 128: no other output, and this one wherever the input is not 0 and the change
+    """A weight of one output changes by 128: no other output, and this one wherever the input is not 0 and the change
     shows after rounding."""
     report = json.loads((digits_copy / "report.json").read_text())
     folding = next(layer["folding"] for layer in report["layers"] if layer["name"] == "dense_mvu")
-    assert folding["pe"] == 1
-    simd = folding["simd"]
+    simd, pe = folding["simd"], folding["pe"]
     parts = simd <= 16 and not folding["whole_vector"]  # of each of the 4 pixels of 16 channels
-    words = 4 * -(-16 // simd) if parts else -(-64 // simd)  # a neuron
+    words = 4 * -(-16 // simd) if parts else -(-64 // simd)  # a group of neurons
+    output = 3 // pe * pe  # lane 0 of its group of neurons
     file = digits_copy / "weights" / "dense_mvu_weights.mem"
     good = file.read_bytes()
-    flip(file, 3 * words)
+    flip(file, 3 // pe * words)
     ran = hwflow("sim", digits_copy, "--format", "json")
     assert ran.code == 1
     wrong = table(ran)["mismatches"]
     assert 0 < wrong <= 360
     frame = re.fullmatch(
         rf"error: simulation: {wrong} elements in {wrong} of 360 frames differ; the first: m_axis: frame (\d+), "
-        r"beat 3, lane 0, element \[3\] of 'dense_quantized': must be \d+, not \d+ \[bit-exact\]\n"
+        rf"beat \d+, lane \d+, element \[{output}\] of 'dense_quantized': must be \d+, not \d+ \[bit-exact\]\n"
         r"  remedy: if the output folder was changed, run 'hwflow synth' again; else report it\n",
         ran.err.split("verilator\n", 1)[1],
     )
