@@ -213,6 +213,13 @@ def queue(family: str, width: int, depth: int) -> Resources:
 _REGISTER_QUEUE_LUTS = {2: (6, 10, 14, 17), 1: (5, 8, 12, 15)}
 
 
+def relay(family: str, width: int, depth: int) -> Resources:
+    """A queue whose entries themselves say whether there is room."""
+    if depth <= REGISTER_DEPTH:
+        return Resources(lut=width * (depth - 1) + 2 * depth, ff=depth * (width + 1))
+    return queue(family, width, depth)
+
+
 def block_queue(family: str, width: int, depth: int) -> Resources:
     """A queue in block RAM: a row less than ``depth``, a register behind it. So few bits that no block is taken
     for them are in look-up tables, and the memory's own register is one of flip-flops."""
