@@ -234,7 +234,7 @@ class AddPlan:
             low, high = interval(shape)
             if product is None:
                 for number, (factor, digits) in enumerate(self.constant(index, lane)):
-                    ends, key = (low * factor, high * factor), (index, number)
+                    ends, key = (low * factor, high * factor), (index, number) if number else index
                     result += [Summand(None, *ends, bit, minus, key) for bit, minus in digits]
             else:
                 corners = [x * w for x in (low, high) for w in interval(product.weight_shape)]
