@@ -101,6 +101,10 @@ class StepFunction:
 
     def staircase(self) -> Staircase:
         """The same function as a staircase; ValueError unless it is non-decreasing."""
+        return self._staircase
+
+    @cached_property
+    def _staircase(self) -> Staircase:
         if self.direction != 1:
             raise ValueError("a staircase must be non-decreasing")
         thresholds = [

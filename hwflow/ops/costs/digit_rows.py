@@ -14,9 +14,9 @@ from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
 
-Literal = int | tuple[Hashable, bool]  # 0, 1, or a bit of the input and whether it is complemented
 Shapes = Callable[[int, int], tuple[int, bool]]
-ZERO, ONE = 0, 1  # bits that never change; all others have numbers from 2 on
+ZERO, ONE = 0, 1  # bits that never change
+BLOCK = 256  # numbers that bits have which belong together: more than any number in a design has bits
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Rows:
     def __init__(self, family: str, controls: int) -> None:
         self.family, self._controls = family, controls
         self._numbers: dict[Hashable, int] = {}  # the first one of what has a name
-        self._free = 2
-        self._inputs: dict[int, tuple[int, int]] = {}  # of a row's bit: tables in front of an adder, of a register
+        # Of every BLOCK numbers: tables of a bit in front of an adder, in front of a register.
+        self._inputs: list[tuple[int, int]] = [(0, 0)]
         self._tables: set[int] = set()  # that are made, in front of adders
         self._registers: list[set[int]] = []  # that are made, level by level
         self._luts = self._flip_flops = 0
@@ -66,14 +66,11 @@ class Rows:
             parts = sums
             level += 1
 
-    def _numbered(self, name: Hashable, count: int) -> tuple[int, bool]:
-        """The first of ``count`` numbers of what has this name, and whether they are new."""
-        first = self._numbers.get(name)
-        if first is not None:
-            return first, False
-        first = self._numbers[name] = self._free
-        self._free += count
-        return first, True
+    def _block(self, name: Hashable, inputs: tuple[int, int]) -> int:
+        """The first number of a new block, of what has this name."""
+        self._numbers[name] = first = BLOCK * len(self._inputs)
+        self._inputs.append(inputs)
+        return first
 
     def _sum(
         self, lower: _Part, upper: _Part, distance: int, width: int, signed: bool, name: tuple[Hashable, ...],
@@ -89,36 +86,31 @@ class Rows:
         if upper.carry == ZERO:  # bits that meet zeros pass by the adder
             kept = next(place for place, pair in enumerate(zip(above, other, strict=True)) if all(pair))
         places = width - distance - kept
-        first, new = self._numbered(name, places)
+        known = self._numbers.get(name)
+        first = self._block(name, (0, 0)) if known is None else known
         passing = [a or b for a, b in zip(above[:kept], other[:kept], strict=True)]
         result = _Part([*low, *passing, *range(first, first + places), *top], lower.carry)
-        if not new:
+        if known is not None:
             return result
         if level == 0:  # in front of the first adders; behind them are registers
-            for bit in {*above[kept:], *other[kept:]} - self._tables:
-                self._luts += self._inputs[bit][0] if bit in self._inputs else 0
-                self._tables.add(bit)
+            before = {*above[kept:], *other[kept:]} - self._tables
+            self._luts += sum([self._inputs[bit // BLOCK][0] for bit in before])
+            self._tables |= before
         carried = upper.carry not in (ZERO, ONE)
         self._luts += carried_chain(self.family, places) if carried else chain(self.family, places)
         return result
 
-    def _row_bits(self, name: Hashable, count: int, literals: Collection[Literal]) -> int:
-        """The number of the first of ``count`` bits of a row, each of which takes so many different ``literals``."""
-        first, new = self._numbered(name, count)
-        if new:
-            tables = self._table(set(literals))
-            changing = set(literals) - {0}  # a register of a bit of the input or 0 is cleared without a table
-            before = tables if len(changing) > 1 or _complemented(changing) else 0
-            self._inputs.update(dict.fromkeys(range(first, first + count), (tables, before)))
-        return first
-
-    def _table(self, different: set[Literal]) -> int:
-        """Look-up tables of a bit, by the bits that it is a function of."""
-        if len(different) == 1 or different == {0, 1}:  # the latter is the digit's sign
-            return int(_complemented(different))
-        places = {literal[0] for literal in different if not isinstance(literal, int)}
-        controls = min(self._controls, (len(different) - 1).bit_length())
-        return 1 + (len(places) + controls > 4)
+    def _row_bits(self, name: Hashable, kinds: int, places: int, zero: bool, complemented: bool) -> int:
+        """The number of the first of some bits of a row. Each is one of so many ``kinds``, among them ``zero`` or not, of
+        bits of the input at so many ``places`` and constants, some of them ``complemented`` or not."""
+        known = self._numbers.get(name)
+        if known is not None:
+            return known
+        tables = int(complemented)  # of one kind, or constants: the digit's sign
+        if kinds > 1 and places:
+            tables = 1 + (places + min(self._controls, (kinds - 1).bit_length()) > 4)
+        # A register of a bit of the input or 0 is cleared without a table.
+        return self._block(name, (tables, tables if kinds - zero > 1 or complemented else 0))
 
     def _hold(self, part: _Part, level: int) -> None:
         """Registers, and what is in front of those of bits of rows."""
@@ -128,7 +120,7 @@ class Rows:
         self._registers[level] |= new
         self._flip_flops += len(new)
         if level == 0:
-            self._luts += sum(self._inputs[bit][1] for bit in new - self._tables if bit in self._inputs)
+            self._luts += sum([self._inputs[bit // BLOCK][1] for bit in new - self._tables])
 
 
 class DigitRows(Rows):
@@ -147,39 +139,39 @@ class DigitRows(Rows):
 
     def _row(self, lane: Hashable, values: Sequence[int], width: int) -> _Part:
         """The input times a digit, less one of a negative digit."""
-        words = {digit: 0 for digit in (-2, -1, 0, 1, 2)}  # that have the digit, a bit for each
+        words = {-2: 0, -1: 0, 0: 0, 1: 0, 2: 0}  # that have the digit, a bit for each
         for word, value in enumerate(values):
             words[value] |= 1 << word
-        one, two, size = (words[1], words[-1]), (words[2], words[-2]), self.x.bits
-        below, negative = (1 << len(values)) - 1, words[-1] | words[-2]
-        bits = self._span(lane, one, (0, 0), words[-2], below, 0, 1)
-        bits += self._span(lane, one, two, 0, below, 1, size)
+        a, b, c, d = words[1], words[-1], words[2], words[-2]
+        size, every = self.x.bits, (1 << len(values)) - 1
+        bits = [*self._span(lane, (a, b, 0, 0, d), every, 0, 1)]
+        bits += self._span(lane, (a, b, c, d, 0), every, 1, size)
         if self.x.signed:
-            bits += self._span(lane, (one[0] | two[0], one[1] | two[1]), (0, 0), 0, below, size - 1, size)
+            bits += self._span(lane, (a | c, b | d, 0, 0, 0), every, size - 1, size)
         else:
-            bits += self._span(lane, (0, 0), two, words[-1], below, size, size + 1)
-            bits += self._span(lane, (0, 0), (0, 0), negative, below, size, size + 1)
-        return _Part(_extended(bits, width), self._span(None, (0, 0), (0, 0), negative, below, 0, 1)[0])
+            bits += self._span(lane, (0, 0, c, d, b), every, size, size + 1)
+            bits += self._span(lane, (0, 0, 0, 0, b | d), every, size, size + 1)
+        return _Part(_extended(bits, width), self._span(None, (0, 0, 0, 0, b | d), every, 0, 1)[0])
 
     def _span(
-        self, lane: Hashable, own: tuple[int, int], lower: tuple[int, int], ones: int, every: int, first: int, end: int
-    ) -> list[int]:
-        """Bits ``first .. end - 1`` of a row, of which the words ``own`` take the bit of the input at that place, the
-        words ``lower`` the one below, each as it is and complemented, and in which the words ``ones`` are 1; ``every``:
-        all words there are."""
-        if not any(own):
-            own, lower, first, end = lower, (0, 0), first - 1, end - 1
-        if not any(own):
-            if ones in (0, every):
-                return [ONE if ones else ZERO] * (end - first)
-            first, end = 0, 1
-        used = own[0] | own[1] | lower[0] | lower[1] | ones
-        places = [((place, complemented), words) for place, pair in ((1, own), (0, lower))
-                  for complemented, words in enumerate(pair)]
-        literals: list[Literal] = [(place, bool(c)) for (place, c), words in places if words]
-        literals += [1] * bool(ones) + [0] * (used != every)
-        number = self._row_bits((lane, own, lower, ones, every), self.x.bits, literals)
-        return list(range(number + first, number + end))
+        self, lane: Hashable, words: tuple[int, int, int, int, int], every: int, first: int, end: int
+    ) -> Sequence[int]:
+        """Bits ``first .. end - 1`` of a row, by the ``words`` in which they are the bit of the input at that place, its
+        complement, the one below, its complement, 1; ``every``: all words there are."""
+        a, b, c, d, ones = words
+        if not a | b:  # nothing is at that place
+            a, b, c, d, first, end = c, d, 0, 0, first - 1, end - 1
+            if not a | b:
+                if ones in (0, every):
+                    return [ONE if ones else ZERO] * (end - first)
+                first, end = 0, 1
+            words = a, b, c, d, ones
+        number = self._numbers.get((lane, words))
+        if number is None:
+            zero = (a | b | c | d | ones) != every
+            kinds = (a > 0) + (b > 0) + (c > 0) + (d > 0) + (ones > 0) + zero
+            number = self._row_bits((lane, words), kinds, (a | b > 0) + (c | d > 0), zero, b | d > 0)
+        return range(number + first, number + end)
 
 
 @cache
@@ -204,6 +196,9 @@ def _digits_of(weight: int, count: int) -> tuple[int, ...]:
     return *found, weight
 
 
+_Multiple = tuple[str, int] | None  # a bit of a multiple of the input; None: 0
+
+
 class MultipleRows(Rows):
     """Products of inputs of type ``x`` with weights of type ``w`` by multiples of the inputs, of which two bits of the
     weight choose one (:mod:`hdl_lib.multiplier`, the form "lut")."""
@@ -218,7 +213,7 @@ class MultipleRows(Rows):
             _possible([weight >> first & (3 if first + 1 < self.w.bits else 1) for weight in weights])
             for first in range(0, self.w.bits, 2)
         ]
-        taken: set[Hashable] = set()
+        taken: set[_Multiple] = set()
         rows = [self._row(lane, column, place, taken) for place, column in enumerate(columns)]
         self._multiples(taken)
         self.add(lane, columns, rows, self._shape)
@@ -229,7 +224,7 @@ class MultipleRows(Rows):
         shape = shape_of(min(ends), max(ends))
         return int(shape.width), bool(shape.signed)
 
-    def _row(self, lane: Hashable, values: Sequence[int], place: int, taken: set[Hashable]) -> _Part:
+    def _row(self, lane: Hashable, values: Sequence[int], place: int, taken: set[_Multiple]) -> _Part:
         """A digit's product; to ``taken`` the bits of multiples are added that it takes."""
         width, signed = self._shape(place, place + 1)
         top = self.w.signed and 2 * place + 2 >= self.w.bits
@@ -239,42 +234,42 @@ class MultipleRows(Rows):
             words[number] = words.get(number, 0) | 1 << word
         bits = []
         for index in range(width):
-            literals: dict[Literal, int] = {}
+            literals: dict[_Multiple, int] = {}
             for number, those in words.items():
                 literal = self._literal(number, index)
                 literals[literal] = literals.get(literal, 0) | those
-            taken |= {literal[0] for literal in literals if not isinstance(literal, int)}
+            taken |= {literal for literal in literals if literal is not None}
             bits.append(self._bit(lane, literals))
         return _Part(bits if signed else [*bits, ZERO], ZERO)
 
-    def _bit(self, lane: Hashable, literals: Mapping[Literal, int]) -> int:
+    def _bit(self, lane: Hashable, literals: Mapping[_Multiple, int]) -> int:
         """The number of what takes these, each in so many words."""
         if len(literals) > 1:
-            return self._row_bits((lane, frozenset(literals.items())), 1, literals)
+            places, zero = len(literals) - (None in literals), None in literals
+            return self._row_bits((lane, frozenset(literals.items())), len(literals), places, zero, False)
         (literal,) = literals
-        return literal if isinstance(literal, int) else self._row_bits((lane, literal), 1, literals)
+        return ZERO if literal is None else self._row_bits((lane, literal), 1, 1, False, False)
 
     def _negative(self, value: int, place: int) -> bool:
         return bool(value >> (self.w.bits - 2 * place - 1))
 
-    def _literal(self, number: int, index: int) -> Literal:
+    def _literal(self, number: int, index: int) -> _Multiple:
         """Bit ``index`` of the input times a number within -2 .. 3."""
         index -= abs(number) == 2
         if not number or index < 0:
-            return 0
+            return None
         if number < 0:
-            return ("negative", min(index, self.x.bits)), False
+            return "negative", min(index, self.x.bits)
         end = self.x.bits + 2 * (number == 3)
         if index >= end and not self.x.signed:
-            return 0
-        kind = "triple" if number == 3 and index else "x"  # the lowest bit is the input's own
-        return (kind, min(index, end - 1)), False
+            return None
+        return "triple" if number == 3 and index else "x", min(index, end - 1)  # the lowest bit is the input's own
 
-    def _multiples(self, taken: Collection[Hashable]) -> None:
+    def _multiples(self, taken: Collection[_Multiple]) -> None:
         """Registers of the input's multiples, as far as they are taken."""
         self._flip_flops += len(taken)
         for kind in ("triple", "negative"):
-            if any(isinstance(each, tuple) and each[0] == kind for each in taken):
+            if any(each is not None and each[0] == kind for each in taken):
                 self._luts += adder(self.family, self.x.bits + 1)
                 if kind == "negative" and FAMILIES[self.family].carry_bits == 1:  # a carry cell reads the complement
                     self._luts += self.x.bits
@@ -287,10 +282,6 @@ def _possible(digits: Sequence[int]) -> tuple[int, ...]:
     if columns[0] == columns[1] or any(len(set(column)) == 1 for column in columns):
         return tuple(digits)
     return *digits, 0, 1, 2, 3
-
-
-def _complemented(literals: Collection[Literal]) -> bool:
-    return any(not isinstance(literal, int) and literal[1] for literal in literals)
 
 
 def _extended(bits: list[int], width: int) -> list[int]:
