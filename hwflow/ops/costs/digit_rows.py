@@ -76,14 +76,13 @@ class Rows:
         self, lower: _Part, upper: _Part, distance: int, width: int, signed: bool, name: tuple[Hashable, ...],
         level: int,
     ) -> _Part:
-        above = _extended(lower.bits, width)[distance:]
-        other = _extended(upper.bits, width - distance)
-        low = _extended(lower.bits, distance)[:distance]
+        bits = _extended(lower.bits, width)
+        low, above, other = bits[:distance], bits[distance:], _extended(upper.bits, width - distance)
         top = [] if signed else [ZERO]
-        if upper.carry == ZERO and not (any(above) and any(other)):
-            return _Part(low + (above if any(above) else other) + top, lower.carry)
         kept = 0
         if upper.carry == ZERO:  # bits that meet zeros pass by the adder
+            if not (any(above) and any(other)):
+                return _Part(low + (above if any(above) else other) + top, lower.carry)
             kept = next(place for place, pair in enumerate(zip(above, other, strict=True)) if all(pair))
         places = width - distance - kept
         known = self._numbers.get(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import ceil
 
 from amaranth.hdl import Shape
@@ -224,9 +225,8 @@ def mvu(
             words = Resources(bram=store) if store else asynchronous_memory(family, synapse, simd * x.bits)
             # behind the memory one register more, another for the beat that is handed on
             total += words + Resources(lut=simd * x.bits, ff=(2 if store else 3) * simd * x.bits)
-    latency = Mvu.latency_of(
-        input_shape=Shape(x.bits, x.signed), weight_shape=Shape(w.bits, w.signed), simd=simd, synapse_fold=synapse,
-        neuron_fold=neuron, multiplier=folding.multiplier, part=folding.part or PART, ranges=ranges, digits=digits,
+    latency = _latency(
+        x, w, simd, min(synapse, 2), min(neuron, 2), folding.multiplier, folding.part or PART, ranges, digits
     )
     ahead = 0
     if folding.multiplier not in ("dsp", "dsp2"):
@@ -266,6 +266,18 @@ def _constant_sums(
         if pe % 2:
             total += Resources(ff=0 if synapse > 1 else accumulator.bits)
     return total + known_sums(family, terms[pairs:], (simd - 1).bit_length(), accumulator.bits)
+
+
+@cache
+def _latency(
+    x: IntType, w: IntType, simd: int, synapse: int, neuron: int, multiplier: str, part: int,
+    ranges: tuple[tuple[int, int], tuple[int, int]] | None, digits: Digits | None,
+) -> int:
+    """Of a core whose folds are more than one, if they are."""
+    return Mvu.latency_of(
+        input_shape=Shape(x.bits, x.signed), weight_shape=Shape(w.bits, w.signed), simd=simd, synapse_fold=synapse,
+        neuron_fold=neuron, multiplier=multiplier, part=part, ranges=ranges, digits=digits,
+    )
 
 
 _UNLIMITED = 1000  # bits: sums before the split are exact
