@@ -100,8 +100,8 @@ class Rows:
         return result
 
     def _row_bits(self, name: Hashable, kinds: int, places: int, zero: bool, complemented: bool) -> int:
-        """The number of the first of some bits of a row. Each is one of so many ``kinds``, among them ``zero`` or not, of
-        bits of the input at so many ``places`` and constants, some of them ``complemented`` or not."""
+        """The number of the first of some bits of a row. Each is one of so many ``kinds``, ``zero`` among them or not,
+        of bits of the input at so many ``places`` and constants, some of them ``complemented`` or not."""
         known = self._numbers.get(name)
         if known is not None:
             return known
@@ -155,8 +155,8 @@ class DigitRows(Rows):
     def _span(
         self, lane: Hashable, words: tuple[int, int, int, int, int], every: int, first: int, end: int
     ) -> Sequence[int]:
-        """Bits ``first .. end - 1`` of a row, by the ``words`` in which they are the bit of the input at that place, its
-        complement, the one below, its complement, 1; ``every``: all words there are."""
+        """Bits ``first .. end - 1`` of a row, by the ``words`` in which they are the bit of the input at that place,
+        its complement, the one below, its complement, 1; ``every``: all words there are."""
         a, b, c, d, ones = words
         if not a | b:  # nothing is at that place
             a, b, c, d, first, end = c, d, 0, 0, first - 1, end - 1
