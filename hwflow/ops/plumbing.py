@@ -11,7 +11,7 @@ from amaranth.lib.data import ArrayLayout
 from hdl_lib.fifo import Fifo as FifoCore
 from hdl_lib.fork import Fork as ForkCore
 from hdl_lib.frame_sync import FrameSync as FrameSyncCore
-from hdl_lib.storage import style_of
+from hdl_lib.storage import REGISTER_DEPTH
 from hdl_lib.width_converter import WidthConverter as WidthConverterCore
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ops import costs
@@ -159,7 +159,7 @@ class Relay(_PassThrough):
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
         layout = ArrayLayout(shape_of(node.inputs[0].typed.element), folding.input_lanes)
-        core = FifoCore(layout, depths[0], style=style_of(layout, depths[0], block=False))
+        core = FifoCore(layout, depths[0], style="register" if depths[0] <= REGISTER_DEPTH else "lutram")
         return Built(core, [core.i], [core.o])
 
 
