@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value
@@ -31,6 +32,7 @@ class Digits:
     wide: bool
 
     @classmethod
+    @lru_cache(maxsize=1024)
     def of(cls, weights: Range) -> Digits:
         """The least bits that hold the integers ``weights[0] .. weights[1]``."""
         digits = cls(1, False)

@@ -7,7 +7,7 @@ only if they compare equal. Non-decreasing ones are staircases (:mod:`hwflow.num
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -101,6 +101,10 @@ class StepFunction:
 
     def staircase(self) -> Staircase:
         """The same function as a staircase; ValueError unless it is non-decreasing."""
+        return self._staircase
+
+    @cached_property
+    def _staircase(self) -> Staircase:
         if self.direction != 1:
             raise ValueError("a staircase must be non-decreasing")
         thresholds = [
@@ -136,3 +140,8 @@ def compose(outer: StepFunction, inner: StepFunction) -> StepFunction:
     """``outer(inner(x))`` over inner's interval; outer must be defined on [inner.low, inner.high]."""
     starts = zip((inner.lo, *inner.breaks), map(outer, inner.values), strict=True)
     return StepFunction.of(inner.lo, inner.hi, starts)
+
+
+def all_alike(steps: Sequence[StepFunction]) -> bool:
+    """Whether there is one function only. (Comparing ends at the first difference; a set would take every number.)"""
+    return all(step is steps[0] or step == steps[0] for step in steps)

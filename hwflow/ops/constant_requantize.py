@@ -17,6 +17,7 @@ from hwflow.ir.graph import Node
 from hwflow.numerics.requantizer import MultiplyAddShift
 from hwflow.numerics.shift_add import Adder as LooseAdder
 from hwflow.numerics.shift_add import Network, depth_of, digits_of, levels_of, shift_add_network, width_of
+from hwflow.numerics.step_function import all_alike
 from hwflow.ops import costs
 from hwflow.ops.operator import Folding, Resources
 from hwflow.ops.shapes import shape_of
@@ -117,7 +118,7 @@ def _depth(node: Node, form: MultiplyAddShift) -> int:
 def _ranges(node: Node) -> Sequence[tuple[int, int]]:
     """What comes in the lane of each channel."""
     intervals = node.inputs[0].typed.channel_intervals(1)
-    if len(set(node.attributes["steps"])) == 1:  # any channel may come in any lane
+    if all_alike(node.attributes["steps"]):  # any channel may come in any lane
         intervals = (node.inputs[0].typed.interval,) * len(intervals)
     return [(interval.lo, interval.hi) for interval in intervals]
 

@@ -14,6 +14,7 @@ ranges of inputs and weights leave room for both products.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -161,7 +162,12 @@ def sets_of(attributes: Mapping[str, Any]) -> list[IntArray]:
 
 def weight_type(node: Node) -> IntType:
     """The narrowest type that holds every weight (and the zeros of surplus lanes)."""
-    return IntType.holding(Interval(*node.attributes["weight_range"]))
+    return _holding(*node.attributes["weight_range"])
+
+
+@lru_cache(maxsize=1024)
+def _holding(low: int, high: int) -> IntType:
+    return IntType.holding(Interval(low, high))
 
 
 def _ranges(node: Node) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,7 @@ from hwflow.ops.timing import Timing
 from hwflow.types import TensorType
 
 
-@dataclass(frozen=True)
-class Resources:
+class Resources(NamedTuple):
     """Predicted use of a device's resources. ``bram`` counts the family's block RAM primitives."""
 
     lut: int = 0
@@ -25,7 +24,7 @@ class Resources:
     dsp: int = 0
     bram: int = 0
 
-    def __add__(self, other: Resources) -> Resources:
+    def __add__(self, other: Resources) -> Resources:  # type: ignore[override]  # a sum, not a longer tuple
         return Resources(self.lut + other.lut, self.ff + other.ff, self.dsp + other.dsp, self.bram + other.bram)
 
     def times(self, count: int) -> Resources:

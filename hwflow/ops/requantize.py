@@ -7,6 +7,7 @@ realisation, proved equal to the step functions over their whole intervals).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ from hdl_lib.wide_product import parts_of
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.numerics.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm, realise
 from hwflow.numerics.stages import chain
-from hwflow.numerics.step_function import StepFunction
+from hwflow.numerics.step_function import StepFunction, all_alike
 from hwflow.ops import constant_requantize, costs, serial_requantize
 from hwflow.ops.images import axis_order
 from hwflow.ops.memory import pack_words
@@ -83,7 +84,7 @@ class Requantize(LogicalOperator, HardwareOperator):
     def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         axis = attributes["axis"] % (inputs[0].ndim - 1) + 1
         steps: tuple[StepFunction, ...] = attributes["steps"]
-        if len(set(steps)) == 1:
+        if all_alike(steps):
             return (steps[0].evaluate(inputs[0]),)
         result = np.empty_like(inputs[0])
         source, target = np.moveaxis(inputs[0], axis, 0), np.moveaxis(result, axis, 0)
@@ -168,7 +169,7 @@ class _Hardware:
         self.part = folding.part or PART
         self.own: int = node.inputs[0].typed.shape[1]  # channels with parameters of their own, again in each pixel
         self.channels = grouped(node.inputs[0].typed.shape, self.lanes)[1]
-        if len(set(node.attributes["steps"])) == 1:
+        if all_alike(node.attributes["steps"]):
             self.own, self.channels = 1, self.lanes  # every channel alike: one word of parameters serves all
         self.words = -(-self.channels // self.lanes)
         shifts = isinstance(self.form, MultiplyAddShift) and constant_requantize.shifts_only(self.form)
@@ -272,15 +273,10 @@ class _Hardware:
         if costs.FAMILIES[family].dsp_pair:
             return self._half_blocks(form, family, [x for x, _ in xs], [factor for factor, _ in factors])
         if self.words == 1:
-            constants = [
-                constant for multiplier in form.multipliers[: self.own]
-                for constant in MultiplyAddShiftCore.part_constants(multiplier, shape, self.part)
-            ]
-            times = self.channels // self.own
-            factors = [
-                (IntType.holding(Interval(min(0, constant), max(0, constant))), times) for constant in constants
-                if abs(constant) & (abs(constant) - 1)
-            ]
+            times, parts = self.channels // self.own, parts_of(shape, self.part)
+            constants = [part.of_number(multiplier) for multiplier in form.multipliers[: self.own] for part in parts]
+            ends = Counter((c < 0, (~c if c < 0 else c).bit_length()) for c in constants if abs(c) & (abs(c) - 1))
+            factors = [(IntType(bits + signed, signed), count * times) for (signed, bits), count in ends.items()]
         return costs.multiplier_blocks(family, [(x, factor, count) for x, _ in xs for factor, count in factors])
 
     def _half_blocks(

@@ -35,7 +35,7 @@ from hwflow.schedule.elimination import IntArray, Selection, Table
 from hwflow.schedule.plumbing import View, conversions
 from hwflow.schedule.selection import cheapest, undercut_by_none
 
-RESOURCES = ("lut", "ff", "dsp", "bram")
+RESOURCES = Resources._fields
 PROVISIONAL_DEPTH = 2  # beats a queue is taken to hold before depths are computed
 # Look-up tables are what routing is slow for. (Flip-flops at a quarter make a search at the limits ten times as long.)
 WEIGHTS = {"lut": 1.0, "ff": 1.0, "dsp": 0.1, "bram": 0.25}
@@ -107,7 +107,7 @@ class FoldingSearch:
         self._lanes: list[list[_Lanes]] = []  # of each variable, what it can be
         self._outputs: dict[Node, int] = {}  # the variable of a node's output lanes
         self._inputs: dict[Node, int] = {}
-        self._bridges: dict[tuple[Any, ...], Resources] = {}
+        self._bridges: dict[tuple[Any, ...], dict[int, Resources]] = {}
         self._options = {node: self._options_of(node) for node in graph.nodes}
         self._edges = [self._edge(node, value, reader) for node, value, reader in self._connections()]
 
@@ -157,7 +157,8 @@ class FoldingSearch:
             total += self.resources(node, folding)
         for node, value, reader in self._connections():
             there = foldings[reader]
-            total += self._bridge(value, reader, foldings[node].output_lanes, (there.input_lanes, there.whole_vector))
+            lanes = there.input_lanes, there.whole_vector
+            total += self._bridges_to(value, reader, [foldings[node].output_lanes], lanes)[0]
         return total
 
     def resources(self, node: Node, folding: Folding) -> Resources:
@@ -192,7 +193,7 @@ class FoldingSearch:
     def _options_of(self, node: Node) -> _Options:
         core = hardware(node.op)
         foldings = list(core.foldings(node, self._device))
-        needs = np.array([_row(self.resources(node, f)) for f in foldings], dtype=np.int64)
+        needs = np.array([self.resources(node, f) for f in foldings], dtype=np.int64)
         cycles = np.array([core.cycles(node, f) for f in foldings], dtype=np.int64)
         inside = [(f.input_lanes, f.whole_vector) for f in foldings]
         outside = [(f.output_lanes, False) for f in foldings]
@@ -211,21 +212,23 @@ class FoldingSearch:
     def _edge(self, node: Node, value: Value, reader: Node) -> Table:
         ends = self._outputs[node], self._inputs[reader]
         here, there = (self._lanes[v] for v in ends)
-        places = np.array([(a, b) for a in range(len(here)) for b in range(len(there))], dtype=np.int64)
-        needs = np.array([_row(self._bridge(value, reader, a, b)) for a, _ in here for b in there], dtype=np.int64)
-        return Table(ends, places, needs)
+        places = np.indices((len(here), len(there))).reshape(2, -1).T
+        needs = np.array([self._bridges_to(value, reader, [a for a, _ in here], b) for b in there], dtype=np.int64)
+        return Table(ends, places, needs.transpose(1, 0, 2).reshape(len(places), len(RESOURCES)))
 
-    def _bridge(self, value: Value, reader: Node, here: int, there: _Lanes) -> Resources:
-        """Width converters from ``here`` to ``there`` lanes."""
-        shape, bits = value.typed.shape, value.typed.element.bits
-        whole = there[1]
+    def _bridges_to(self, value: Value, reader: Node, here: Sequence[int], there: _Lanes) -> list[Resources]:
+        """Width converters from each of ``here`` to ``there`` lanes."""
+        shape, bits, whole = value.typed.shape, value.typed.element.bits, there[1]
         lanes = _lanes_at(reader, value, *there)
-        key = (shape, bits, hardware(reader.op).input_view(reader, shape, lanes, whole_vector=whole), here, lanes)
-        if key not in self._bridges:
-            steps = conversions(value, reader, here, lanes, whole_vector=whole)
-            bridge = (self._inserted("width_converter", value, step.folding, step.view) for step in steps)
-            self._bridges[key] = sum(bridge, Resources())
-        return self._bridges[key]
+        known = self._bridges.setdefault(
+            (shape, bits, hardware(reader.op).input_view(reader, shape, lanes, whole_vector=whole), lanes), {}
+        )
+        for own in here:
+            if own not in known:
+                steps = conversions(value, reader, own, lanes, whole_vector=whole)
+                bridge = (self._inserted("width_converter", value, step.folding, step.view) for step in steps)
+                known[own] = sum(bridge, Resources())
+        return [known[own] for own in here]
 
     def _inserted(self, op: str, value: Value, folding: Folding, view: View) -> Resources:
         """Of a node that the plumbing would insert."""
@@ -333,10 +336,6 @@ def enough_text(enough: Budget, interval: int, device: Chip) -> str:
 def _lanes_at(reader: Node, value: Value, lanes: int, whole: bool) -> int:
     """Lanes that ``value`` comes in where a reader's folding has so many input lanes."""
     return hardware(reader.op).lanes_of(reader, reader.inputs.index(value), lanes, whole_vector=whole)
-
-
-def _row(need: Resources) -> tuple[int, ...]:
-    return tuple(getattr(need, name) for name in RESOURCES)
 
 
 def _cell_by_cell(places: IntArray, columns: IntArray) -> npt.NDArray[np.int64]:

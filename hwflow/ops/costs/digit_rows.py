@@ -3,7 +3,7 @@ same as another bit, is made once or not at all (:mod:`hdl_lib.digit_product`)."
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -14,44 +14,33 @@ from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
 
-Literal = int | tuple[Hashable, bool]  # 0, 1, or a bit of the input and whether it is complemented
-
-
-@dataclass(frozen=True)
-class RowBit:
-    """A literal for each of the words, or one for all of them; ``lane``: the input's name."""
-
-    literals: tuple[Literal, ...]
-    lane: Hashable = None
-
-
-@dataclass(frozen=True)
-class SumBit:
-    """An adder's or a register's bit."""
-
-    name: Hashable
-
-
-Bit = RowBit | SumBit
 Shapes = Callable[[int, int], tuple[int, bool]]
-ZERO, ONE = RowBit((0,)), RowBit((1,))
+ZERO, ONE = 0, 1  # bits that never change
+BLOCK = 256  # numbers that bits have which belong together: more than any number in a design has bits
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A sum of rows: its bits, the last one the sign, and the bit that it lacks."""
+    """A sum of rows: its bits, by their numbers, the last one the sign, and the bit that it lacks."""
 
-    bits: tuple[Bit, ...]
-    carry: Bit
+    bits: list[int]
+    carry: int
 
 
 class Rows:
     """Sums of rows, two at a time: what several of them have alike is made once. ``controls``: bits that choose a
-    row's digit."""
+    row's digit.
+
+    Bits are told from one another by numbers: equal are those with the same number, whatever they come from.
+    """
 
     def __init__(self, family: str, controls: int) -> None:
         self.family, self._controls = family, controls
-        self._made: set[Hashable] = set()  # tables in front of adders, and registers
+        self._numbers: dict[Hashable, int] = {}  # the first one of what has a name
+        # Of every BLOCK numbers: tables of a bit in front of an adder, in front of a register.
+        self._inputs: list[tuple[int, int]] = [(0, 0)]
+        self._tables: set[int] = set()  # that are made, in front of adders
+        self._registers: list[set[int]] = []  # that are made, level by level
         self._luts = self._flip_flops = 0
 
     @property
@@ -71,64 +60,66 @@ class Rows:
                 if index + 1 < len(parts):
                     middle, end, upper = parts[index + 1]
                     made = name, first, *columns[first:end]
-                    part = self._sum(part, upper, 2 * (middle - first), *shapes(first, end), made)
+                    part = self._sum(part, upper, 2 * (middle - first), *shapes(first, end), made, level)
                 self._hold(part, level)
-                sums.append((first, end, _Part(tuple(map(_held, part.bits)), _held(part.carry))))
+                sums.append((first, end, part))
             parts = sums
             level += 1
 
+    def _block(self, name: Hashable, inputs: tuple[int, int]) -> int:
+        """The first number of a new block, of what has this name."""
+        self._numbers[name] = first = BLOCK * len(self._inputs)
+        self._inputs.append(inputs)
+        return first
+
     def _sum(
-        self, lower: _Part, upper: _Part, distance: int, width: int, signed: bool, name: tuple[Hashable, ...]
+        self, lower: _Part, upper: _Part, distance: int, width: int, signed: bool, name: tuple[Hashable, ...],
+        level: int,
     ) -> _Part:
-        above = _extended(lower.bits, width)[distance:]
-        other = _extended(upper.bits, width - distance)
-        top = () if signed else (ZERO,)
-        if upper.carry == ZERO and (set(above) == {ZERO} or set(other) == {ZERO}):
-            both = other if set(above) == {ZERO} else above
-            return _Part(_extended(lower.bits, distance)[:distance] + both + top, lower.carry)
+        bits = _extended(lower.bits, width)
+        low, above, other = bits[:distance], bits[distance:], _extended(upper.bits, width - distance)
+        top = [] if signed else [ZERO]
         kept = 0
         if upper.carry == ZERO:  # bits that meet zeros pass by the adder
-            kept = next(place for place, pair in enumerate(zip(above, other, strict=True)) if ZERO not in pair)
-        passing = tuple(b if a == ZERO else a for a, b in zip(above[:kept], other[:kept], strict=True))
-        made = tuple(SumBit((*name, place)) for place in range(kept, width - distance))
-        result = _Part(_extended(lower.bits, distance)[:distance] + passing + made + top, lower.carry)
-        if name in self._made:
-            return result
-        self._made.add(name)
-        for bit in (*above[kept:], *other[kept:]):
-            self._table(bit)
+            if not (any(above) and any(other)):
+                return _Part(low + (above if any(above) else other) + top, lower.carry)
+            kept = next(place for place, pair in enumerate(zip(above, other, strict=True)) if all(pair))
         places = width - distance - kept
+        known = self._numbers.get(name)
+        first = self._block(name, (0, 0)) if known is None else known
+        passing = [a or b for a, b in zip(above[:kept], other[:kept], strict=True)]
+        result = _Part([*low, *passing, *range(first, first + places), *top], lower.carry)
+        if known is not None:
+            return result
+        if level == 0:  # in front of the first adders; behind them are registers
+            before = {*above[kept:], *other[kept:]} - self._tables
+            self._luts += sum([self._inputs[bit // BLOCK][0] for bit in before])
+            self._tables |= before
         carried = upper.carry not in (ZERO, ONE)
         self._luts += carried_chain(self.family, places) if carried else chain(self.family, places)
         return result
 
-    def _table(self, bit: Bit) -> None:
-        """Look-up tables in front of an adder."""
-        if isinstance(bit, RowBit) and bit not in self._made:
-            self._made.add(bit)
-            self._luts += self._inputs(bit)
-
-    def _inputs(self, bit: RowBit) -> int:
-        """Look-up tables by the bits that this one is a function of."""
-        different = set(bit.literals)
-        if len(different) == 1 or different == {0, 1}:  # the latter is the digit's sign
-            return int(_complemented(different))
-        places = {literal[0] for literal in different if not isinstance(literal, int)}
-        controls = min(self._controls, (len(different) - 1).bit_length())
-        return 1 + (len(places) + controls > 4)
+    def _row_bits(self, name: Hashable, kinds: int, places: int, zero: bool, complemented: bool) -> int:
+        """The number of the first of some bits of a row. Each is one of so many ``kinds``, ``zero`` among them or not,
+        of bits of the input at so many ``places`` and constants, some of them ``complemented`` or not."""
+        known = self._numbers.get(name)
+        if known is not None:
+            return known
+        tables = int(complemented)  # of one kind, or constants: the digit's sign
+        if kinds > 1 and places:
+            tables = 1 + (places + min(self._controls, (kinds - 1).bit_length()) > 4)
+        # A register of a bit of the input or 0 is cleared without a table.
+        return self._block(name, (tables, tables if kinds - zero > 1 or complemented else 0))
 
     def _hold(self, part: _Part, level: int) -> None:
-        """Registers; those of a bit of the input or 0 are cleared without look-up tables."""
-        for bit in {*part.bits, part.carry} - {ZERO, ONE}:
-            if (level, bit) in self._made:
-                continue
-            self._made.add((level, bit))
-            self._flip_flops += 1
-            if isinstance(bit, SumBit) or bit in self._made:
-                continue
-            different = set(bit.literals) - {0}
-            if len(different) > 1 or _complemented(different):
-                self._luts += self._inputs(bit)
+        """Registers, and what is in front of those of bits of rows."""
+        if level == len(self._registers):
+            self._registers.append({ZERO, ONE})
+        new = {*part.bits, part.carry} - self._registers[level]
+        self._registers[level] |= new
+        self._flip_flops += len(new)
+        if level == 0:
+            self._luts += sum([self._inputs[bit // BLOCK][1] for bit in new - self._tables])
 
 
 class DigitRows(Rows):
@@ -137,33 +128,74 @@ class DigitRows(Rows):
     def __init__(self, family: str, x: IntType, digits: Digits) -> None:
         super().__init__(family, 2 + digits.wide)
         self.x, self.digits = x, digits
+        self._widths = _digit_widths(x, digits)
 
     def product(self, lane: Hashable, weights: Sequence[int]) -> None:
         """One more: of an input, by its name, with one of the ``weights`` for each word of the table."""
-        columns = [tuple(self._digit(weight, place) for weight in weights) for place in range(self.digits.count)]
-        rows = [self._row(lane, column, place) for place, column in enumerate(columns)]
-        self.add(lane, columns, rows, lambda first, end: (self._width(first, end), True))
+        columns = list(zip(*[_digits_of(weight, self.digits.count) for weight in weights], strict=True))
+        rows = [self._row(lane, column, self._widths[place, place + 1]) for place, column in enumerate(columns)]
+        self.add(lane, columns, rows, lambda first, end: (self._widths[first, end], True))
 
-    def _width(self, first: int, end: int) -> int:
-        ends = [a * b for a in (self.x.min, self.x.max) for b in self.digits.part(first, end)]
-        return int(shape_of(min(ends) - 1, max(ends)).width)
+    def _row(self, lane: Hashable, values: Sequence[int], width: int) -> _Part:
+        """The input times a digit, less one of a negative digit."""
+        words = {-2: 0, -1: 0, 0: 0, 1: 0, 2: 0}  # that have the digit, a bit for each
+        for word, value in enumerate(values):
+            words[value] |= 1 << word
+        a, b, c, d = words[1], words[-1], words[2], words[-2]
+        size, every = self.x.bits, (1 << len(values)) - 1
+        bits = [*self._span(lane, (a, b, 0, 0, d), every, 0, 1)]
+        bits += self._span(lane, (a, b, c, d, 0), every, 1, size)
+        if self.x.signed:
+            bits += self._span(lane, (a | c, b | d, 0, 0, 0), every, size - 1, size)
+        else:
+            bits += self._span(lane, (0, 0, c, d, b), every, size, size + 1)
+            bits += self._span(lane, (0, 0, 0, 0, b | d), every, size, size + 1)
+        return _Part(_extended(bits, width), self._span(None, (0, 0, 0, 0, b | d), every, 0, 1)[0])
 
-    def _digit(self, weight: int, place: int) -> int:
-        for _ in range(place):
-            weight = weight - ((weight + 2 & 3) - 2) >> 2
-        return weight if place == self.digits.count - 1 else (weight + 2 & 3) - 2
+    def _span(
+        self, lane: Hashable, words: tuple[int, int, int, int, int], every: int, first: int, end: int
+    ) -> Sequence[int]:
+        """Bits ``first .. end - 1`` of a row, by the ``words`` in which they are the bit of the input at that place,
+        its complement, the one below, its complement, 1; ``every``: all words there are."""
+        a, b, c, d, ones = words
+        if not a | b:  # nothing is at that place
+            a, b, c, d, first, end = c, d, 0, 0, first - 1, end - 1
+            if not a | b:
+                if ones in (0, every):
+                    return [ONE if ones else ZERO] * (end - first)
+                first, end = 0, 1
+            words = a, b, c, d, ones
+        number = self._numbers.get((lane, words))
+        if number is None:
+            zero = (a | b | c | d | ones) != every
+            kinds = (a > 0) + (b > 0) + (c > 0) + (d > 0) + (ones > 0) + zero
+            number = self._row_bits((lane, words), kinds, (a | b > 0) + (c | d > 0), zero, b | d > 0)
+        return range(number + first, number + end)
 
-    def _row(self, lane: Hashable, values: Sequence[int], place: int) -> _Part:
-        width = self._width(place, place + 1)
-        bits = [_bit(lane, [self._literal(value, index) for value in values]) for index in range(width)]
-        return _Part(tuple(bits), _bit(None, [int(value < 0) for value in values]))
 
-    def _literal(self, value: int, index: int) -> Literal:
-        """Bit ``index`` of the input times a digit, less one of a negative digit."""
-        index -= abs(value) == 2
-        if not value or index < 0 or (index >= self.x.bits and not self.x.signed):
-            return int(value < 0)
-        return min(index, self.x.bits - 1), value < 0
+@cache
+def _digit_widths(x: IntType, digits: Digits) -> Mapping[tuple[int, int], int]:
+    """Bits of the product with the digits ``first .. end - 1``, less one of each that is negative."""
+    found = {}
+    for first in range(digits.count):
+        for end in range(first + 1, digits.count + 1):
+            ends = [a * b for a in (x.min, x.max) for b in digits.part(first, end)]
+            found[first, end] = int(shape_of(min(ends) - 1, max(ends)).width)
+    return found
+
+
+@cache
+def _digits_of(weight: int, count: int) -> tuple[int, ...]:
+    """The lowest first; the top one is what is left."""
+    found = []
+    for _ in range(count - 1):
+        digit = (weight + 2 & 3) - 2
+        found.append(digit)
+        weight = weight - digit >> 2
+    return *found, weight
+
+
+_Multiple = tuple[str, int] | None  # a bit of a multiple of the input; None: 0
 
 
 class MultipleRows(Rows):
@@ -180,8 +212,9 @@ class MultipleRows(Rows):
             _possible([weight >> first & (3 if first + 1 < self.w.bits else 1) for weight in weights])
             for first in range(0, self.w.bits, 2)
         ]
-        rows = [self._row(lane, column, place) for place, column in enumerate(columns)]
-        self._multiples(rows)
+        taken: set[_Multiple] = set()
+        rows = [self._row(lane, column, place, taken) for place, column in enumerate(columns)]
+        self._multiples(taken)
         self.add(lane, columns, rows, self._shape)
 
     def _shape(self, first: int, end: int) -> tuple[int, bool]:
@@ -190,47 +223,55 @@ class MultipleRows(Rows):
         shape = shape_of(min(ends), max(ends))
         return int(shape.width), bool(shape.signed)
 
-    def _row(self, lane: Hashable, values: Sequence[int], place: int) -> _Part:
+    def _row(self, lane: Hashable, values: Sequence[int], place: int, taken: set[_Multiple]) -> _Part:
+        """A digit's product; to ``taken`` the bits of multiples are added that it takes."""
         width, signed = self._shape(place, place + 1)
         top = self.w.signed and 2 * place + 2 >= self.w.bits
-        numbers = [value - (1 << (self.w.bits - 2 * place)) if top and self._negative(value, place) else value
-                   for value in values]
-        bits = [_bit(lane, [self._literal(number, index) for number in numbers]) for index in range(width)]
-        return _Part((*bits, *(() if signed else (ZERO,))), ZERO)
+        words: dict[int, int] = {}  # that have a number, a bit for each
+        for word, value in enumerate(values):
+            number = value - (1 << (self.w.bits - 2 * place)) if top and self._negative(value, place) else value
+            words[number] = words.get(number, 0) | 1 << word
+        bits = []
+        for index in range(width):
+            literals: dict[_Multiple, int] = {}
+            for number, those in words.items():
+                literal = self._literal(number, index)
+                literals[literal] = literals.get(literal, 0) | those
+            taken |= {literal for literal in literals if literal is not None}
+            bits.append(self._bit(lane, literals))
+        return _Part(bits if signed else [*bits, ZERO], ZERO)
+
+    def _bit(self, lane: Hashable, literals: Mapping[_Multiple, int]) -> int:
+        """The number of what takes these, each in so many words."""
+        if len(literals) > 1:
+            places, zero = len(literals) - (None in literals), None in literals
+            return self._row_bits((lane, frozenset(literals.items())), len(literals), places, zero, False)
+        (literal,) = literals
+        return ZERO if literal is None else self._row_bits((lane, literal), 1, 1, False, False)
 
     def _negative(self, value: int, place: int) -> bool:
         return bool(value >> (self.w.bits - 2 * place - 1))
 
-    def _literal(self, number: int, index: int) -> Literal:
+    def _literal(self, number: int, index: int) -> _Multiple:
         """Bit ``index`` of the input times a number within -2 .. 3."""
         index -= abs(number) == 2
         if not number or index < 0:
-            return 0
+            return None
         if number < 0:
-            return ("negative", min(index, self.x.bits)), False
+            return "negative", min(index, self.x.bits)
         end = self.x.bits + 2 * (number == 3)
         if index >= end and not self.x.signed:
-            return 0
-        kind = "triple" if number == 3 and index else "x"  # the lowest bit is the input's own
-        return (kind, min(index, end - 1)), False
+            return None
+        return "triple" if number == 3 and index else "x", min(index, end - 1)  # the lowest bit is the input's own
 
-    def _multiples(self, rows: Sequence[_Part]) -> None:
+    def _multiples(self, taken: Collection[_Multiple]) -> None:
         """Registers of the input's multiples, as far as they are taken."""
-        literals = {literal for row in rows for bit in row.bits for literal in _literals(bit)}
-        taken = {literal[0] for literal in literals if not isinstance(literal, int)}
         self._flip_flops += len(taken)
         for kind in ("triple", "negative"):
-            if any(isinstance(each, tuple) and each[0] == kind for each in taken):
+            if any(each is not None and each[0] == kind for each in taken):
                 self._luts += adder(self.family, self.x.bits + 1)
                 if kind == "negative" and FAMILIES[self.family].carry_bits == 1:  # a carry cell reads the complement
                     self._luts += self.x.bits
-
-
-def _bit(lane: Hashable, literals: Sequence[Literal]) -> RowBit:
-    alike = len(set(literals)) == 1
-    if alike and isinstance(literals[0], int):
-        return ONE if literals[0] else ZERO
-    return RowBit(tuple(literals[:1] if alike else literals), lane)
 
 
 def _possible(digits: Sequence[int]) -> tuple[int, ...]:
@@ -242,22 +283,9 @@ def _possible(digits: Sequence[int]) -> tuple[int, ...]:
     return *digits, 0, 1, 2, 3
 
 
-def _literals(bit: Bit) -> tuple[Literal, ...]:
-    return bit.literals if isinstance(bit, RowBit) else ()
-
-
-def _held(bit: Bit) -> Bit:
-    """What a register's bit is behind it."""
-    return bit if bit in (ZERO, ONE) else SumBit(bit)
-
-
-def _complemented(literals: set[Literal]) -> bool:
-    return any(not isinstance(literal, int) and literal[1] for literal in literals)
-
-
-def _extended(bits: tuple[Bit, ...], width: int) -> tuple[Bit, ...]:
+def _extended(bits: list[int], width: int) -> list[int]:
     """With copies of the sign, or cut."""
-    return (bits + bits[-1:] * max(0, width - len(bits)))[:width]
+    return bits[:width] if width <= len(bits) else bits + bits[-1:] * (width - len(bits))
 
 
 @cache

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache
 from math import ceil
 
 from amaranth.hdl import Shape
@@ -150,7 +151,7 @@ def mvu(
         least = FAMILIES[family].dsp_product - x.bits
         idle = known.idle(simd, signed, least)
         each = products(family, x, w if packing is None else IntType(packing.operand_shape.width, True), 1, "dsp")
-        total += replace(each, dsp=0).times(-idle)
+        total += each._replace(dsp=0).times(-idle)
         total += Resources(ff=-(BLOCK_LATENCY - inside) * known.narrower(x, w, simd, packing, least))
     elif changing is not None and folding.multiplier == "dsp" and in_blocks:
         idle = changing.zeros
@@ -194,13 +195,13 @@ def mvu(
         sums = paired_sums(family, x, packing, simd, accumulator.bits, synapse > 1).times(pe // 2)
         operand = IntType(packing.operand_shape.width, packing.operand_shape.signed)
         made = [(x, operand, simd * (pe // 2) - idle), (x, w, simd * (pe % 2))]
-        total += replace(sums, dsp=multiplier_blocks(family, made))
+        total += sums._replace(dsp=multiplier_blocks(family, made))
         total += operands(family, x, w, simd, "dsp")
         if pe % 2:
             if soft is not None:
                 total += soft_products(family, x, w, soft[:, simd * (pe // 2) :].tolist())
             else:
-                total += replace(products(family, x, w, simd, "dsp"), dsp=0)
+                total += products(family, x, w, simd, "dsp")._replace(dsp=0)
             total += adder_tree(x, w, simd, accumulator.bits, family)
             total += Resources(ff=0 if synapse > 1 else accumulator.bits)
     elif few is not None and min(x.bits, w.bits) == 1:
@@ -212,13 +213,13 @@ def mvu(
     else:
         if folding.multiplier == "dsp" and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
             blocks = wide_product(family, x, w, pe * simd - idle).dsp
-            total += replace(wide_product(family, x, w, pe * simd), dsp=blocks)
+            total += wide_product(family, x, w, pe * simd)._replace(dsp=blocks)
         elif soft is not None and packing is None:
             total += soft_products(family, x, w, soft.tolist())
         else:
             total += products(family, x, w, pe * simd, folding.multiplier)
             if folding.multiplier == "dsp":
-                total = replace(total, dsp=multiplier_blocks(family, [(x, w, pe * simd - idle)]))
+                total = total._replace(dsp=multiplier_blocks(family, [(x, w, pe * simd - idle)]))
         total += operands(family, x, w, simd, folding.multiplier)
         total += adder_tree(x, w, simd, accumulator.bits, family).times(pe)
     total += Resources(ff=2 * simd * x.bits)
@@ -233,9 +234,8 @@ def mvu(
             words = Resources(bram=store) if store else asynchronous_memory(family, synapse, simd * x.bits)
             # behind the memory one register more, another for the beat that is handed on
             total += words + Resources(lut=simd * x.bits, ff=(2 if store else 3) * simd * x.bits)
-    latency = Mvu.latency_of(
-        input_shape=Shape(x.bits, x.signed), weight_shape=Shape(w.bits, w.signed), simd=simd, synapse_fold=synapse,
-        neuron_fold=neuron, multiplier=folding.multiplier, part=folding.part or PART, ranges=ranges, digits=digits,
+    latency = _latency(
+        x, w, simd, min(synapse, 2), min(neuron, 2), folding.multiplier, folding.part or PART, ranges, digits
     )
     ahead = 0
     if folding.multiplier not in ("dsp", "dsp2"):
@@ -275,6 +275,18 @@ def _constant_sums(
         if pe % 2:
             total += Resources(ff=0 if synapse > 1 else accumulator.bits)
     return total + known_sums(family, terms[pairs:], (simd - 1).bit_length(), accumulator.bits)
+
+
+@cache
+def _latency(
+    x: IntType, w: IntType, simd: int, synapse: int, neuron: int, multiplier: str, part: int,
+    ranges: tuple[tuple[int, int], tuple[int, int]] | None, digits: Digits | None,
+) -> int:
+    """Of a core whose folds are more than one, if they are."""
+    return Mvu.latency_of(
+        input_shape=Shape(x.bits, x.signed), weight_shape=Shape(w.bits, w.signed), simd=simd, synapse_fold=synapse,
+        neuron_fold=neuron, multiplier=multiplier, part=part, ranges=ranges, digits=digits,
+    )
 
 
 _UNLIMITED = 1000  # bits: sums before the split are exact

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import ceil, log2
 
 from hdl_lib.rom import SELECT_REACH, banks_of
@@ -13,6 +14,7 @@ from hwflow.ops.costs.plain_tables import plain_tables, without_idle_bits
 from hwflow.ops.operator import Resources
 
 
+@lru_cache(maxsize=1 << 14)
 def block_ram_shape(family: str, words: int, width: int, *, writable: bool) -> tuple[int, tuple[int, int]]:
     """Block RAMs for a memory, and the shape (words, bits) they are used in: of those that take the fewest the one that
     leaves least of them empty. In a memory that is never written a row may hold several words."""

@@ -64,9 +64,8 @@ def multiply_add_shift(
         table = rom(family, words, width, changing) if known is None else known.table
         alike = table.ff // 2 if table.bram == 0 else table.ff
         addends = min(lanes * addend.bits, alike) if known is None else known.different[1]
-        each = Resources()
-        for numbers in rows.multipliers or [None] * lanes:
-            each += _lane_of_rows(family, x, rows.digits, numbers, multiplier, addend, shift, rounds, out, limits)
+        each = _lane_of_rows(family, x, multiplier, addend, shift, rounds, out, limits).times(lanes)
+        each += _row_products(family, x, multiplier, addend, rows, lanes)
         stages = max(1, tree_levels(rows.digits.count))
         control = count_up(words) + Resources(lut=3, ff=2 + stages)
         return table + each + control + Resources(ff=stages * addends) + queue(family, lanes * out.bits, depth)
@@ -121,8 +120,7 @@ def _lane(
     have some, products, sums, what rounds and limits."""
     factor = None if constants is None else constants[0]
     total = Resources(ff=2 * x.bits + _operand(family, x, multiplier, part, factor))
-    products = [a * b for a in (x.min, x.max) for b in (multiplier.min, multiplier.max)]
-    whole = Whole(min(products) + addend.min, max(products) + addend.max, 0)
+    whole = _whole(x, multiplier, addend)
     made, terms = _products(family, x, multiplier, part, factor)
     total += made
     if constants is not None:
@@ -132,22 +130,33 @@ def _lane(
     return total + result_of(family, whole, shift, rounds, out, limits)
 
 
-def _lane_of_rows(
-    family: str, x: IntType, digits: Digits, numbers: tuple[int, ...] | None, multiplier: IntType, addend: IntType,
-    shift: int, rounds: bool, out: IntType, limits: tuple[int, int],
-) -> Resources:
-    """A lane whose product is a sum of rows of look-up tables; ``numbers``: its multipliers, where they are known."""
+def _whole(x: IntType, multiplier: IntType, addend: IntType) -> Whole:
+    """The sum of a product and an addend."""
     products = [a * b for a in (x.min, x.max) for b in (multiplier.min, multiplier.max)]
-    whole = Whole(min(products) + addend.min, max(products) + addend.max, 0)
+    return Whole(min(products) + addend.min, max(products) + addend.max, 0)
+
+
+def _lane_of_rows(
+    family: str, x: IntType, multiplier: IntType, addend: IntType, shift: int, rounds: bool, out: IntType,
+    limits: tuple[int, int],
+) -> Resources:
+    """A lane whose product is a sum of rows of look-up tables, without that."""
+    whole = _whole(x, multiplier, addend)
     kept = whole.width - (0 if rounds else shift)
     # A carry cell of one bit stands alone where its sum's bit is dropped.
     places = kept if FAMILIES[family].carry_bits == 1 else whole.width
     each = Resources(lut=chain(family, places), ff=2 * x.bits + kept)
-    if numbers is None:
-        each += digit_sum(family, x, digits, 1, 2 * whole.width, True)
-    else:
-        each += row_product(family, x, digits, numbers)
     return each + result_of(family, whole, shift, rounds, out, limits)
+
+
+def _row_products(
+    family: str, x: IntType, multiplier: IntType, addend: IntType, rows: Rows, lanes: int
+) -> Resources:
+    """Products that are sums of rows of look-up tables."""
+    if not rows.multipliers:
+        width = 2 * _whole(x, multiplier, addend).width
+        return digit_sum(family, x, rows.digits, 1, width, True).times(lanes)
+    return sum((row_product(family, x, rows.digits, numbers) for numbers in rows.multipliers), Resources())
 
 
 def result_of(

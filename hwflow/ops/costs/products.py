@@ -72,8 +72,7 @@ def multiplier_blocks(family: str, made: Iterable[tuple[IntType, IntType, int]])
         if max(x.bits, w.bits) <= device.dsp_pair:
             halves.append(((x, w), count))
         else:
-            parts = [_parts(x, w, device.dsp_width), _parts(w, x, device.dsp_width)]
-            total += count * sum(device.in_block(a, b) for a in parts[0] for b in parts[1])
+            total += count * _blocks_of_parts(family, x, w)
     signed = [any(operands[side].signed for operands, _ in halves) for side in (0, 1)]
     kinds = Counter[tuple[bool, ...]]()
     for operands, count in halves:
@@ -81,6 +80,14 @@ def multiplier_blocks(family: str, made: Iterable[tuple[IntType, IntType, int]])
                  for t, any_signed in zip(operands, signed, strict=True))
         kinds[tuple(sorted(signs))] += count
     return total + sum(ceil(count / 2) for count in kinds.values())
+
+
+@cache
+def _blocks_of_parts(family: str, x: IntType, w: IntType) -> int:
+    """Of one product, that has none to share a block with."""
+    device = FAMILIES[family]
+    parts = [_parts(x, w, device.dsp_width), _parts(w, x, device.dsp_width)]
+    return sum(device.in_block(a, b) for a in parts[0] for b in parts[1])
 
 
 SOFT_PRODUCT = 1.6  # look-up tables a bit of one operand and the other, of a product that no block is taken for
