@@ -11,6 +11,8 @@ from hdl_lib.depthwise import ARRIVAL, Depthwise, buffer_words, masks
 from hdl_lib.multiplier import BLOCK, Multiplier
 from hdl_lib.window_geometry import WindowGeometry
 from hwflow.ops.costs.basics import bits, chain, count_up, loop
+from hwflow.ops.costs.changing import Changing
+from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue, rom
 from hwflow.ops.costs.products import adder_tree, operands, products, wide_product
 from hwflow.ops.costs.weighted import products_of_table
@@ -19,12 +21,14 @@ from hwflow.types import IntType
 
 
 def depthwise_weights(
-    family: str, x: IntType, w: IntType, words: Sequence[int] | None, depth: int, lanes: int, kind: str
+    family: str, x: IntType, w: IntType, words: Sequence[int] | None, depth: int, lanes: int, kind: str,
+    changing: Changing | None = None,
 ) -> Resources:
-    """The table of ``depth`` words (looked at where they are given) and the products of ``lanes`` weights."""
+    """The table of ``depth`` words (looked at where they are given) and the products of ``lanes`` weights;
+    ``changing``: of a larger table's bits (None: all)."""
     if words is not None:
         return filled_rom(family, words, lanes * w.bits) + products_of_table(family, x, w, words, lanes, kind)[0]
-    total = rom(family, depth, lanes * w.bits)
+    total = rom(family, depth, lanes * w.bits, changing)
     if kind == "dsp" and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
         total += wide_product(family, x, w, lanes)
     else:
@@ -67,6 +71,8 @@ def _buffers(
     # Padding is a reset of the elements' next registers.
     each = store + Resources(lut=1, ff=address + 1 + width + ARRIVAL * padded)
     total = each.times(taps) + Resources(ff=width + 1) + count_up(words)
+    if not block and FAMILIES[family].lutram is None:  # flip-flops that hold the same become one
+        total += Resources(lut=words, ff=words * width).times(1 - taps)
     for tap in range(1, taps):
         move = tap * geometry.dilation[1] * blocks
         total += Resources(lut=chain(family, address - ((move & -move).bit_length() - 1)))
