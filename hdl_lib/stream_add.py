@@ -10,7 +10,7 @@ from .adder_tree import Term, registered, tree_levels
 from .block_product import BLOCK_LATENCY, block_product
 from .blocks import count_up
 from .joined import Joined
-from .multiplier import FORMS, Multiplier, interval
+from .multiplier import FORMS, PART, Multiplier, interval
 from .rom import Rom, Table
 from .signed_sum import Register, Summand, planned, signed_digits, signed_sum
 
@@ -31,6 +31,8 @@ class StreamAdd(Joined):
     multiplier: "dsp" (products in multiplier blocks) or "lut" (sums of shifted inputs). A multiplier that is a power of
         two, or the negative of one, costs nothing in either form.
     depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+    part: in the form "dsp" multipliers of more bits are cut into parts of so many, each with a block of its own, which
+        the sum's tree adds: no adder follows a block in the same cycle.
     tables: of ``a`` and of ``b``; needed where multipliers differ between a pixel's beats (:attr:`table_shapes`
         tells), else None. A word for each block: for each lane, lane 0 in the least significant bits, the multiplier in
         two's complement of its shape (any bits in lanes beyond ``channels``).
@@ -43,7 +45,7 @@ class StreamAdd(Joined):
     Timing
     ------
     As :class:`hdl_lib.joined.Joined` says; :attr:`latency` cycles from a step to ``o.valid``: the products where there
-    are any (3 in the form "dsp"; with a table 2 and those of :class:`hdl_lib.multiplier.Multiplier`), a register for
+    are any (4 in the form "dsp"; with a table 2 and those of :class:`hdl_lib.multiplier.Multiplier`), a register for
     each level of the sum, 1 for the output queue. Initiation interval 1 cycle a beat. Under backpressure no step
     begins; those begun go on.
 
@@ -62,6 +64,7 @@ class StreamAdd(Joined):
         multipliers: Sequence[Sequence[int]],
         multiplier: str,
         depth: int,
+        part: int = PART,
         tables: Sequence[Table | None] = (None, None),
     ) -> None:
         if multiplier not in FORMS:
@@ -72,7 +75,7 @@ class StreamAdd(Joined):
             if not all(values):
                 raise ValueError("multipliers must not be 0")
         super().__init__(input_shapes, output_shape, lanes=lanes, channels=channels, depth=depth)
-        self.plan = AddPlan(self.input_shapes, self.output_shape.width, lanes, channels, multipliers, multiplier)
+        self.plan = AddPlan(self.input_shapes, self.output_shape.width, lanes, channels, multipliers, multiplier, part)
         for name, table, shape in zip("ab", tables, self.table_shapes, strict=True):
             if (table is None) != (shape is None):
                 needed = "no table" if shape is None else "a table"
@@ -123,15 +126,22 @@ class StreamAdd(Joined):
         plan, shape = self.plan, self.input_shapes[index]
         low, high = interval(shape)
         if word is None:
-            factor, digits = plan.constant(index, lane)
-            label, term, delay = f"{name}_{lane}", Term(x, low, high), plan.product_latency
-            if factor > 1:
-                x = Value.cast(registered(m, f"{label}_operand", term).value)
-                term = block_product(m, f"{label}_product", Term(x * factor, low * factor, high * factor))
-                delay -= _FACTOR_LATENCY
-            for stage in range(delay):
-                term = registered(m, f"{label}_{stage}", term)
-            return [Summand(Value.cast(term.value), term.low, term.high, bit, minus) for bit, minus in digits]
+            operand: Value | None = None
+            summands: list[Summand] = []
+            for number, (factor, digits) in enumerate(plan.constant(index, lane)):
+                label = f"{name}_{lane}" if number == 0 else f"{name}_{lane}_part{number}"
+                term, delay = Term(x, low, high), plan.product_latency
+                if factor > 1:
+                    if operand is None:
+                        operand = Value.cast(registered(m, f"{label}_operand", term).value)
+                    product = Term(operand * factor, low * factor, high * factor)
+                    term = block_product(m, f"{label}_product", product)
+                    delay -= _FACTOR_LATENCY
+                for stage in range(delay):
+                    term = registered(m, f"{label}_{stage}", term)
+                value = Value.cast(term.value)
+                summands += [Summand(value, term.low, term.high, bit, minus) for bit, minus in digits]
+            return summands
         multiplier = plan.products[index]
         assert multiplier is not None, "a table has a multiplier"
         label = f"{name}_{lane}"
@@ -167,11 +177,13 @@ class AddPlan:
         channels: int,
         multipliers: Sequence[Sequence[int]],
         form: str,
+        part: int = PART,
     ) -> None:
         self.input_shapes = tuple(input_shapes)
         self.width = width
         self.lanes = lanes
         self.form = form
+        self.part = part
         blocks = -(-channels // lanes)
         self.multipliers = [
             tuple(values[:1]) if len(set(values)) == 1 else tuple(values) for values in multipliers
@@ -180,28 +192,34 @@ class AddPlan:
             None if blocks == 1 or len(values) == 1 else _shape_holding(values) for values in self.multipliers
         )
         self.products = [
-            None if weight is None else Multiplier(shape, weight, form)
+            None if weight is None else Multiplier(shape, weight, form, part)
             for shape, weight in zip(self.input_shapes, self.table_shapes, strict=True)
         ]
         times = [self.tabled_latency(index) for index, product in enumerate(self.products) if product]
-        factors = [self.constant(i, lane)[0] for i in (0, 1) if not self.products[i] for lane in range(lanes)]
-        self.product_latency = max([*times, _FACTOR_LATENCY if any(factor > 1 for factor in factors) else 0])
+        constants = [self.constant(i, lane) for i in (0, 1) if not self.products[i] for lane in range(lanes)]
+        in_blocks = any(factor > 1 for parts in constants for factor, _ in parts)
+        self.product_latency = max([*times, _FACTOR_LATENCY if in_blocks else 0])
         self.levels = max(1, *(tree_levels(len(self.summands(lane))) for lane in range(lanes)))
 
     @property
     def latency(self) -> int:
         return self.product_latency + self.levels + 1
 
-    def constant(self, index: int, lane: int) -> tuple[int, list[tuple[int, bool]]]:
-        """The multiplier of a lane as ``factor`` times the sum of the digits; the factor is an odd number above 1 where
-        a multiplier block makes the product, else 1."""
+    def constant(self, index: int, lane: int) -> list[tuple[int, list[tuple[int, bool]]]]:
+        """The multiplier of a lane as a sum of parts, each ``factor`` times the sum of its digits; the factor is an odd
+        number above 1 where a multiplier block makes the product, else 1."""
         values = self.multipliers[index]
         value = values[0] if len(values) == 1 or lane >= len(values) else values[lane]
         digits = signed_digits(value)
         if self.form == "lut" or len(digits) == 1 or self.input_shapes[index].width == 1:
-            return 1, digits
-        bit = (value & -value).bit_length() - 1
-        return abs(value) >> bit, [(bit, value < 0)]
+            return [(1, digits)]
+        parts, rest, bit = [], abs(value), 0
+        while rest:
+            zeros = (rest & -rest).bit_length() - 1
+            rest, bit = rest >> zeros, bit + zeros
+            parts.append((rest & ((1 << self.part) - 1), [(bit, value < 0)]))
+            rest, bit = rest >> self.part, bit + self.part
+        return parts
 
     def tabled_latency(self, index: int) -> int:
         """Cycles from a step to the product of an input with a table."""
@@ -215,9 +233,9 @@ class AddPlan:
         for index, (shape, product) in enumerate(zip(self.input_shapes, self.products, strict=True)):
             low, high = interval(shape)
             if product is None:
-                factor, digits = self.constant(index, lane)
-                ends = low * factor, high * factor
-                result += [Summand(None, *ends, bit, minus, index) for bit, minus in digits]
+                for number, (factor, digits) in enumerate(self.constant(index, lane)):
+                    ends, key = (low * factor, high * factor), (index, number) if number else index
+                    result += [Summand(None, *ends, bit, minus, key) for bit, minus in digits]
             else:
                 corners = [x * w for x in (low, high) for w in interval(product.weight_shape)]
                 result.append(Summand(None, min(corners), max(corners), key=index))

@@ -15,13 +15,11 @@ from typing import Any
 from amaranth.hdl import Signal
 
 from hwflow.ir.graph import Graph, Node, Value
+from hwflow.ops.plumbing import PLUMBING
 from hwflow.ops.registry import hardware
 
 LAYERS_TOP = "hwflow_layers"
 LAYERS_FILE = "testbench/layers.v"
-
-PLUMBING = frozenset({"fifo", "fork", "frame_sync", "width_converter"})
-"""Operators whose outputs are their input's elements in the same order."""
 
 
 @dataclass(frozen=True)

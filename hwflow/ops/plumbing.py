@@ -1,4 +1,4 @@
-"""Operators that move beats without changing values: fork, width converter, queue, frame synchroniser."""
+"""Operators that move beats without changing values: fork, width converter, queue, relay, frame synchroniser."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from amaranth.lib.data import ArrayLayout
 from hdl_lib.fifo import Fifo as FifoCore
 from hdl_lib.fork import Fork as ForkCore
 from hdl_lib.frame_sync import FrameSync as FrameSyncCore
+from hdl_lib.storage import REGISTER_DEPTH
 from hdl_lib.width_converter import WidthConverter as WidthConverterCore
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ops import costs
@@ -143,6 +144,25 @@ class Fifo(_PassThrough):
         return Built(core, [core.i], [core.o])
 
 
+class Relay(_PassThrough):
+    """A queue of its own in the middle of a connection whose ends may lie far apart on the part: neither ``valid`` nor
+    ``ready`` passes through it in the same cycle (a relay station: Carloni, McMillan, Sangiovanni-Vincentelli, "Theory
+    of latency-insensitive design", IEEE TCAD 2001)."""
+
+    name = "relay"
+
+    def timing(self, node: Node, folding: Folding) -> Timing:
+        return beat_by_beat(self.cycles(node, folding), 1)
+
+    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+        return costs.relay(device.family, folding.input_lanes * node.inputs[0].typed.element.bits, depths[0])
+
+    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+        layout = ArrayLayout(shape_of(node.inputs[0].typed.element), folding.input_lanes)
+        core = FifoCore(layout, depths[0], style="register" if depths[0] <= REGISTER_DEPTH else "lutram")
+        return Built(core, [core.i], [core.o])
+
+
 class FrameSync(_PassThrough):
     """Counts the beats of each input frame against ``tlast``; its queue depth is fixed to 2."""
 
@@ -159,3 +179,7 @@ class FrameSync(_PassThrough):
         layout = ArrayLayout(shape_of(node.inputs[0].typed.element), folding.input_lanes)
         core = FrameSyncCore(layout, self.cycles(node, folding))
         return Built(core, [core.i], [core.o])
+
+
+PLUMBING = frozenset(operator.name for operator in (Fork, WidthConverter, Fifo, Relay, FrameSync))
+"""Operators whose outputs are their input's elements in the same order."""

@@ -14,7 +14,7 @@ from hwflow.ops.max_pool2d import MaxPool2d
 from hwflow.ops.mvu import Mvu
 from hwflow.ops.operator import HardwareOperator, LogicalOperator, Operator
 from hwflow.ops.pixel_product import PixelProduct
-from hwflow.ops.plumbing import Fifo, Fork, FrameSync, WidthConverter
+from hwflow.ops.plumbing import Fifo, Fork, FrameSync, Relay, WidthConverter
 from hwflow.ops.position_sum import PositionSum
 from hwflow.ops.product import Product
 from hwflow.ops.rearrange import Rearrange
@@ -49,6 +49,7 @@ OPERATORS: dict[str, Operator] = {
         Product(),
         Rearrange(),
         Reindex(),
+        Relay(),
         Requantize(),
         Reshape(),
         ScaledAdd(),

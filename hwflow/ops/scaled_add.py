@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hdl_lib.multiplier import PART
 from hdl_lib.rom import Table
 from hdl_lib.stream_add import AddPlan
 from hdl_lib.stream_add import StreamAdd as Core
@@ -73,9 +74,10 @@ class ScaledAdd(LogicalOperator, Joined):
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
         found = []
         for count in costs.stream_lanes(node.outputs[0].typed.shape):
-            plan = _plan(node, Folding(count, count, 0, "dsp"))
-            kinds = ("dsp", "lut") if costs.add_multipliers(device.family, plan) else ("lut",)
-            found += [Folding(count, count, 0, kind) for kind in kinds]
+            in_blocks = Folding(count, count, 0, "dsp", part=costs.FAMILIES[device.family].dsp_width - 1)
+            if costs.add_multipliers(device.family, _plan(node, in_blocks)):
+                found.append(in_blocks)
+            found.append(Folding(count, count, 0, "lut"))
         return found
 
     def timing(self, node: Node, folding: Folding) -> Timing:
@@ -109,7 +111,7 @@ class ScaledAdd(LogicalOperator, Joined):
         core = Core(
             [shape_of(value.typed.element) for value in node.inputs], shape_of(node.outputs[0].typed.element),
             lanes=lanes, channels=channels, multipliers=multipliers, multiplier=folding.multiplier,
-            depth=depths[0], tables=tables,
+            depth=depths[0], part=folding.part or PART, tables=tables,
         )
         return Built(core, [core.a, core.b], [core.o], files)
 
@@ -126,13 +128,13 @@ def _plan(node: Node, folding: Folding) -> AddPlan:
     output = node.outputs[0].typed
     return _planned(
         types, output.element.bits, min(folding.output_lanes, output.shape[1]), output.shape[1], multipliers,
-        folding.multiplier,
+        folding.multiplier, folding.part or PART,
     )
 
 
 @lru_cache(maxsize=1024)  # the search for foldings asks for the same again and again
 def _planned(
     types: tuple[IntType, ...], width: int, lanes: int, channels: int, multipliers: tuple[tuple[int, ...], ...],
-    form: str,
+    form: str, part: int,
 ) -> AddPlan:
-    return AddPlan([shape_of(t) for t in types], width, lanes, channels, multipliers, form)
+    return AddPlan([shape_of(t) for t in types], width, lanes, channels, multipliers, form, part)

@@ -99,7 +99,7 @@ def insert(
 ) -> Value:
     """A new node behind ``nodes`` that reads ``value``; its output. ``view``: how it sees the stream, by default as the
     node before it does."""
-    suffixes = {"frame_sync": "sync", "fifo": "queue"}
+    suffixes = {"frame_sync": "sync", "fifo": "queue", "relay": "relay"}
     wish = f"{value.name}_{suffixes.get(op, f'x{folding.input_lanes}_to_x{folding.output_lanes}')}"
     result = Value(names.values.fresh(wish), value.type, value.origin)
     if view is None:

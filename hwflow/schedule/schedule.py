@@ -17,6 +17,7 @@ from hwflow.schedule.evaluate import Run, evaluate
 from hwflow.schedule.folding import RESOURCES, Budget, Chip, FoldingSearch, enough_text
 from hwflow.schedule.plumbing import insert_plumbing
 from hwflow.schedule.queues import MOST_FRAMES, size_queues
+from hwflow.schedule.relays import insert_relays
 
 _NEAR = 0.05  # of an interval: how near to the least one that a search among whole designs goes
 _TRIES = 4  # of designs of one interval, each with as much less for the cores as the one before was too large
@@ -166,6 +167,7 @@ def _with_foldings(graph: Graph, device: Chip, foldings: dict[Node, Folding]) ->
     for node, original in zip(own.nodes, graph.nodes, strict=True):
         node.attributes["folding"] = foldings[original]
     insert_plumbing(own)
+    insert_relays(own, device)
     own.stage = Stage.SCHEDULED
     run = _settled(own, size_queues(own, device))
     parts = {

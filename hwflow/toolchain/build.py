@@ -31,6 +31,11 @@ SYNTHESIS = "board/synthesis.ys"
 RENAMED_SYNTHESIS = "board/synthesis_renamed.ys"  # the same with other names, when yosys dies in the first
 REPORT = "board/place_route.json"
 
+# Where many wires of a placement meet, nextpnr's router may take wires from each other without end, while another
+# placement of the same design is routed in minutes (seen with ResNet-8 on an LFE5U-85F).
+PLACEMENTS = 3  # tried at most
+ROUTING_SECONDS = 1200.0  # that each of them but the last may take
+
 
 @dataclass(frozen=True)
 class Flow:
@@ -59,8 +64,8 @@ def build(
 
     ``progress`` is called with one line as each step starts. Raises :class:`ToolError` when a tool is missing or fails
     (with the end of its log), :class:`UsageError` when there is no ``board/board.json``. Missed timing is reported, not
-    raised. When yosys dies while it maps the logic, it starts once more on the design under other names
-    (``synthesis_retry.log``).
+    raised. A placement that is not routed within :data:`ROUTING_SECONDS` is given up for another. When yosys dies
+    while it maps the logic, it starts once more on the design under other names (``synthesis_retry.log``).
     """
     out = out.resolve()
     board = _description(out)
@@ -70,22 +75,29 @@ def build(
     flow = FLOWS[part["family"]]
     tools = [yosys.YOSYS] if until == "netlist" else [yosys.YOSYS, flow.place_route, flow.packer]
     found = {tool.name: tool.find() for tool in tools}  # all are there before the first one runs
-    place_route_arguments = nextpnr.arguments(
-        part, netlist=PACKED, constraints=board["constraints"], placed=flow.placed, report=REPORT,
-        mhz=float(board["clock"]["design_mhz"]),
-    )
+    design_mhz = float(board["clock"]["design_mhz"])
+    place_route_arguments = [
+        nextpnr.arguments(
+            part, netlist=PACKED, constraints=board["constraints"], placed=flow.placed, report=REPORT, mhz=design_mhz,
+            seed=seed,
+        )
+        for seed in range(1, PLACEMENTS + 1)
+    ]
     pack_arguments = flow.pack_arguments(part, placed=flow.placed, bitstream=flow.bitstream)
-    _write_scripts(out, board, flow, place_route_arguments, pack_arguments)
+    _write_scripts(out, board, flow, place_route_arguments[0], pack_arguments)
     seconds: dict[str, float] = {}
     say = progress or (lambda line: None)
 
-    def step(key: str, tool: Tool, arguments: list[str], remedy: str, outputs: tuple[str, ...], log: str = "") -> None:
+    def step(
+        key: str, tool: Tool, arguments: list[str], remedy: str, outputs: tuple[str, ...], log: str = "",
+        most: float | None = None,
+    ) -> None:
         say(f"{key}: {tool.name} {found[tool.name].version_text}".removesuffix(" unknown"))
         start = time.monotonic()
         try:
             run(
                 found[tool.name], arguments, out, out / "board" / f"{log or key}.log", step=f"{key} ({tool.name})",
-                remedy=remedy, outputs=outputs,
+                remedy=remedy, outputs=outputs, seconds=most,
             )
         finally:
             seconds[key] = seconds.get(key, 0.0) + time.monotonic() - start
@@ -118,14 +130,21 @@ def build(
     say(f"registers: {packing}")
     clocks: tuple[ClockResult, ...] = ()
     available: dict[str, int] = {}
-    design_mhz = float(board["clock"]["design_mhz"])
     fmax = met = None
     if until == "bitstream":
-        step(
-            "place_route", flow.place_route, place_route_arguments,
-            "if the design does not fit, ask for fewer frames a second (--fps) or choose a larger board",
-            (flow.placed, REPORT),
-        )
+        for number, arguments in enumerate(place_route_arguments, 1):
+            try:
+                step(
+                    "place_route", flow.place_route, arguments,
+                    "if the design does not fit, ask for fewer frames a second (--fps) or choose a larger board",
+                    (flow.placed, REPORT), most=ROUTING_SECONDS if number < PLACEMENTS else None,
+                )
+                break
+            except ToolError as error:
+                if error.findings[0].rule != "tool-time":
+                    raise
+            say(f"place_route: not routed within {ROUTING_SECONDS:g} s; once more from another placement")
+            _write_scripts(out, board, flow, place_route_arguments[number], pack_arguments)
         clocks, used, available = nextpnr.read_report(out / REPORT, part["family"])
         resources |= used
         if clocks:

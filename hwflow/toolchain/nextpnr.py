@@ -81,15 +81,16 @@ class ClockResult:
 
 
 def arguments(
-    part: Mapping[str, str], *, netlist: str, constraints: str, placed: str, report: str, mhz: float
+    part: Mapping[str, str], *, netlist: str, constraints: str, placed: str, report: str, mhz: float, seed: int = 1
 ) -> list[str]:
     """nextpnr's command line. A missed timing is no failure here: the bitstream is made, and the report tells.
 
-    ``mhz``: the design's clock; ECP5 and iCE40 derive it from the oscillator's constraint and the PLL.
+    ``mhz``: the design's clock; ECP5 and iCE40 derive it from the oscillator's constraint and the PLL. ``seed``: of the
+    placement.
 
     Raises :class:`ToolError` for a part nextpnr does not know.
     """
-    common = ["--json", netlist, "--report", report, "--timing-allow-fail", "--seed", "1"]
+    common = ["--json", netlist, "--report", report, "--timing-allow-fail", "--seed", str(seed)]
     if part["family"] == "gowin":
         return [
             "--device", part["device"], "--vopt", f"family={part['database']}", "--vopt", f"cst={constraints}", *common,

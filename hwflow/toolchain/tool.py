@@ -104,9 +104,12 @@ def wheel_entry(module: str, function: str) -> Callable[[], tuple[tuple[str, ...
 
 
 def run(
-    found: Found, arguments: Sequence[str], cwd: Path, log: Path, *, step: str, remedy: str, outputs: Sequence[str] = ()
+    found: Found, arguments: Sequence[str], cwd: Path, log: Path, *, step: str, remedy: str,
+    outputs: Sequence[str] = (), seconds: float | None = None,
 ) -> str:
     """Run in ``cwd``, write everything printed to ``log``, return it.
+
+    ``seconds``: after that long the program is stopped (None: never) and :class:`ToolError` raised (rule "tool-time").
 
     ``outputs``: the files in ``cwd`` the program must write; older ones are removed before it starts. Raises
     :class:`ToolError` with the log's tail when the exit status is not 0 (rule "tool-run") or an output is missing or
@@ -114,11 +117,16 @@ def run(
     """
     for name in outputs:
         (cwd / name).unlink(missing_ok=True)
-    result = subprocess.run(
-        [*found.command, *arguments],
-        cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, errors="replace", env={**os.environ, **found.environment}, check=False,
-    )
+    try:
+        result = subprocess.run(
+            [*found.command, *arguments],
+            cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, errors="replace", env={**os.environ, **found.environment}, check=False, timeout=seconds,
+        )
+    except subprocess.TimeoutExpired as late:
+        log.write_bytes(late.output or b"")
+        problem = f"must end within {seconds:g} seconds, not go on (log: {log})"
+        raise ToolError(Finding("tool-time", step, problem, remedy)) from None
     log.write_text(result.stdout)
     if result.returncode != 0:
         rule, problem = "tool-run", f"exit status must be 0, not {result.returncode} (log: {log})"

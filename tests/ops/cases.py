@@ -116,6 +116,13 @@ FIFO = [
     Case("single_beat", "fifo", {}, stream(1, 1, U4), (Folding(1, 1),), constant_corners),
 ]
 
+RELAY = [
+    Case("image", "relay", {}, stream(6, 3, I8), (Folding(1, 1), Folding(2, 2)), constant_corners),
+    Case("pixels", "relay", {}, stream(6, 3, I8), (Folding(6, 6), Folding(18, 18)), constant_corners),
+    Case("vectors", "relay", {"view": (2, 9)}, stream(6, 3, I8), (Folding(4, 4),), constant_corners),
+    Case("single_beat", "relay", {}, stream(1, 1, U4), (Folding(1, 1),), constant_corners),
+]
+
 # --- matrix-vector units ------------------------------------------------------------------------------------------
 
 
@@ -365,6 +372,7 @@ CASES: dict[str, list[Case]] = {
     "depthwise": DEPTHWISE,
     "elementwise": ELEMENTWISE,
     "fifo": FIFO,
+    "relay": RELAY,
     "fork": FORK,
     "frame_sync": FRAME_SYNC,
     "max_pool": MAX_POOL,

@@ -12,6 +12,7 @@ import pytest
 
 from hwflow import golden
 from hwflow.boards import find_board
+from hwflow.boards.board import Part
 from hwflow.ir.graph import Graph
 from hwflow.ops.registry import hardware
 from hwflow.schedule.evaluate import evaluate
@@ -81,6 +82,15 @@ def test_ways_around_other_ways(kind: str, tmp_path: Path) -> None:
     assert scheduled.initiation_interval == slowest(scheduled.graph)
 
 
+@pytest.mark.parametrize("make", [meeting_graph, random_graph], ids=["meeting", "random"])
+def test_relays_between_cores_that_lie_far_apart(make: Callable[[int], Graph], tmp_path: Path) -> None:
+    """Where most of the part's multiplier blocks are taken, relays stand between them, and nothing becomes slower."""
+    part = replace(PART, dsp=8, lut=PART.lut // 20)
+    scheduled = check(make(2), 2, 1, 1, tmp_path, part=part)
+    assert "relay" in [n.op for n in scheduled.graph.nodes]
+    assert scheduled.initiation_interval == slowest(scheduled.graph)
+
+
 @pytest.mark.parametrize("kind", ["one", "u"])
 def test_an_entry_less_on_a_short_way_costs_interval(kind: str, tmp_path: Path) -> None:
     scheduled = check(skip_graph(kind), 0, 12, 3, tmp_path, shorten_deepest_branch)
@@ -105,13 +115,14 @@ def check(
     share: int,
     folder: Path,
     change: Callable[[Schedule], Schedule] = lambda scheduled: scheduled,
+    part: Part = PART,
 ) -> Schedule:
     """Simulate the graph, scheduled for one ``share``th of the part and then changed."""
-    budget = Budget(PART.lut // share, PART.ff // share, PART.dsp // share, PART.bram // share)
+    budget = Budget(part.lut // share, part.ff // share, part.dsp // share, part.bram // share)
     interval = None
     if slower > 1:
-        interval = slower * schedule(dataflow(quantized), PART, budget).initiation_interval
-    scheduled = change(schedule(dataflow(quantized), PART, budget, interval))
+        interval = slower * schedule(dataflow(quantized), part, budget).initiation_interval
+    scheduled = change(schedule(dataflow(quantized), part, budget, interval))
     run = scheduled.run
     design = load_design(emit(scheduled, folder / "out"))
     (port,) = quantized.inputs

@@ -1,4 +1,5 @@
-"""A yosys that dies: recognised by what it leaves, tried once more under other names, the logs of both kept.
+"""A yosys that dies: recognised by what it leaves, tried once more under other names, the logs of both kept. A nextpnr
+that does not end.
 
 The fake ones do what was seen of yosys compiled to WebAssembly: it ends within ABC, with or without an exit status.
 """
@@ -120,6 +121,37 @@ def test_every_step_must_leave_its_files(fake_yosys, out, monkeypatch, tool, mis
     with pytest.raises(ToolError) as error:
         build(out)
     assert f"({tool.name}): {missing} must be written, not missing" in str(error.value)
+
+
+def test_a_placement_that_is_not_routed_is_followed_by_another(fake_yosys, out, monkeypatch):
+    """The first two placements hang, the third comes through; the script repeats that one."""
+    fake_yosys(DONE, "")
+    report = {"fmax": {}, "utilization": {}}
+    place = f"""
+import sys, time
+print("seed", sys.argv[sys.argv.index("--seed") + 1], flush=True)
+if sys.argv[sys.argv.index("--seed") + 1] != "3":
+    time.sleep(3600)
+open("board/top.asc", "w").write("x"); open("board/place_route.json", "w").write({json.dumps(report)!r})
+"""
+    programs = {NEXTPNR_ICE40.name: place, ICEPACK.name: "open('board/top.bin', 'w').write('x')"}
+    find = type(NEXTPNR_ICE40).find
+
+    def found(self):
+        program = programs.get(self.name)
+        return find(self) if program is None else Found((sys.executable, "-c", program), "PATH", (9,), "9")
+
+    monkeypatch.setattr(type(NEXTPNR_ICE40), "find", found)
+    monkeypatch.setattr("hwflow.toolchain.build.ROUTING_SECONDS", 0.5)
+    lines: list[str] = []
+    result = build(out, progress=lines.append)
+    assert result.bitstream is not None and result.bitstream.exists()
+    again = "place_route: not routed within 0.5 s; once more from another placement"
+    first = "place_route: nextpnr-ice40 9"
+    assert lines[lines.index(first) :] == [first, again, first, again, first, "pack: icepack 9"]
+    assert (out / "board" / "place_route.log").read_text() == "seed 3\n"
+    assert "--seed 3 " in (out / "board" / "build.sh").read_text()
+    assert result.seconds["place_route"] > 1.0
 
 
 def test_outputs_are_those_of_this_run(tmp_path):

@@ -49,6 +49,7 @@ from hwflow.ops.costs.memory import in_block_ram as in_block_ram
 from hwflow.ops.costs.memory import memory as memory
 from hwflow.ops.costs.memory import queue as queue
 from hwflow.ops.costs.memory import read_only_block_rams as read_only_block_rams
+from hwflow.ops.costs.memory import relay as relay
 from hwflow.ops.costs.memory import rom as rom
 from hwflow.ops.costs.multiply_add_shift import NOTHING as NOTHING
 from hwflow.ops.costs.multiply_add_shift import Parameters as Parameters

@@ -13,7 +13,7 @@ from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.known_multipliers import lut_product, table_words
 from hwflow.ops.costs.memory import block_queue, filled_rom, queue, rom
 from hwflow.ops.costs.narrow_sums import narrow_sum
-from hwflow.ops.costs.products import multiplier_blocks, operands, product_bits, products, split_sums
+from hwflow.ops.costs.products import multiplier_blocks, operands, product_bits, products, split_sums, wide_product
 from hwflow.ops.operator import Folding, Resources
 from hwflow.types import IntType
 
@@ -33,9 +33,9 @@ def add_multipliers(family: str, plan: AddPlan, pixels: int = 1) -> int:
             made.append((x, w, pixels * plan.lanes))
             continue
         for lane in range(plan.lanes):
-            factor, _ = plan.constant(index, lane)
-            if factor > 1:
-                made.append((x, IntType(factor.bit_length(), False), pixels))
+            for factor, _ in plan.constant(index, lane):
+                if factor > 1:
+                    made.append((x, IntType(factor.bit_length(), False), pixels))
     return multiplier_blocks(family, made)
 
 
@@ -51,18 +51,21 @@ def stream_add(
         product = plan.products[index]
         if product is None:
             for lane in range(lanes):
-                factor, _ = plan.constant(index, lane)
-                w = IntType(factor.bit_length(), False)
-                held = x.bits * plan.product_latency
-                soft = 0
-                if factor > 1:
-                    held = x.bits + product_bits(x, w) * (plan.product_latency - 1)
-                if factor > 1 and inside:
-                    width = int(shape_of(x.min * factor, x.max * factor).width)
-                    block = width >= FAMILIES[family].dsp_product  # has the operand's register, the first behind
-                    held = (plan.product_latency - 1 - block) * width + (0 if block else x.bits)
-                    soft = 0 if block else 2 * width * (factor.bit_count() - 1)
-                total += Resources(lut=split_sums(family, x, w) + soft, ff=held)
+                operand = x.bits  # of the products that no block has the operand of
+                for factor, _ in plan.constant(index, lane):
+                    if factor == 1:
+                        total += Resources(ff=x.bits * plan.product_latency)
+                        continue
+                    w = IntType(factor.bit_length(), False)
+                    held, soft = product_bits(x, w) * (plan.product_latency - 1), 0
+                    if inside:
+                        width = int(shape_of(x.min * factor, x.max * factor).width)
+                        block = width >= FAMILIES[family].dsp_product  # has the operand's register, the first behind
+                        held = (plan.product_latency - 1 - block) * width
+                        soft = 0 if block else 2 * width * (factor.bit_count() - 1)
+                    if not inside or soft:
+                        held, operand = held + operand, 0
+                    total += Resources(lut=split_sums(family, x, w) + soft, ff=held)
             continue
         w = IntType(product.weight_shape.width, product.weight_shape.signed)
         values = plan.multipliers[index]
@@ -81,7 +84,9 @@ def stream_add(
                 own = values[lane::lanes]
                 made += lut_product(family, x, w, [*own, *[0] * (blocks - len(own))])
         else:
-            made = products(family, x, w, lanes, plan.form) + operands(family, x, w, lanes, plan.form)
+            wide = product.wide is not None
+            made = wide_product(family, x, w, lanes) if wide else products(family, x, w, lanes, plan.form)
+            made += operands(family, x, w, lanes, plan.form)
         total += Resources(made.lut, made.ff)
         late = plan.product_latency - plan.tabled_latency(index)
         total += Resources(ff=lanes * late * product_bits(x, w))
@@ -108,7 +113,7 @@ def stream_add(
 
 def _plain(plan: AddPlan, lane: int) -> bool:
     """Whether the summands are the inputs themselves."""
-    return not any(plan.products) and all(plan.constant(index, lane)[0] == 1 for index in range(len(plan.products)))
+    return not any(plan.products) and all(plan.constant(index, lane)[0][0] == 1 for index in range(len(plan.products)))
 
 
 def _stored(plan: AddPlan, lane: int, depth: int) -> int:

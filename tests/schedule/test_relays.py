@@ -1,0 +1,76 @@
+"""Where relays stand: followed path by path from one core with multiplier blocks to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from hwflow.boards import find_board
+from hwflow.boards.board import Part
+from hwflow.ir.graph import Graph, Node
+from hwflow.ops.registry import hardware
+from hwflow.schedule.folding import Budget
+from hwflow.schedule.schedule import Schedule, schedule
+from tests.schedule.graphs import dataflow, meeting_graph, random_graph
+from tests.schedule.mixed import mixed_graph
+
+PART = find_board("ulx3s_85f").part
+SCARCE = replace(PART, dsp=8, lut=PART.lut // 40)  # so few tables that multiplier blocks are wanted
+GRAPHS = [(meeting_graph, 2), (meeting_graph, 3), (random_graph, 1), (mixed_graph, 1), (mixed_graph, 2)]
+
+
+def scheduled_on(quantized: Graph, part: Part) -> Schedule:
+    return schedule(dataflow(quantized), part, Budget(part.lut, part.ff, part.dsp, part.bram))
+
+
+def is_end(node: Node, part: Part) -> bool:
+    """Whether a node has multiplier blocks, several inputs or several outputs."""
+    attributes = node.attributes
+    blocks = hardware(node.op).resources(node, attributes["folding"], attributes["depths"], part).dsp
+    return blocks > 0 or len(node.inputs) > 1 or len(node.outputs) > 1
+
+
+def ways(graph: Graph, part: Part) -> Iterator[list[Node]]:
+    """The nodes on each way from such a node (or an input) to the next, both included."""
+    readers = graph.consumers()
+
+    def onward(node: Node, way: list[Node]) -> Iterator[list[Node]]:
+        for value in node.outputs:
+            for reader, _ in readers[value]:
+                if is_end(reader, part):
+                    yield [*way, reader]
+                else:
+                    yield from onward(reader, [*way, reader])
+
+    makers = graph.producers()
+    for node in graph.nodes:
+        if is_end(node, part) or not any(value in makers for value in node.inputs):
+            yield from onward(node, [node])
+
+
+def width(node: Node) -> int:
+    """Bits of a beat that it makes."""
+    return int(node.attributes["folding"].output_lanes * node.outputs[0].typed.element.bits)
+
+
+@pytest.mark.parametrize(("make", "seed"), GRAPHS)
+def test_one_on_every_way_where_it_is_narrowest(make: Callable[[int], Graph], seed: int) -> None:
+    scheduled = scheduled_on(make(seed), SCARCE)
+    assert scheduled.resources.dsp > 4, "the graph must take more than half of the blocks"
+    found = list(ways(scheduled.graph, SCARCE))
+    assert found, "there must be something to look at"
+    for way in found:
+        relays = [place for place, node in enumerate(way) if node.op == "relay"]
+        assert len(relays) == 1
+        assert width(way[relays[0]]) == min(width(node) for node in way[:-1])
+
+
+@pytest.mark.parametrize(("make", "seed"), GRAPHS)
+def test_none_where_half_of_the_blocks_suffice(make: Callable[[int], Graph], seed: int) -> None:
+    taken = scheduled_on(make(seed), SCARCE).resources.dsp
+    wide = replace(SCARCE, dsp=2 * taken)
+    again = schedule(dataflow(make(seed)), wide, Budget(wide.lut, wide.ff, taken, wide.bram))
+    assert 0 < again.resources.dsp <= taken
+    assert "relay" not in [node.op for node in again.graph.nodes]
