@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from amaranth.hdl import ClockSignal, Instance, Module, Signal
@@ -55,9 +56,9 @@ class Table:
         return cls(tuple(words), None, width, len(words))
 
 
-BANK_WORDS = 512
-"""Words of a bank: rows of block RAMs at their widest in the common families."""
 _BLOCK_SHAPES = ((1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1))  # words, bits: beside 512 of 36
+_BANK_SHAPES = ((512, 36), (1024, 18), (2048, 9))  # those that hold the same; deeper ones have no parity bits
+_BLOCK_WORTH = 160  # look-up tables and flip-flops that a block RAM is worth
 SELECT_REACH = 32
 """Bits of a word for which a register chooses the bank."""
 
@@ -71,29 +72,45 @@ def lies_far(width: int, depth: int) -> bool:
     return width * depth >= FAR_BITS
 
 
-def banks_of(width: int, depth: int) -> int:
-    """Banks that a table is stored in, 1 or more: side by side in the rows of one memory where that takes fewer
-    block RAMs of 18 Kbit than a row for every word. Synthesis would find the same memory by itself, but would choose
-    among the words in front of the output register, which then is not the block RAM's own."""
-    banks = -(-depth // BANK_WORDS)
+@cache
+def bank_words(width: int, depth: int) -> int:
+    """Words of a bank of a table: 512, 1024 or 2048, the rows of block RAMs of 18 Kbit, or ``depth`` for one bank.
+
+    Banks lie side by side in the rows of one memory where that takes fewer block RAMs than a row for every word.
+    Synthesis would find the same memory by itself, but would choose among the words in front of the output register,
+    which then is not the block RAM's own. Of a few deep banks, words are chosen by fewer look-up tables, of many
+    shallow ones fewer block RAMs stay empty; the cheaper ones are taken.
+    """
+    found = []
+    for words, bits in _BANK_SHAPES:
+        banks = -(-depth // words)
+        found.append((-(-banks * width // bits), banks, words))
     plain = [-(-width // bits) for words, bits in _BLOCK_SHAPES if words >= depth]
-    if banks == 1 or (plain and min(plain) <= -(-banks * width // 36)):
-        return 1
-    return banks
+    if depth <= _BANK_SHAPES[0][0] or (plain and min(plain) <= min(found)[0]):
+        return depth
+    # of each bank but one a register and a look-up table for every bit
+    _, words = min((_BLOCK_WORTH * blocks + 2 * width * (banks - 1), words) for blocks, banks, words in found)
+    return min(words, depth)
+
+
+def banks_of(width: int, depth: int) -> int:
+    """Banks that a table is stored in, 1 or more (:func:`bank_words`)."""
+    return -(-depth // bank_words(width, depth))
 
 
 def readmemh_text(words: Sequence[int], width: int) -> str:
     """A table's ``$readmemh`` file: one word a line, fixed number of hexadecimal digits, address 0 first. Of a table in
-    banks (:func:`banks_of`) a line is a row: word ``r`` of each bank, bank 0 in the lowest bits."""
+    banks (:func:`bank_words`) a line is a row: word ``r`` of each bank, bank 0 in the lowest bits."""
     rows = _rows(words, width)
     digits = -(-banks_of(width, len(words)) * width // 4)
     return "".join(f"{row:0{digits}x}\n" for row in rows)
 
 
 def _rows(words: Sequence[int], width: int) -> Sequence[int]:
-    if banks_of(width, len(words)) == 1:
+    count = bank_words(width, len(words))
+    if count == len(words):
         return words
-    banks_at = (words[row::BANK_WORDS] for row in range(BANK_WORDS))
+    banks_at = (words[row::count] for row in range(count))
     return [sum(word << (bank * width) for bank, word in enumerate(some)) for some in banks_at]
 
 
@@ -168,12 +185,13 @@ class Rom(wiring.Component):
         # A single word is a register that never changes: synthesis makes a constant of it.
         constant = table.words[0] if table.words is not None and table.depth == 1 else None
         row = Signal(banks * table.width, name="word", init=constant or 0, reset_less=True)
-        address_width = self.address_width if banks == 1 else ceil_log2(BANK_WORDS)
+        count = bank_words(table.width, table.depth)
+        address_width = self.address_width if banks == 1 else ceil_log2(count)
         if table.file is not None:
             m.submodules.table = Instance(
                 "hwflow_rom",
                 p_WIDTH=len(row),
-                p_DEPTH=table.depth if banks == 1 else BANK_WORDS,
+                p_DEPTH=count,
                 p_ADDRESS_WIDTH=address_width,
                 p_FILE=table.file,
                 i_clk=ClockSignal("sync"),
@@ -191,7 +209,8 @@ class Rom(wiring.Component):
 
     def _elaborate_choice(self, m: Module, row: Signal, banks: int) -> None:
         """The bank's word of a row. What chooses is registered once for every few bits: those lie far apart."""
-        width, bank = self._table.width, self.addr[ceil_log2(BANK_WORDS) :]
+        width = self._table.width
+        bank = self.addr[ceil_log2(bank_words(width, self._table.depth)) :]
         if self._output_register:
             before = Signal.like(bank, name="bank", reset_less=True)
             m.d.sync += before.eq(bank)

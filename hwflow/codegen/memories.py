@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from hdl_lib.rom import banks_of
 from hdl_lib.storage import style_of
 from hwflow.ir.graph import Graph, Node
 from hwflow.ops import costs
@@ -20,8 +21,9 @@ from hwflow.ops.sliding_window import has_line_buffer, is_serial, is_whole, line
 class Memory:
     """``kind``: "fifo", "line_buffer" or "table" (weights, parameters of requantizers). ``storage``: "block", "lutram"
     (look-up tables as memory), "register" or "logic". ``bits``: ``words * width``. ``block_rams``: how many primitives
-    it takes, each used as ``shape`` (words, bits). ``waste_bits``: what those hold beyond ``bits``, likewise the 16
-    rows by 4 bits of look-up tables used as memory; 0 for registers and logic."""
+    it takes, each used as ``shape`` (words, bits). ``waste_bits``: what those hold beyond ``bits`` (of a
+    table beyond those that change), likewise the 16 rows by 4 bits of look-up tables used as memory; 0 for registers
+    and logic."""
 
     name: str
     kind: str
@@ -45,8 +47,9 @@ def memories(graph: Graph, files: Sequence[MemoryFile], family: str) -> list[Mem
             result += _line_buffers(node, family)
     for file in files:
         words = len(file.words)
-        storage = "block" if costs.rom(family, words, file.width).bram else "logic"
-        result.append(_of(family, file.name, "table", words, file.width, storage))
+        changing = costs.changing_bits(file.words, file.width)
+        storage = "block" if costs.rom(family, words, file.width, changing).bram else "logic"
+        result.append(_of(family, file.name, "table", words, file.width, storage, changing.columns))
     return result
 
 
@@ -86,14 +89,18 @@ def _line_buffers(node: Node, family: str) -> list[Memory]:
     return [_of(family, name, "line_buffer", words, width, storage) for name in names]
 
 
-def _of(family: str, name: str, kind: str, words: int, width: int, storage: str) -> Memory:
+def _of(family: str, name: str, kind: str, words: int, width: int, storage: str, columns: int = 0) -> Memory:
+    """``columns``: of a table, whose bits that never change are in no block RAM."""
     if storage == "lutram" and costs.FAMILIES[family].lutram is None:
         storage = "register"
     blocks, shape, waste = 0, None, 0
     if storage == "block":
         rows = max(2, words - 1) if kind == "fifo" else words  # the last beats of a queue are in registers
-        blocks, shape = costs.block_ram_shape(family, rows, width, writable=kind != "table")
-        waste = blocks * shape[0] * shape[1] - rows * width
+        banks = banks_of(width, words) if kind == "table" else 1
+        rows = -(-rows // banks)
+        columns = columns or width
+        blocks, shape = costs.block_ram_shape(family, rows, columns, writable=kind != "table")
+        waste = blocks * shape[0] * shape[1] - rows * columns
     elif storage == "lutram":
         waste = 16 * -(-words // 16) * 4 * -(-width // 4) - words * width
     return Memory(name, kind, words, width, words * width, storage, blocks, shape, waste)

@@ -86,10 +86,13 @@ class Depthwise(HardwareOperator):
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
         window = core_geometry(_window(node.attributes))
         types, depth = (padded_type(node), weight_type(node)), _places(node, folding)[-1]
-        known = depth * folding.multipliers * types[1].bits <= costs.MOST_KNOWN_BITS
+        width = folding.multipliers * types[1].bits
+        known = weight_words(node, folding) if depth * width <= costs.MOST_KNOWN_BITS else None
+        changing = None
+        if known is None and node.attributes.get("folding") == folding:  # chosen: a search asks for every one
+            changing = costs.changing_bits(weight_words(node, folding), width)
         weights = costs.depthwise_weights(
-            device.family, *types, weight_words(node, folding) if known else None, depth, folding.multipliers,
-            folding.multiplier,
+            device.family, *types, known, depth, folding.multipliers, folding.multiplier, changing
         )
         return weights + costs.depthwise(
             device.family, window, node.inputs[0].typed.element, padded_type(node), weight_type(node),

@@ -8,7 +8,6 @@ number, an int64 array of the result's shape where it is a constant tensor, else
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -82,7 +81,7 @@ class Elementwise(LogicalOperator, Joined):
         operands = [costs.Operand(element, isinstance(c, int)) for c, element in zip(constants, types, strict=True)]
         widths = [used_bits(function, value.typed.element, output) for value in node.inputs]
         tabled = [(c, used_bits(function, t, output)) for c, t in zip(constants, types, strict=True) if _is_tensor(c)]
-        tables, held = _tables(device.family, tabled, lanes)
+        tables, held = _tables(device.family, tabled, lanes, node.attributes.get("folding") == folding)
         held = held if _is_tensor(constants[-1]) else None
         total = lane_resources(device.family, function, operands, output, lanes, folding.multiplier, held)
         latency = Core.latency_of(_lane(node, folding), tables=bool(tabled))
@@ -122,13 +121,19 @@ def _beats(constant: IntArray, lanes: int) -> IntArray:
     return np.pad(constant.reshape(-1, channels), ((0, 0), (0, -channels % lanes))).reshape(-1, lanes)
 
 
-def _tables(family: str, tabled: Sequence[tuple[IntArray, int]], lanes: int) -> tuple[Resources, int | None]:
+def _tables(
+    family: str, tabled: Sequence[tuple[IntArray, int]], lanes: int, chosen: bool
+) -> tuple[Resources, int | None]:
     """The tables of constant tensors, of which so many bits of an element are used, and how many of a word's bits are
-    not like another; None where they are not looked at."""
+    not like another; None where they are not looked at, which takes long: ``chosen``, for the folding that is built,
+    those that never change are not counted."""
     if sum(constant.size * bits for constant, bits in tabled) > costs.MOST_KNOWN_BITS:
-        words = [len(_beats(constant, lanes)) for constant, _ in tabled]
-        each = [costs.rom(family, count, lanes * bits) for count, (_, bits) in zip(words, tabled, strict=True)]
-        return reduce(Resources.__add__, each), None
+        total = Resources()
+        for constant, bits in tabled:
+            words = _beats(constant, lanes)
+            changing = costs.changing_numbers(words, [bits] * lanes) if chosen else None
+            total += costs.rom(family, len(words), lanes * bits, changing)
+        return total, None
     # Bits that are alike are one in all tables, which have the same address.
     together = [0] * (len(_beats(tabled[0][0], lanes)) if tabled else 0)
     width = 0

@@ -127,11 +127,12 @@ class Mvu(HardwareOperator):
         if constant_mvu.is_constant(node, folding):
             return constant_mvu.resources(node, folding, depths, device)
         synapse, neuron = folds(node, folding)
+        known = _few_words(node, folding)
         return costs.mvu(
             device.family, node.inputs[0].typed.element, weight_type(node), node.outputs[0].typed.element,
             folding, synapse, neuron, depths[0], surplus=surplus_lanes(node, folding), ranges=_ranges(node),
-            packing=_packing(node, folding), digits=_digits(node, folding), known=_few_words(node, folding),
-            sets=len(sets_of(node.attributes)),
+            packing=_packing(node, folding), digits=_digits(node, folding), known=known,
+            sets=len(sets_of(node.attributes)), changing=_changing(node, folding) if known is None else None,
         )
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
@@ -231,6 +232,14 @@ def _few_words(node: Node, folding: Folding) -> costs.FewWords | None:
     else:
         weights = words[:, :, None]
     return costs.FewWords(pack_words(stored, bits), weights)
+
+
+def _changing(node: Node, folding: Folding) -> costs.Changing | None:
+    """Of a large table's bits. All count until this folding is the one chosen: a search asks for the cost of every
+    one, and this takes as long as the table is large."""
+    if node.attributes.get("folding") != folding:
+        return None
+    return costs.changing_numbers(*_stored(node, folding))
 
 
 def _type_of(weights: IntArray) -> IntType:

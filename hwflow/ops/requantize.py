@@ -209,6 +209,7 @@ class _Hardware:
                 family, self.input, self._multiplier(form), self._addend(form), form.shift,
                 form.rounding != "floor", self.output, self.lanes, self.words, dsp, self.part, depth,
                 limits=(form.low, form.high), known=self._known_parameters(form, family), rows=self._rows(form),
+                changing=self._changing(self._product_fields(form)),
             )
         if isinstance(form, ThresholdForm):
             known: Resources | None = None
@@ -225,7 +226,7 @@ class _Hardware:
                 family, self.input, form.levels, self.output, self.lanes, self.words, depth,
                 len(form.direction_bits), sum(d in form.direction_bits for d in form.directions), not form.one_base,
                 known, ones, bases, self._queue_bits(family, depth), form.bases[0] if form.one_base else 0,
-                complemented,
+                complemented, self._changing(self._threshold_fields(form)) if known is None else None,
             )
         if isinstance(form, SearchForm):
             return costs.search(
@@ -374,6 +375,13 @@ class _Hardware:
         files: list[MemoryFile] = []
         self._table("", fields, files)
         return costs.filled_rom(family, files[0].words, files[0].width) if files else Resources()
+
+    def _changing(self, fields: list[Field]) -> costs.Changing | None:
+        """Of the bits of a table of these fields; None for all, as long as a search asks for every folding."""
+        files: list[MemoryFile] = []
+        if self.node.attributes.get("folding") == self.folding:
+            self._table("", fields, files)
+        return costs.changing_bits(files[0].words, files[0].width) if files else None
 
     def _known_parameters(self, form: MultiplyAddShift, family: str) -> costs.Parameters | None:
         """The table, where it is so small that the numbers in it matter."""

@@ -73,7 +73,11 @@ def resources(
     steps = _steps(node, form, folding.part)
     width = folding.input_lanes * steps.word_shape.width
     if words * width > costs.MOST_KNOWN_BITS:
-        table = costs.rom(family, words, width)
+        changing = None
+        if node.attributes.get("folding") == folding:  # chosen: a search asks for every one
+            file = _file("", steps, _pairs(multiplier, addend), folding.input_lanes)
+            changing = costs.changing_bits(file.words, width)
+        table = costs.rom(family, words, width, changing)
     else:
         table = _filled(family, steps, _pairs(multiplier, addend), folding.input_lanes)
     x, out = node.inputs[0].typed.element, node.outputs[0].typed.element

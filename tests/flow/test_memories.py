@@ -37,7 +37,7 @@ def test_memories_of_a_graph() -> None:
         Node("longer", "requantize", [values[2]], [values[3]], {"folding": Folding(1, 1), "depths": [5]}),
     ]
     graph = Graph("memories", Stage.SCHEDULED, [], [], nodes)
-    files = [MemoryFile("mvu_weights", [0] * 120, 270), MemoryFile("short_parameters", [0] * 4, 20)]
+    files = [MemoryFile("mvu_weights", [0, (1 << 270) - 1] * 60, 270), MemoryFile("short_parameters", [0] * 4, 20)]
     table = 120 * 270
     assert memories(graph, files, "ecp5") == [
         Memory("v1", "fifo", 269, 7, 1883, "block", 1, (2048, 9), 18432 - 268 * 7),
@@ -46,6 +46,10 @@ def test_memories_of_a_graph() -> None:
         Memory("mvu_weights", "table", 120, 270, table, "block", 8, (512, 36), 8 * 18432 - table),
         Memory("short_parameters", "table", 4, 20, 80, "logic", 0, None, 0),
     ]
+    # of a word's bits two thirds never change: three of 512 x 36; the others are in no memory
+    third = MemoryFile("third", [0, (1 << 90) - 1] * 60, 270)
+    [table_of_90] = memories(Graph("third", Stage.SCHEDULED, [], [], []), [third], "ecp5")
+    assert (table_of_90.block_rams, table_of_90.shape, table_of_90.waste_bits) == (3, (512, 36), 3 * 18432 - 120 * 90)
     report = memory_report(graph, files, "ecp5")
     assert len(report.pop("list")) == 5
     assert report == {

@@ -97,7 +97,9 @@ def test_rows_of_a_table_in_banks():
         (9, 2048, 1),  # 1; 1 of 2048 words of 9
         (256, 512, 1),
         (4, 5000, 1),  # 2 of 512 words of 36 (of ten words each); 2 of 8192 words of 2
-        (1, 20000, 40),  # beyond the deepest block
+        (1, 20000, 10),  # beyond the deepest block; 2 in 10 banks of 2048 words as in 40 of 512
+        (96, 5504, 3),  # 32 of 2048 words of 9; 30 of 512 words of 36 would take 11 banks to choose from
+        (10, 1280, 3),  # 1 of 512 words of 36; 2 of 1024 or 2048
     ],
 )
 def test_banks_where_they_save_block_rams(width, depth, banks):
@@ -157,6 +159,12 @@ def test_verilog_of_file_agrees_with_words(tmp_path, output_register):
     shown = side_by_side(tmp_path, WORDS, 10, output_register, ADDRESSES)
     assert [a for a, _ in shown] == ONE_LATER[: len(shown)] and len(shown) >= len(ADDRESSES) - 2
     assert all(a == b for a, b in shown)
+
+
+def test_a_file_of_deep_banks_has_rows_of_2048_words():
+    lines = readmemh_text(range(5504), 96).splitlines()
+    assert len(lines) == 2048
+    assert lines[5] == f"{4101:024x}{2053:024x}{5:024x}" and lines[2047] == f"{0:024x}{4095:024x}{2047:024x}"
 
 
 @pytest.mark.parametrize("output_register", [False, True])

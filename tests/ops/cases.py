@@ -207,6 +207,16 @@ def _random_mvu(seed: int) -> Case:
 MVU += [_mvu("deep", 1, 9, 128, 4, U8, I8, (_fold(2, 2, "dsp"),), seed=41), *(_random_mvu(seed) for seed in range(5))]
 
 
+def _with_small_weights(case: Case) -> Case:
+    """The case with weights of 0 to 15 at every other input: four bits of theirs never change."""
+    weights = case.attributes["weights"].copy()
+    weights[:, 1::2] &= 15
+    return replace(case, attributes={**case.attributes, "weights": weights})
+
+
+MVU.append(_with_small_weights(_mvu("deep_small_weights", 1, 9, 128, 4, U8, I8, (_fold(2, 2, "dsp"),), seed=42)))
+
+
 def _vectors(case: Case) -> Case:
     """The case with lanes of whole vectors."""
     return replace(case, foldings=tuple(replace(f, whole_vector=True) for f in case.foldings))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from hdl_lib.digit_product import Digits
+from hdl_lib.rom import banks_of
 from hdl_lib.signed_sum import Summand
 from hwflow.numerics.step_function import StepFunction
+from hwflow.ops import costs
 from hwflow.ops.costs.digit_rows import multiple_product, row_product
 from hwflow.ops.costs.narrow_sums import narrow_sum
 from hwflow.ops.operator import Resources
@@ -71,3 +73,27 @@ def test_bits_that_change() -> None:
     steps = [StepFunction(0, 9, (5,), (100, 101)), StepFunction(0, 9, (3, 7), (0, 1, 2))]
     assert changing_bits(steps, 2, 8) == 1 + 2
     assert changing_bits([StepFunction(0, 9, (5,), (0, -1))], 3, 8) == 3 * 1
+
+
+def test_bits_of_a_table_that_change() -> None:
+    """1200 words of 36 bits in three banks of 512: in the first bit 0 changes, in the second none, in the last, which
+    ends with zeros, bits 0, 1 and 35."""
+    top = 1 << 35
+    words = [top | (k & 1) for k in range(512)] + [top | 3] * 688
+    found = costs.changing_bits(words, 36)
+    assert banks_of(36, 1200) == 3
+    assert (found.columns, found.bits) == (1 + 3, 3)
+    numbers = np.array([[word & 7, word >> 3] for word in words])
+    assert costs.changing_numbers(numbers, [3, 33]) == costs.Changing(4, 3, 0)
+
+
+def test_numbers_of_a_table_that_are_zero() -> None:
+    """Two lanes of 4 bits, the second one 0 in all words; -1 and 1 differ in three bits."""
+    assert costs.changing_numbers(np.array([[-1, 0], [1, 0]]), [4, 4]) == costs.Changing(3, 3, 1)
+
+
+def test_block_rams_hold_what_changes() -> None:
+    """1200 words of 36 bits: 3 block RAMs, of which 40 columns leave two, 36 one."""
+    assert costs.rom("ecp5", 1200, 36).bram == 3
+    assert costs.rom("ecp5", 1200, 36, costs.Changing(40, 36)).bram == 2
+    assert costs.rom("ecp5", 1200, 36, costs.Changing(36, 12)).bram == 1

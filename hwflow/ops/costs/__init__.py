@@ -20,6 +20,9 @@ from hwflow.ops.costs.basics import loop as loop
 from hwflow.ops.costs.basics import skid_buffer as skid_buffer
 from hwflow.ops.costs.basics import stream_lanes as stream_lanes
 from hwflow.ops.costs.basics import useful_lanes as useful_lanes
+from hwflow.ops.costs.changing import Changing as Changing
+from hwflow.ops.costs.changing import changing_bits as changing_bits
+from hwflow.ops.costs.changing import changing_numbers as changing_numbers
 from hwflow.ops.costs.depthwise import depthwise as depthwise
 from hwflow.ops.costs.depthwise import depthwise_weights as depthwise_weights
 from hwflow.ops.costs.elementwise import Operand as Operand

@@ -11,6 +11,7 @@ from hdl_lib.depthwise import ARRIVAL, Depthwise, buffer_words
 from hdl_lib.multiplier import BLOCK
 from hdl_lib.window_geometry import WindowGeometry
 from hwflow.ops.costs.basics import bits, chain, count_up, loop
+from hwflow.ops.costs.changing import Changing
 from hwflow.ops.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue, rom
 from hwflow.ops.costs.products import adder_tree, operands, products, wide_product
 from hwflow.ops.costs.weighted import products_of_table
@@ -19,12 +20,14 @@ from hwflow.types import IntType
 
 
 def depthwise_weights(
-    family: str, x: IntType, w: IntType, words: Sequence[int] | None, depth: int, lanes: int, kind: str
+    family: str, x: IntType, w: IntType, words: Sequence[int] | None, depth: int, lanes: int, kind: str,
+    changing: Changing | None = None,
 ) -> Resources:
-    """The table of ``depth`` words (looked at where they are given) and the products of ``lanes`` weights."""
+    """The table of ``depth`` words (looked at where they are given) and the products of ``lanes`` weights;
+    ``changing``: of a larger table's bits (None: all)."""
     if words is not None:
         return filled_rom(family, words, lanes * w.bits) + products_of_table(family, x, w, words, lanes, kind)[0]
-    total = rom(family, depth, lanes * w.bits)
+    total = rom(family, depth, lanes * w.bits, changing)
     if kind == "dsp" and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
         total += wide_product(family, x, w, lanes)
     else:

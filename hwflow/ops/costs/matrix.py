@@ -20,6 +20,7 @@ from hdl_lib.rom import lies_far
 from hdl_lib.storage import REGISTER_DEPTH
 from hwflow.ir.graph import IntArray
 from hwflow.ops.costs.basics import adders, carried_chain, count_up, loop
+from hwflow.ops.costs.changing import Changing
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.fixed_factors import FixedFactor, fixed_products, fixed_sums, soft_products
 from hwflow.ops.costs.known_blocks import known_products, known_sums
@@ -115,22 +116,28 @@ def mvu(
     family: str, x: IntType, w: IntType, accumulator: IntType, folding: Folding, synapse: int, neuron: int, depth: int,
     *, surplus: int = 0, ranges: tuple[tuple[int, int], tuple[int, int]] | None = None,
     packing: Packing | None = None, digits: Digits | None = None, known: FewWords | None = None, sets: int = 1,
+    changing: Changing | None = None,
 ) -> Resources:
     """Matrix-vector unit: weight table, products, adder trees, accumulators, replay buffer, queue. ``surplus``: lanes
     of some beats that are made zero; ``ranges``: of inputs and weights, where they are known; ``packing``: of two
     weights, for "dsp2"; ``digits``: of weights, for "lut"; ``known``: what
-    the table holds, where it is looked at; ``sets``: of weights."""
+    the table holds, where it is looked at; ``sets``: of weights; ``changing``: of a larger table's bits (None: all)."""
     pe, simd = folding.output_lanes, folding.input_lanes
     word = pe * simd * w.bits
     if packing is not None:
         word = simd * (pe // 2 * packing.bits + pe % 2 * w.bits)
     if digits is not None:
         word = pe * simd * digits.bits
-    table = rom(family, sets * synapse * neuron, word) if known is None else filled_rom(family, known.words, word)
+    if known is None:
+        table = rom(family, sets * synapse * neuron, word, changing)
+    else:
+        table = filled_rom(family, known.words, word)
+    far = lies_far(word, sets * synapse * neuron)
+    if changing is not None:
+        word = changing.bits
     total, idle = table, 0  # multiplier blocks that synthesis saves
     inside = FAMILIES[family].dsp_registers  # then weights' registers at multiplier blocks are theirs
-    changing = sets * synapse * neuron > 1
-    if folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1 and changing and not inside:
+    if folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1 and sets * synapse * neuron > 1 and not inside:
         total += Resources(ff=word if known is None else table.ff // 2)  # weights at multiplier blocks
     in_blocks = folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1
     constant = known is not None and len(known.words) == 1 and in_blocks and max(x.bits, w.bits) <= BLOCK
@@ -146,6 +153,8 @@ def mvu(
         each = products(family, x, w if packing is None else IntType(packing.operand_shape.width, True), 1, "dsp")
         total += each._replace(dsp=0).times(-idle)
         total += Resources(ff=-(BLOCK_LATENCY - inside) * known.narrower(x, w, simd, packing, least))
+    elif changing is not None and folding.multiplier == "dsp" and in_blocks:
+        idle = changing.zeros
     soft = None
     if known is not None and in_blocks and inside and len(known.words) <= FEW:
         soft = known.weights[:, :, 0] if x.bits + w.bits < FAMILIES[family].dsp_product else None
@@ -232,7 +241,7 @@ def mvu(
     if folding.multiplier not in ("dsp", "dsp2"):
         ahead = int(operands(family, x, w, 1, folding.multiplier).ff > 0)
     ahead += int(synapse > 1 and neuron > 1)
-    if ahead and lies_far(word, sets * synapse * neuron):
+    if ahead and far:
         ahead -= 1
         total += Resources(ff=word)
     total += _control(sets, synapse, neuron, ceil(pe / GROUP), latency, ahead, surplus)

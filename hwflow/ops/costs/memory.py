@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import ceil, log2
 
-from hdl_lib.rom import BANK_WORDS, SELECT_REACH, banks_of
+from hdl_lib.rom import SELECT_REACH, banks_of
 from hdl_lib.storage import REGISTER_DEPTH
+from hwflow.ops.costs.changing import Changing, changing_bits
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.plain_tables import plain_tables, without_idle_bits
 from hwflow.ops.operator import Resources
@@ -38,13 +39,17 @@ def read_only_block_rams(family: str, words: int, width: int) -> int:
     return block_ram_shape(family, words, width, writable=False)[0]
 
 
-def rom(family: str, words: int, width: int) -> Resources:
-    """A synchronous read-only table with an output register."""
-    if words == 1:
+def rom(family: str, words: int, width: int, changing: Changing | None = None) -> Resources:
+    """A synchronous read-only table with an output register; ``changing``: of its bits (None: all)."""
+    changing = changing or Changing.every(words, width)
+    banks, width = banks_of(width, words), changing.bits
+    if words == 1 or not width:
         return Resources()
     blocks = read_only_block_rams(family, words, width)
     if words * width > 16 * FAMILIES[family].bram_cost * blocks:
-        return _banked(family, words, width, width, True) or Resources(ff=width, bram=blocks)
+        if banks > 1:
+            return _banked(family, words, banks, changing, True)
+        return Resources(ff=width, bram=blocks)
     # A bit's function of the address; of few words there are few functions, shared by the bits that have the same.
     kinds = float(1 << words) if words <= 10 else float("inf")
     different = width if kinds == float("inf") else ceil(kinds * (1 - (1 - 1 / kinds) ** width))
@@ -69,9 +74,9 @@ def filled_rom(family: str, words: Sequence[int], width: int, *, output_register
     narrow = FAMILIES[family].lutram is None  # of tables alone, whose multiplexers are tables as well
     blocks, _ = block_ram_shape(family, len(words), len(columns), writable=False)
     if len(words) * len(columns) > 16 * FAMILIES[family].bram_cost * blocks:
-        banked = _banked(family, len(words), width, len(columns), output_register)
-        if banked is not None:
-            return banked
+        banks = banks_of(width, len(words))
+        if banks > 1:
+            return _banked(family, len(words), banks, changing_bits(words, width), output_register)
         choice = BLOCK_CHOICE.get(_rows_of_blocks(family, len(words), len(columns), blocks), 0) if narrow else 0
         return Resources(lut=choice * len(columns), ff=len(columns) * output_register, bram=blocks)
     if narrow:
@@ -85,16 +90,17 @@ def filled_rom(family: str, words: Sequence[int], width: int, *, output_register
     return Resources(lut=luts, ff=len(different) * (1 + output_register))
 
 
-def _banked(family: str, words: int, width: int, changing: int, output_register: bool) -> Resources | None:
-    """A table in banks (:func:`hdl_lib.rom.banks_of`), None if in one. ``changing``: bits that are not constant."""
-    banks = banks_of(width, words)
-    if banks == 1:
-        return None
-    blocks = read_only_block_rams(family, BANK_WORDS, banks * changing)
-    select = (banks - 1).bit_length() * (ceil(width / SELECT_REACH) + output_register)
-    return Resources(
-        lut=ceil(banks / 2) * changing, ff=banks * changing * output_register + select, bram=blocks
-    )
+def _banked(family: str, words: int, banks: int, changing: Changing, output_register: bool) -> Resources:
+    """A table in several banks (:func:`hdl_lib.rom.banks_of`)."""
+    blocks = read_only_block_rams(family, ceil(words / banks), changing.columns)
+    select = (banks - 1).bit_length() * (ceil(changing.bits / SELECT_REACH) + output_register)
+    # A bank's bit that never changes takes no place in the choice.
+    choice = round(BANK_CHOICE.get(banks, 1.4 * banks) / (banks - 1) * (changing.columns - changing.bits))
+    return Resources(lut=choice, ff=changing.columns * output_register + select, bram=blocks)
+
+
+# Look-up tables that choose a bit of a word from so many banks, as measured.
+BANK_CHOICE = {2: 1, 3: 2, 4: 3, 5: 6}
 
 
 def _tables(family: str, column: bytes, known: set[bytes], whole: bool) -> int:

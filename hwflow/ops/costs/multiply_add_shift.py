@@ -13,6 +13,7 @@ from hdl_lib.block_product import BLOCK_LATENCY
 from hdl_lib.digit_product import Digits
 from hdl_lib.wide_product import WideProduct
 from hwflow.ops.costs.basics import chain, count_up, difference
+from hwflow.ops.costs.changing import Changing
 from hwflow.ops.costs.digit_rows import row_product
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.fixed_factors import FixedFactor
@@ -51,15 +52,16 @@ class Rows:
 def multiply_add_shift(
     family: str, x: IntType, multiplier: IntType, addend: IntType, shift: int, rounds: bool, out: IntType, lanes: int,
     words: int, dsp: int, part: int, depth: int, *, limits: tuple[int, int] | None = None,
-    known: Parameters | None = None, rows: Rows | None = None,
+    known: Parameters | None = None, rows: Rows | None = None, changing: Changing | None = None,
 ) -> Resources:
     """Parameters, products (``dsp`` multiplier blocks for all lanes, or of look-up tables with ``rows``), the sum, a
     stage that rounds the shifted sum if ``rounds``, clamp to ``limits`` (the output's range). Operands wider than
-    ``part`` bits are cut into parts (:mod:`hdl_lib.requantize_mas`)."""
+    ``part`` bits are cut into parts (:mod:`hdl_lib.requantize_mas`). ``changing``: of the bits of a table that is not
+    ``known`` (None: all)."""
     limits = limits or (out.min, out.max)
     width = lanes * ((multiplier.bits if rows is None else rows.digits.bits) + addend.bits)
     if rows is not None:
-        table = rom(family, words, width) if known is None else known.table
+        table = rom(family, words, width, changing) if known is None else known.table
         alike = table.ff // 2 if table.bram == 0 else table.ff
         addends = min(lanes * addend.bits, alike) if known is None else known.different[1]
         each = _lane_of_rows(family, x, multiplier, addend, shift, rounds, out, limits).times(lanes)
@@ -70,7 +72,7 @@ def multiply_add_shift(
     common = family, x, multiplier, addend, shift, rounds, out, part, limits
     inside = FAMILIES[family].dsp_registers  # then multipliers' registers at their blocks are theirs
     if known is None:
-        table = rom(family, words, width)
+        table = rom(family, words, width, changing)
         # Of bits of a table in logic that are alike in all words there is one.
         alike = table.ff // 2 if table.bram == 0 else table.ff
         different = min(lanes * addend.bits, alike)

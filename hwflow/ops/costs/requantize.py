@@ -7,6 +7,7 @@ from math import ceil
 
 from hdl_lib.requantize_search import read_latency
 from hwflow.ops.costs.basics import adders, bits, chain, count_up, difference
+from hwflow.ops.costs.changing import Changing
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import queue, rom
 from hwflow.ops.operator import Resources
@@ -22,14 +23,14 @@ def thresholds(
     family: str, x: IntType, levels: int, out: IntType, lanes: int, words: int, depth: int, direction_bits: int = 0,
     directed: int = 0, own_bases: bool = False, known: Resources | None = None, ones: Sequence[Sequence[int]] = (),
     bases: Sequence[Sequence[int]] = (), stored: int | None = None, base: int = 0,
-    complemented: int = 0,
+    complemented: int = 0, changing: Changing | None = None,
 ) -> Resources:
     """A comparator a level, counts of four comparisons and their sum. ``direction_bits`` a channel turn ``directed``
     of its comparisons over; with ``own_bases`` each channel has its own number to count from; ``known``: the table,
     where it is looked at; with it, for each lane, ``ones``: the bits that are ever one, for each level of its
     thresholds, and ``bases``: in all words; ``stored``: bits of a beat in the queue;
     ``base``: the number that all count from, unless each has its own; ``complemented``: bits of thresholds in the table
-    that differ from word to word and from one another."""
+    that differ from word to word and from one another; ``changing``: of a larger table's bits (None: all)."""
     plain = FAMILIES[family].carry_bits == 1
     groups = ceil(levels / 4)
     counted = ceil(3 * levels / 4) if levels > 1 else 0  # one comparison is its own count
@@ -40,7 +41,7 @@ def thresholds(
     if own_bases and not bases:
         each += adders(out.bits, 1) + Resources(ff=2 * out.bits)
     width = lanes * (levels * (x.bits + 1) + direction_bits + (out.bits if own_bases else 0))
-    table = rom(family, words, width) if known is None else known
+    table = rom(family, words, width, changing) if known is None else known
     if plain and words > 1:  # a carry cell reads the complement of what is subtracted
         table += Resources(lut=complemented if known is not None else lanes * levels * x.bits)
     control = count_up(words) + Resources(lut=3, ff=4 + (groups - 1).bit_length())

@@ -9,6 +9,7 @@ from hdl_lib.adder_tree import shape_of
 from hdl_lib.storage import REGISTER_DEPTH
 from hdl_lib.stream_add import AddPlan
 from hwflow.ops.costs.basics import adders, bits, chain, count_up, joint_step, skid_buffer
+from hwflow.ops.costs.changing import changing_bits
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.known_multipliers import lut_product, table_words
 from hwflow.ops.costs.memory import block_queue, filled_rom, queue, rom
@@ -70,11 +71,12 @@ def stream_add(
         w = IntType(product.weight_shape.width, product.weight_shape.signed)
         values = plan.multipliers[index]
         different = lanes * w.bits  # bits of a word that are not alike in all words
+        words = table_words(values, lanes, w.bits)
         if blocks * different <= MOST_KNOWN_BITS:
-            table = filled_rom(family, table_words(values, lanes, w.bits), different)
+            table = filled_rom(family, words, different)
             different = different if table.bram else table.ff // 2
         else:
-            table = rom(family, blocks, different)
+            table = rom(family, blocks, different, changing_bits(words, different))
         total += table + Resources(ff=2 * lanes * x.bits)
         operand_latency = 0 if inside else product.operand_latency
         total += Resources(ff=different * operand_latency)
