@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from hwflow.schedule import selection
+from hwflow.schedule import selection as solver
 from hwflow.schedule.elimination import Elimination, IntArray, Table
 from hwflow.schedule.selection import cheapest, undercut_by_none
 
@@ -120,8 +120,8 @@ def test_nothing_is_searched_for_again_that_no_target_left_out(monkeypatch: pyte
     needs = np.array([[0, 3, 0], [3, 0, 0]], dtype=np.int64)
     tables = [Table((v,), np.array([[0], [1]]), needs) for v in range(3)]
     targets = []
-    search = selection._Labels.best
-    monkeypatch.setattr(selection._Labels, "best", lambda labels: targets.append(labels) or search(labels))
+    search = solver._Labels.best
+    monkeypatch.setattr(solver._Labels, "best", lambda labels: targets.append(labels) or search(labels))
     limits = np.array([5, 5, 0], dtype=np.int64)
     assert cheapest(tables, [2, 2, 2], PRICE, limits) is None
     assert len(targets) == 1
