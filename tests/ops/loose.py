@@ -23,29 +23,10 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
             # Values of two lanes in three banks each: 772 tables under other names, 923 under these.
             "search_values": 0.2,
         },
-        "stream_top_k": {
-            "alone": 0.35,
-            "three": 0.15,
-            "three_side_by_side": 0.15,
-            "all_sorted": 0.2,
-        },
     },
     "ice40": {
-        "depthwise": {
-            # Registers that hold the same become one.
-            "far_pads": 0.25,
-            "bits": 0.35,
-        },
-        "rearrange": {
-            "one_of_all": 0.25,
-        },
         "requantize": {
             "multiply_unsigned_serial": 0.15,
-        },
-        "stream_top_k": {
-            "pixels_of_channels": 0.15,
-            "last_of_equal": 0.25,
-            "alone": 0.35,
         },
     },
 }

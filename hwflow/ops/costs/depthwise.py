@@ -12,6 +12,7 @@ from hdl_lib.multiplier import BLOCK
 from hdl_lib.window_geometry import WindowGeometry
 from hwflow.ops.costs.basics import bits, chain, count_up, loop
 from hwflow.ops.costs.changing import Changing
+from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue, rom
 from hwflow.ops.costs.products import adder_tree, operands, products, wide_product
 from hwflow.ops.costs.weighted import products_of_table
@@ -70,6 +71,8 @@ def _buffers(
     # Padding is a reset of the elements' next registers.
     each = store + Resources(lut=1, ff=address + 1 + width + ARRIVAL * padded)
     total = each.times(taps) + Resources(ff=width + 1) + count_up(words)
+    if not block and FAMILIES[family].lutram is None:  # flip-flops that hold the same become one
+        total += Resources(lut=words, ff=words * width).times(1 - taps)
     for tap in range(1, taps):
         move = tap * geometry.dilation[1] * blocks
         total += Resources(lut=chain(family, address - ((move & -move).bit_length() - 1)))

@@ -48,7 +48,10 @@ def rearrange(
         store = Resources(ff=2 * width, bram=block)
     else:
         banks = -(-rows // 16)
-        store = asynchronous_memory(family, rows, width) + Resources(lut=banks if banks > 1 else 0, ff=3 * width)
+        memory = asynchronous_memory(family, rows, width)
+        if FAMILIES[family].lutram is None and plan.walk.steps == 1 and plan.beats % rows == 0:
+            memory = Resources(lut=1, ff=width)  # of flip-flops those of the row that is ever read are left
+        store = memory + Resources(lut=banks if banks > 1 else 0, ff=3 * width)
     queued = lanes * result.bits
     holes = Resources()
     if plan.has_holes:

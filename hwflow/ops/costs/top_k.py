@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from math import ceil
 
+from hdl_lib.storage import REGISTER_DEPTH
 from hdl_lib.top_k import index_bits
 from hwflow.ops.costs.basics import adder, comparison, count_up, loop
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import asynchronous_memory, in_block_ram, queue
 from hwflow.ops.operator import Resources
 
-CIRCULATING = 5  # look-up tables a bit, as measured, where they come with a slice's multiplexers
+# Look-up tables a bit, as measured, where they come with a slice's multiplexers: with places, of values alone.
+CIRCULATING = (5, 4)
+CARRIED, CARRIED_LANE = 6, 1  # more look-up tables where a carry cell is of one bit, as measured: in all, of a lane
 
 
 def _comparison(family: str, element: int) -> int:
@@ -30,15 +33,22 @@ def top_k(
     compare = Resources(lut=lanes * k * _comparison(family, element) if window > 1 else 0)
     # Each is kept, or what comes is put in its place, or the one before moves there: where the best so far circulate,
     # and are not kept by their registers, that is a function of five and more bits.
-    a_bit = CIRCULATING if blocks > 1 and FAMILIES[family].carry_bits > 1 else 1
+    wide = FAMILIES[family].carry_bits > 1
+    a_bit = CIRCULATING[place == 0] if blocks > 1 and wide else 1
     shifted = Resources(lut=lanes * (k - 1) * held * a_bit)
     total = compare + shifted + loop(blocks) + loop(window) + Resources(lut=3, ff=3)
     counted = window > 1 and (place > 0 or k > 1)
     if window > 1:
         total += Resources(lut=1, ff=2)
+    elif wide and depth <= REGISTER_DEPTH:  # as measured, where an element goes on into the queue's registers
+        total += Resources(lut=3 * lanes * taken // 2)
     if counted:
         total += count_up(window) + Resources(ff=index_bits(window))
         total += Resources(lut=k - 1)  # whether there is one in each place
+    if k > 1 and wide:  # a place is the count, or the one before
+        total += Resources(lut=lanes * k * place)
+    if k < 3 and not wide:
+        total += Resources(lut=CARRIED + CARRIED_LANE * lanes)
     running = lanes * k * held
     if blocks <= 4:
         store = Resources(lut=running if blocks > 1 else 0, ff=lanes * element + blocks * running)
@@ -81,4 +91,6 @@ def top_tree(
             control += count_up(rounds)
     taken = {"index": place, "value": element, "both": element + place}[take]
     lanes = channels * max(1, pixels // window)
+    if FAMILIES[family].carry_bits == 1:
+        control += Resources(lut=CARRIED + CARRIED_LANE * lanes)
     return tree.times(lanes) + control + queue(family, lanes * taken, depth)
