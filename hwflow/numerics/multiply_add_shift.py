@@ -39,6 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -132,7 +133,7 @@ def find_multiply_add_shift(steps: Sequence[StepFunction], max_shift: int = MAX_
         return None
     staircases = list(distinct.values())
     low, high = min(s.low for s in staircases), max(s.high for s in staircases)
-    slopes = _slopes(staircases, low, high)
+    slopes = _exact_slopes(tuple(staircases), low, high)
     if any(slope is not None and not _ordered(slope, strict=True) for slope in slopes):
         return None
     shift = 0
@@ -158,7 +159,7 @@ def find_rounding_multiply_add_shift(
         return None
     staircases = list(distinct.values())
     low, high = min(s.low for s in staircases), max(s.high for s in staircases)
-    slopes = _slopes(staircases, low, high)
+    slopes = _exact_slopes(tuple(staircases), low, high)
     first = 1
     for slope in slopes:
         while not _has_multiple(slope, first):
@@ -190,7 +191,7 @@ def with_multiple_addends(
     distinct = _distinct(steps)
     if distinct is None or form.rounding != "floor":
         return None
-    slopes = _slopes(list(distinct.values()), form.low, form.high)
+    slopes = _exact_slopes(tuple(distinct.values()), form.low, form.high)
     more = max(MORE_SHIFT, bits + MORE_BITS - form.multiplier_bits)
     for shift in range(max(bits, form.shift), form.shift + more + 1):
         chosen: dict[StepFunction, tuple[int, int]] = {}
@@ -384,6 +385,12 @@ def _addends(
         at_least.append(int(gap.max()))
         at_most.append(int(gap.min()) + m - 1)
     return max(at_least, default=None), min(at_most, default=None)
+
+
+@lru_cache(maxsize=64)
+def _exact_slopes(staircases: tuple[Staircase, ...], low: int, high: int) -> tuple[_Slope | None, ...]:
+    """:func:`_slopes` of shifts that round down: every search for parameters of the same functions begins with them."""
+    return tuple(_slopes(staircases, low, high))
 
 
 def _slopes(

@@ -120,14 +120,16 @@ def _pairs(multipliers: IntArray, addends: IntArray) -> Pairs:
 
 
 def _row_bits(steps: SerialSteps, pairs: Pairs, lanes: int) -> list[int]:
-    """Of each lane how many bits of a digit's product differ from one another: all, or, of a single block, by what two
-    neighbours of its two words are."""
-    if len(pairs) > 1:
+    """Of each lane how many bits of a digit's product differ from one another: by what two neighbours of its words
+    are, where there are few words; of more all."""
+    if len(pairs) > costs.FEW:
         return [steps.word_shape.width + 1] * lanes
     found = []
-    for pair in pairs[0]:
-        words = [(word << 1) | (word >> steps.word_shape.width - 1) << steps.word_shape.width + 1
-                 for word in steps.stored(*pair)]
+    for lane in range(lanes):
+        words = [
+            (word << 1) | (word >> steps.word_shape.width - 1) << steps.word_shape.width + 1
+            for block in pairs for word in steps.stored(*block[lane])
+        ]
         found.append(len({tuple(word >> bit & 3 for word in words) for bit in range(steps.word_shape.width + 1)}))
     return found
 

@@ -1,12 +1,13 @@
 """The least initiation interval that fits a budget, exact under the cost model, and the cheapest foldings for it, exact
 but where :data:`hwflow.schedule.selection.MOST_SUMS` ends the proof.
 
-The cost model: each node's resources at a folding with queues of :data:`PROVISIONAL_DEPTH` beats, the width converters
-between nodes whose lanes differ and the frame synchroniser of each input, added up. A combination of foldings reaches
-an interval if each node's cycles do, and fits if no sum exceeds the budget. Whether an interval is feasible is monotone
-in it, so the least one is a binary search over the cycles that some folding of some node takes; each step and the
-cheapest combination at the end are problems of :mod:`hwflow.schedule.selection` whose variables are lanes: a node's
-table has a row for each folding at its input and output lanes, an edge's for each pair of lanes at its ends.
+The cost model: each node's resources at a folding with queues of the fewest beats that its own pace allows (at most
+:data:`PROVISIONAL_DEPTH`), the width converters between nodes whose lanes differ and the frame synchroniser of each
+input, added up. A combination of foldings reaches an interval if each node's cycles do, and fits if no sum exceeds the
+budget. Whether an interval is feasible is monotone in it, so the least one is a binary search over the cycles that some
+folding of some node takes; each step and the cheapest combination at the end are problems of
+:mod:`hwflow.schedule.selection` whose variables are lanes: a node's table has a row for each folding at its input and
+output lanes, an edge's for each pair of lanes at its ends.
 
 Cheap is what takes little of the device, whatever the budget: the price of a design is the sum over the resources of
 the share that it takes of what the device has, times :data:`WEIGHTS`. A multiplier block so costs about as much as the
@@ -29,14 +30,14 @@ import numpy.typing as npt
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph, Node, Value
-from hwflow.ops.operator import Device, Folding, Resources
+from hwflow.ops.operator import Device, Folding, Resources, beats
 from hwflow.ops.registry import hardware
 from hwflow.schedule.elimination import IntArray, Selection, Table
 from hwflow.schedule.plumbing import View, conversions
 from hwflow.schedule.selection import cheapest, undercut_by_none
 
 RESOURCES = Resources._fields
-PROVISIONAL_DEPTH = 2  # beats a queue is taken to hold before depths are computed
+PROVISIONAL_DEPTH = 2  # beats a queue is taken to hold, at most, before depths are computed
 # Look-up tables are what routing is slow for. (Flip-flops at a quarter make a search at the limits ten times as long.)
 WEIGHTS = {"lut": 1.0, "ff": 1.0, "dsp": 0.1, "bram": 0.25}
 EVEN = {"lut": 1.0, "ff": 1.0, "dsp": 0.2, "bram": 0.5}  # for whether anything fits: any price tells, this one soon
@@ -163,8 +164,10 @@ class FoldingSearch:
 
     def resources(self, node: Node, folding: Folding) -> Resources:
         """Of a node, with the frame synchronisers of the graph inputs that it reads."""
-        depths = [PROVISIONAL_DEPTH] * len(node.outputs)
-        total = hardware(node.op).resources(node, folding, depths, self._device)
+        core = hardware(node.op)
+        cycles = core.cycles(node, folding)
+        depths = [_least_depth(beats(value.typed.shape, folding.output_lanes), cycles) for value in node.outputs]
+        total = core.resources(node, folding, depths, self._device)
         for value in node.inputs:
             if any(port.value is value for port in self._graph.inputs):
                 whole = folding.whole_vector
@@ -336,6 +339,12 @@ def enough_text(enough: Budget, interval: int, device: Chip) -> str:
 def _lanes_at(reader: Node, value: Value, lanes: int, whole: bool) -> int:
     """Lanes that ``value`` comes in where a reader's folding has so many input lanes."""
     return hardware(reader.op).lanes_of(reader, reader.inputs.index(value), lanes, whole_vector=whole)
+
+
+def _least_depth(made: int, cycles: int) -> int:
+    """Beats that a queue must hold to pass on what its core has ``made`` in so many ``cycles``: an entry is taken for
+    one of them, and for another until its credit is back."""
+    return max(1, min(PROVISIONAL_DEPTH, -(-2 * made // cycles)))
 
 
 def _cell_by_cell(places: IntArray, columns: IntArray) -> npt.NDArray[np.int64]:

@@ -156,7 +156,7 @@ def _bound(order: Elimination, price: IntArray, limits: IntArray, any_at_all: bo
                 bound.charged = [c for c in bound.charged if not c[2]]
                 bound.charged.append((order.weigh(weights * unit), allowed * unit, True))
             if feasibility:
-                bound.charged = [c for c in bound.charged if c[2]] + [(weighed, allowed, False)]
+                bound.charged.append((weighed, allowed, False))
             if (selection.needs <= limits).all() and (
                 bound.best is None or _cost(selection, price) < _cost(bound.best, price)
             ):
@@ -186,13 +186,14 @@ def _search(order: Elimination, price: IntArray, limits: IntArray, bound: _Bound
     step = max(1.0, bound.least * _FIRST_STEP)
     while bound.least < ceiling + 1:
         target = min(ceiling, int(bound.least + step))
+        labels = _Labels(order, price, limits, bound.charged, target, None if best is None else MOST_SUMS)
         try:
-            found = _Labels(order, price, limits, bound.charged, target, None if best is None else MOST_SUMS).best()
+            found = labels.best()
         except _TooMany:
             break
         if found is not None:  # it may be above the target, where not everything has been looked at
             best, ceiling = found, _cost(found, price) - 1
-        if target >= ceiling:
+        if target >= ceiling or not labels.left_out:
             break
         step *= _GROWTH
     return best
@@ -226,7 +227,8 @@ class _TooMany(Exception):
 
 
 class _Labels:
-    """The search below one target. ``most`` (None: any number): partial sums, of which more raise :class:`_TooMany`."""
+    """The search below one target. ``most`` (None: any number): partial sums, of which more raise :class:`_TooMany`.
+    ``left_out``: whether anything was that a greater target would not leave out."""
 
     def __init__(
         self, order: Elimination, price: IntArray, limits: IntArray, charged: Sequence[tuple[Weighed, float, bool]],
@@ -234,8 +236,9 @@ class _Labels:
     ) -> None:
         self._order, self._price, self._limits = order, price, limits
         self._most = most
+        self.left_out = False
         self._tests = [
-            (weighed, (allowed + (target + 0.5 if priced else 0.0)) * (1 + _ROUNDING) + _ROUNDING)
+            (weighed, (allowed + (target + 0.5 if priced else 0.0)) * (1 + _ROUNDING) + _ROUNDING, priced)
             for weighed, allowed, priced in charged
         ]
 
@@ -296,14 +299,17 @@ class _Labels:
         """Rows with which the whole can stay within every bound; ``without``: the parts that they are made of."""
         clique = self._order.buckets[index].clique
         good = np.ones(len(relation.needs), dtype=bool)
+        cheap = good.copy()
         places = tuple(relation.values.T)
-        for weighed, most in self._tests:
+        for weighed, most, priced in self._tests:
             rest = weighed.rest(index, without, weighed.outside[index])
             gone = tuple(axis for axis, v in enumerate(clique) if v not in relation.variables)
             kept = [v for v in clique if v in relation.variables]
             rest = rest.min(axis=gone).transpose([kept.index(v) for v in relation.variables])
-            good &= relation.needs @ weighed.weights + rest[places] <= most
-        return relation.take(good)
+            tested = cheap if priced else good
+            tested &= relation.needs @ weighed.weights + rest[places] <= most
+        self.left_out |= bool((good & ~cheap).any())
+        return relation.take(good & cheap)
 
     def _undercut_by_none(self, relation: _Relation, scope: tuple[int, ...]) -> _Relation:
         """Only the variables of ``scope``, and for each of their values the rows that no other equals or undercuts in

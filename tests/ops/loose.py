@@ -12,7 +12,6 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
             "right": 0.2,
         },
         "mvu": {
-            "bits": 0.15,
             "xnor_sets": 0.2,
         },
         "requantize": {

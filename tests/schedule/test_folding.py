@@ -55,16 +55,17 @@ GRAPHS = [
 
 
 def every_combination(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
-    """(interval [n], resources [n, 4]) of every combination of foldings of every node: the definition. Queues hold two
-    beats; a frame synchroniser is at every input, and converters are where lanes differ."""
+    """(interval [n], resources [n, 4]) of every combination of foldings of every node: the definition. Queues of cores
+    are as :func:`depths` says, others hold two beats; a frame synchroniser is at every input, and converters are where
+    lanes differ."""
     options = [list(hardware(n.op).foldings(n, PART)) for n in graph.nodes]
     choice = np.indices([len(o) for o in options]).reshape(len(options), -1)
     interval, need = np.zeros(choice.shape[1], dtype=int), np.zeros((choice.shape[1], 4), dtype=int)
     consumers = graph.consumers()
     for index, node in enumerate(graph.nodes):
-        core, depths = hardware(node.op), [2] * len(node.outputs)
+        core = hardware(node.op)
         interval = np.maximum(interval, np.array([core.cycles(node, f) for f in options[index]])[choice[index]])
-        needs = [row(core.resources(node, f, depths, PART)) for f in options[index]]
+        needs = [row(core.resources(node, f, depths(node, f), PART)) for f in options[index]]
         need += np.array(needs)[choice[index]]
         for value in node.outputs:
             for reader, _ in consumers[value]:
@@ -76,6 +77,14 @@ def every_combination(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
             there = graph.nodes.index(reader)
             need += np.array([sync(port.value, reader, f) for f in options[there]])[choice[there]]
     return interval, need
+
+
+def depths(node: Node, folding: Folding) -> list[int]:
+    """Beats that a core's queues hold: two, or one of a core that is at leisure for two cycles a beat, which is as long
+    as an entry is taken. By the core's schedule."""
+    timing = hardware(node.op).timing(node, folding)
+    made = [sum(len(p.produces.get(output, ())) for p in timing.processes) for output in range(len(node.outputs))]
+    return [1 if 2 * beats <= max(p.steps for p in timing.processes) else 2 for beats in made]
 
 
 def bridge(value: Value, reader: Node, here: Folding, there: Folding) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from hwflow.schedule import selection as solver
 from hwflow.schedule.elimination import Elimination, IntArray, Table
 from hwflow.schedule.selection import cheapest, undercut_by_none
 
@@ -111,3 +112,16 @@ def test_rows_that_others_undercut() -> None:
     assert undercut_by_none(rows).tolist() == [0, 2, 4, 5]
     assert undercut_by_none(rows[:, :2]).tolist() == [0, 4]
     assert undercut_by_none(rows[:, :1]).tolist() == [0]
+
+
+def test_nothing_is_searched_for_again_that_no_target_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three times (0, 3) or (3, 0): halves of both would be within limits of (5, 5), but no selection is, and a greater
+    target does not change that."""
+    needs = np.array([[0, 3, 0], [3, 0, 0]], dtype=np.int64)
+    tables = [Table((v,), np.array([[0], [1]]), needs) for v in range(3)]
+    targets = []
+    search = solver._Labels.best
+    monkeypatch.setattr(solver._Labels, "best", lambda labels: targets.append(labels) or search(labels))
+    limits = np.array([5, 5, 0], dtype=np.int64)
+    assert cheapest(tables, [2, 2, 2], PRICE, limits) is None
+    assert len(targets) == 1

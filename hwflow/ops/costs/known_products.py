@@ -3,7 +3,7 @@ made once, what is 0 in all words not at all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from hdl_lib.adder_tree import shape_of
 from hdl_lib.digit_product import Digits
@@ -17,30 +17,32 @@ Key = Hashable
 
 
 def shared_sums(
-    family: str, rows: Sequence[Sequence[Key | None]], low: int, high: int, limit: int, *, carried: bool
+    family: str, rows: Sequence[Sequence[Key | None]], low: int, high: int, limit: int, *, carried: bool,
+    bits: Mapping[Key, int] | None = None,
 ) -> Resources:
     """The adder trees of ``rows`` of terms within ``low .. high``, cut to ``limit`` bits; None: a term that is 0. A
     register is behind every adder and every term that is left over; ``carried``: sums are one place longer, and hand
-    a carry on."""
+    a carry on; ``bits``: of a term those that differ from one another and are not 0, where they are known."""
+    known = bits or {}
 
     def width(count: int) -> int:
         return int(min(limit, shape_of(count * low - carried, count * high).width))
 
     total, made = Resources(), set()
     for row in rows:
-        terms = [(key, 1) for key in row]
+        terms = [(key, 1, known.get(key, width(1))) for key in row]  # a sum, of so many lanes, of so many bits
         while len(terms) > 1:
-            sums: list[tuple[Key | None, int]] = []
+            sums: list[tuple[Key | None, int, int]] = []
             for index in range(0, len(terms), 2):
                 pair = terms[index : index + 2]
-                there = [(key, count) for key, count in pair if key is not None]
-                count = sum(count for _, count in pair)
+                there = [term for term in pair if term[0] is not None]
+                count = sum(count for _, count, _ in pair)
+                held = width(count) if len(there) > 1 else there[0][2] if there else 0
                 key = tuple(there) if there else None
-                sums.append((key, count))
+                sums.append((key, count, held))
                 if key is None or key in made:
                     continue
                 made.add(key)
-                held = width(count if len(there) > 1 else there[0][1])
                 luts = carried_chain(family, held) if carried else chain(family, held)
                 total += Resources(lut=luts if len(there) > 1 else 0, ff=held + carried)
             terms = sums
@@ -88,11 +90,13 @@ def table_products(
             if key is not None and key not in made:
                 made.add(key)
                 total += Resources() if gated else product(width)
+    single: dict[Key, int] = {}
     if gated:
-        bits = {
-            (lane, tuple(word >> bit & 1 for word in words)) for lane, words in made for bit in range(width)
-            if any(word >> bit & 1 for word in words)
-        }
+        bits = set()
+        for lane, words in made:
+            own = {tuple(word >> bit & 1 for word in words) for bit in range(width)} - {(0,) * len(words)}
+            single[lane, words] = len(own)
+            bits |= {(lane, column) for column in own}
         each = product(1) if width == 1 else Resources(ff=1)  # of several bits by their registers' reset
         total += each.times(len(bits))
-    return total + shared_sums(family, rows, low, high, limit, carried=False)
+    return total + shared_sums(family, rows, low, high, limit, carried=False, bits=single)
