@@ -137,13 +137,15 @@ class Depthwise(wiring.Component):
     def latency_of(
         padded_shape: Shape, weight_shape: Shape, geometry: WindowGeometry, row: bool, multiplier: str, part: int = PART
     ) -> int:
-        """Cycles from the step that produces a beat to ``o.valid``: 3 for the elements, the operand's and the product's
-        (see :class:`hdl_lib.multiplier.Multiplier`), one for each level of the sum over a kernel row, 1 for the running
-        sum where there are several steps a window, 1 for the queue."""
+        """Cycles from the step that produces a beat to ``o.valid``: 3 for the elements, 1 more where windows touch
+        padding and products are made in multiplier blocks, the operand's and the product's (see
+        :class:`hdl_lib.multiplier.Multiplier`), one for each level of the sum over a kernel row, 1 for the running sum
+        where there are several steps a window, 1 for the queue."""
         product = Multiplier(Shape.cast(padded_shape), Shape.cast(weight_shape), multiplier, part)
         taps = geometry.kernel[1] if row else 1
         steps = geometry.kernel[0] * geometry.kernel[1] // taps
-        return ARRIVAL + product.operand_latency + product.latency + tree_levels(taps) + int(steps > 1) + 1
+        arrival = ARRIVAL + masks(geometry, product)
+        return arrival + product.operand_latency + product.latency + tree_levels(taps) + int(steps > 1) + 1
 
     @property
     def latency(self) -> int:
@@ -167,9 +169,10 @@ class Depthwise(wiring.Component):
         self._count_rows(m, written, issue & walk.row_last, lead)
 
         product = self.multiplier
-        stages = ARRIVAL + product.operand_latency + product.latency + tree_levels(self.taps)
+        arrival = ARRIVAL + masks(self.geometry, product)
+        stages = arrival + product.operand_latency + product.latency + tree_levels(self.taps)
         m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
-        ahead = ARRIVAL + product.operand_latency - product.weight_lead - rom.latency
+        ahead = arrival + product.operand_latency - product.weight_lead - rom.latency
         m.d.comb += rom.addr.eq(delayed(m, "weight_address", walk.place, ahead))
         sums = self._sums(m, self._elements(m, walk, buffers), rom.data)
         results = sums
@@ -226,7 +229,7 @@ class Depthwise(wiring.Component):
         m.d.comb += [self.i.ready.eq(spare >= 0), lead_there.eq(lead >= 0)]
 
     def _elements(self, m: Module, walk: _Walk, buffers: list[memory.Memory]) -> list[list[Value]]:
-        """For each tap of a step its lanes, :data:`ARRIVAL` cycles later."""
+        """For each tap of a step its lanes, :data:`ARRIVAL` and :func:`masks` cycles later."""
         found = []
         pad = Const(self.pad_value, self.padded_shape)
         for tap, buffer in enumerate(buffers):
@@ -247,8 +250,9 @@ class Depthwise(wiring.Component):
             for lane in range(self.lanes):
                 x: Value = word.word_select(lane, self.shape.width)
                 x = x.as_signed() if self.shape.signed else x
-                element = Signal(self.padded_shape, name=f"x_{tap}_{lane}")
-                m.d.comb += element.eq(Mux(beyond, pad, x))
+                masked = bool(masks(self.geometry, self.multiplier))
+                element = Signal(self.padded_shape, name=f"x_{tap}_{lane}", reset_less=masked)
+                m.d["sync" if masked else "comb"] += element.eq(Mux(beyond, pad, x))
                 lanes.append(element)
             found.append(lanes)
         return found
@@ -267,6 +271,22 @@ class Depthwise(wiring.Component):
                 terms.append(product.product(m, f"product_{name}", operand, weight))
             sums.append(adder_tree(m, f"sum_{lane}", terms, self.result_shape.width))
         return sums
+
+
+def masks(geometry: WindowGeometry, product: Multiplier) -> int:
+    """Cycles that padding has to itself: 1 where elements may be padding and go into multiplier blocks, whose own
+    operand registers take what comes as it is; else 0, padding being a reset of the next registers."""
+    return int(product.blocks > 0 and touches_padding(geometry))
+
+
+def touches_padding(geometry: WindowGeometry) -> bool:
+    """Whether some window reaches beyond the image."""
+    g = geometry
+    rows = (g.pads[0], g.stride[0], g.out_height, g.reach[0], g.height)
+    columns = (g.pads[1], g.stride[1], g.out_width, g.reach[1], g.width)
+    return any(
+        pad > 0 or (count - 1) * stride + extent - pad > size for pad, stride, count, extent, size in (rows, columns)
+    )
 
 
 def buffer_words(least: int) -> int:

@@ -164,7 +164,7 @@ class Up(_Converter):
         with m.If(step):
             m.d.sync += place.eq(Mux(complete, 0, place + 1))
         for k, part in enumerate(parts):
-            with m.If(step & (place == k)):
+            with m.If(place == k):  # until its beat comes it may hold anything: nothing waits for the input's valid
                 m.d.sync += part.eq(payload)
         word = [*parts, payload]
         if final != ratio - 1:
@@ -219,7 +219,7 @@ class Down(_Converter):
             ]
             with m.If(empty):  # what is held then does not matter, so that this need not wait for the input's valid
                 m.d.sync += held.eq(payload[width:])
-            with m.Elif(step):
+            with m.Elif(queue.available):  # a step, as long as something is left
                 m.d.sync += held.eq(held[width:])
             with m.If(consume):
                 first_left = Mux(last, ratio_last - 1, ratio - 1)

@@ -7,10 +7,11 @@ from functools import cache
 
 from amaranth.hdl import Shape
 
-from hdl_lib.depthwise import ARRIVAL, Depthwise, buffer_words
-from hdl_lib.multiplier import BLOCK
+from hdl_lib.depthwise import ARRIVAL, Depthwise, buffer_words, masks
+from hdl_lib.multiplier import BLOCK, Multiplier
 from hdl_lib.window_geometry import WindowGeometry
 from hwflow.ops.costs.basics import bits, chain, count_up, loop
+from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.changing import Changing
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue, rom
@@ -50,7 +51,10 @@ def depthwise(
     latency = Depthwise.latency_of(*shapes, geometry, row, kind)
     total += adder_tree(x, w, taps, result.bits, family).times(lanes)
     steps = geometry.kernel[0] * geometry.kernel[1] // taps
-    total += Resources(ff=latency - 1)
+    product = Multiplier(*shapes, kind)
+    total += Resources(ff=latency - 1 + masks(geometry, product) * taps * lanes * x.bits)
+    if product.blocks and FAMILIES[family].dsp_registers:  # each has both operands to itself, and their registers
+        total += Resources(ff=-taps * lanes * w.bits)
     if steps > 1:
         groups = -(-lanes // 8)
         total += Resources(lut=chain(family, result.bits), ff=2 * result.bits).times(lanes)
