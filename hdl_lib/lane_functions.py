@@ -224,18 +224,30 @@ class Shift(LaneFunction):
     def build(self, m: Module, name: str, operands: Sequence[Value]) -> Value:
         x, distance = operands
         shape = self.output if self.left else self.inputs[0]
-        start = x
-        if self.inputs[1].width > self.levels:
-            fill = Const(0, 1) if self.left else negative(x)
-            start = Mux(distance[self.levels :].any(), fill.replicate(shape.width), x)
-        value = held(m, f"{name}_x", start, shape)
         constant = distance.value if isinstance(distance, Const) else None
+        start, sign = x, None
+        if self.inputs[1].width > self.levels:
+            beyond = distance[self.levels :].any()
+            if constant is None and self.levels and shape.signed and not self.left:
+                # The complement of a negative number is shifted: 0 then stands for what is beyond the range, which is a
+                # register's reset, and the last choice has room for the complement of the result.
+                sign = negative(x)
+                start = Mux(beyond, 0, x ^ sign.replicate(shape.width))
+                sign = held(m, f"{name}_sign", sign)
+            else:
+                fill = Const(0, 1) if self.left else negative(x)
+                start = Mux(beyond, fill.replicate(shape.width), x)
+        value = held(m, f"{name}_x", start, shape)
         rest = distance if constant is not None else held(m, f"{name}_distance", distance[: self.levels])
         for level in range(self.levels):
             far = value.shift_left(1 << level) if self.left else value.shift_right(1 << level)
             last = level == self.levels - 1
             label = name if last else f"{name}_{level}"
             moved = Mux(rest[0], far, value) if constant is None else far if constant >> level & 1 else value
+            if sign is not None and last:
+                moved = (moved ^ sign.replicate(shape.width)).as_signed()
+            elif sign is not None:
+                sign = held(m, f"{name}_sign_{level}", sign)
             value = held(m, label, moved, self.output if last else shape)
             if not last and constant is None:
                 rest = held(m, f"{name}_distance_{level}", rest[1:])

@@ -6,11 +6,6 @@ from __future__ import annotations
 # For each family and operator the share by which look-up tables and flip-flops are off.
 LOOSE: dict[str, dict[str, dict[str, float]]] = {
     "ecp5": {
-        "elementwise": {
-            # The mapper takes a slice's multiplexers for the choice of the sign, or does not: by the bits of the
-            # distance (6 to 12) the model is 5 % above to 35 % below.
-            "right": 0.2,
-        },
         "mvu": {
             "xnor_sets": 0.2,
         },

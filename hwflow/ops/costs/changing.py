@@ -14,12 +14,10 @@ from hwflow.ir.graph import IntArray
 @dataclass(frozen=True)
 class Changing:
     """``columns``: bits of the rows in which a table is stored (:func:`hdl_lib.rom.bank_words`) that are not the same
-    in all rows; ``bits``: those of a word that are not the same in all words; ``zeros``: numbers of a word that are 0
-    in all words."""
+    in all rows; ``bits``: those of a word that are not the same in all words."""
 
     columns: int
     bits: int
-    zeros: int = 0
 
     @classmethod
     def every(cls, words: int, width: int) -> Changing:
@@ -53,8 +51,7 @@ def changing_numbers(words: IntArray, bits: Sequence[int]) -> Changing:
     held = np.array([(1 << number) - 1 for number in bits])
     columns = np.bitwise_or.reduce(stored ^ stored[:, :1], axis=1) & held
     together = np.bitwise_or.reduce(columns | (stored[:, 0] ^ stored[0, 0]) & held, axis=0)
-    zeros = np.count_nonzero((together | stored[0, 0] & held) == 0)
-    return Changing(_ones(columns), _ones(together), int(zeros))
+    return Changing(_ones(columns), _ones(together))
 
 
 def _ones(numbers: IntArray) -> int:

@@ -58,11 +58,12 @@ def shift(inputs: Operands, output: IntType, left: bool, bits: int) -> Resources
     if distance.constant:
         return Resources(ff=(levels + 1) * x.element.bits)
     above = distance.element.bits - levels
-    # A register is cleared without look-up tables; the sign takes a choice.
-    filled = width if above and x.element.signed and not left else 0
-    total = Resources(lut=filled + ceil(above / 3), ff=width + levels)
+    # A register is cleared without look-up tables; a negative number is shifted as its complement, without the sign.
+    complemented = above > 0 and levels > 0 and x.element.signed and not left
+    moved = width - complemented
+    total = Resources(lut=moved * complemented + ceil(above / 3), ff=width + levels)
     for level in range(levels):
-        total += Resources(lut=width, ff=width if level < levels - 1 else output.bits)
+        total += Resources(lut=moved, ff=width if level < levels - 1 else output.bits)
         total += Resources(ff=max(0, levels - level - 1))
     return total
 

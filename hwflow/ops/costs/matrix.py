@@ -153,8 +153,6 @@ def mvu(
         each = products(family, x, w if packing is None else IntType(packing.operand_shape.width, True), 1, "dsp")
         total += each._replace(dsp=0).times(-idle)
         total += Resources(ff=-(BLOCK_LATENCY - inside) * known.narrower(x, w, simd, packing, least))
-    elif changing is not None and folding.multiplier == "dsp" and in_blocks:
-        idle = changing.zeros
     soft = None
     if known is not None and in_blocks and inside and len(known.words) <= FEW:
         soft = known.weights[:, :, 0] if x.bits + w.bits < FAMILIES[family].dsp_product else None
