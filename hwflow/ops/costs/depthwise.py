@@ -11,7 +11,6 @@ from hdl_lib.depthwise import ARRIVAL, Depthwise, buffer_words, masks
 from hdl_lib.multiplier import BLOCK, Multiplier
 from hdl_lib.window_geometry import WindowGeometry
 from hwflow.ops.costs.basics import bits, chain, count_up, loop
-from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.changing import Changing
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue, rom
