@@ -232,6 +232,7 @@ class Depthwise(wiring.Component):
         """For each tap of a step its lanes, :data:`ARRIVAL` and :func:`masks` cycles later."""
         found = []
         pad = Const(self.pad_value, self.padded_shape)
+        masked = bool(masks(self.geometry, self.multiplier))
         for tap, buffer in enumerate(buffers):
             # The memory's read register is written out: synthesis takes "no read meets a write" for such ones only.
             read = buffer.read_port(domain="comb")
@@ -250,7 +251,6 @@ class Depthwise(wiring.Component):
             for lane in range(self.lanes):
                 x: Value = word.word_select(lane, self.shape.width)
                 x = x.as_signed() if self.shape.signed else x
-                masked = bool(masks(self.geometry, self.multiplier))
                 element = Signal(self.padded_shape, name=f"x_{tap}_{lane}", reset_less=masked)
                 m.d["sync" if masked else "comb"] += element.eq(Mux(beyond, pad, x))
                 lanes.append(element)

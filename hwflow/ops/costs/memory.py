@@ -221,14 +221,13 @@ def queue(family: str, width: int, depth: int) -> Resources:
 _REGISTER_QUEUE_LUTS = {2: (6, 10, 14, 17), 1: (5, 8, 12, 15)}
 
 
-_RELAY_LUTS = {2: (3, 7, 11, 17), 1: (3, 7, 11, 17)}  # of its control, by the bits of a carry cell, and depth
+_RELAY_LUTS = (3, 7, 11, 17)  # of its control, by depth
 
 
 def relay(family: str, width: int, depth: int) -> Resources:
     """A queue whose entries themselves, or a counter beyond four of them, say whether there is room."""
     if depth <= REGISTER_DEPTH:
-        control = _RELAY_LUTS[FAMILIES[family].carry_bits][depth - 1]
-        return Resources(lut=width * (depth - 1) + control, ff=depth * (width + 1))
+        return Resources(lut=width * (depth - 1) + _RELAY_LUTS[depth - 1], ff=depth * (width + 1))
     address = (depth - 1).bit_length()
     return queue(family, width, depth) + Resources(lut=2, ff=-address)
 
