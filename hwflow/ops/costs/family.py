@@ -73,8 +73,8 @@ FAMILIES = {
 # Families whose cores were not measured take the ECP5's model: 4-input look-up tables and carry cells of two bits. That
 # is above what 6-input look-up tables (7 series) and adaptive logic modules (Cyclone V) need, a LUT6 holding any LUT4.
 # For 7 series, of every 19th of the harness's cases yosys 0.70 made 4,791 look-up tables, 6,555 flip-flops and 11
-# multipliers, where the model has 6,732, 8,327 and 11, and of examples/digits on Arty A7-35 90 multipliers, most of them
-# with two products, where the model has 90; what Vivado makes of them, and Quartus, was not measured.
+# multipliers, where the model has 6,732, 8,327 and 11. Of examples/digits on Arty A7-35 it made 90 multipliers, most
+# with two products, where the model has 90. What Vivado makes of them, and Quartus, was not measured.
 # For Gowin, whose tables and memories are of the same sizes, it is near: of every 15th of the harness's cases, 37 in
 # all, yosys 0.70 made 11,248 look-up tables, 13,429 flip-flops, 20 multipliers and 4 block RAMs, where the model has
 # 11,359, 13,557, 21 and 4; a requantizer whose products are cut took half as many tables again. Shapes and widths are
