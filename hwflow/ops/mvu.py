@@ -216,11 +216,12 @@ def _stored(node: Node, folding: Folding) -> tuple[IntArray, list[int]]:
 
 
 def _few_words(node: Node, folding: Folding) -> costs.FewWords | None:
-    """The table, where it is so small that the weights in it matter."""
+    """The table, where it is so small that the weights in it matter; once this folding is chosen, of most sizes."""
     synapse, neuron = folds(node, folding)
     lanes = folding.input_lanes * folding.output_lanes
     table = len(sets_of(node.attributes)) * synapse * neuron * lanes
-    if table * weight_type(node).bits > costs.MOST_KNOWN_BITS:
+    chosen = node.attributes.get("folding") == folding
+    if table * weight_type(node).bits > (costs.MOST_CHOSEN_BITS if chosen else costs.MOST_KNOWN_BITS):
         return None
     stored, bits = _stored(node, folding)
     words = weight_words(node, folding)

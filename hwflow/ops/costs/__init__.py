@@ -40,6 +40,7 @@ from hwflow.ops.costs.fixed_factors import FixedFactor as FixedFactor
 from hwflow.ops.costs.fixed_factors import blocks_of as blocks_of
 from hwflow.ops.costs.fixed_factors import blocks_of_tables as blocks_of_tables
 from hwflow.ops.costs.matrix import FEW as FEW
+from hwflow.ops.costs.matrix import MOST_CHOSEN_BITS as MOST_CHOSEN_BITS
 from hwflow.ops.costs.matrix import MOST_KNOWN_BITS as MOST_KNOWN_BITS
 from hwflow.ops.costs.matrix import FewWords as FewWords
 from hwflow.ops.costs.matrix import mvu as mvu

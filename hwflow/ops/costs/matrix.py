@@ -40,8 +40,9 @@ from hwflow.ops.costs.products import (
 from hwflow.ops.operator import Folding, Resources
 from hwflow.types import Interval, IntType
 
-FEW = 8  # words of a table by which products of look-up tables are counted one by one
-MOST_KNOWN_BITS = 4096  # of a table that is looked at: a larger one is as good as one of random bits
+FEW = 16  # words of a table by which products of look-up tables are counted one by one
+MOST_KNOWN_BITS = 4096  # of a table that is looked at while a search asks for every folding
+MOST_CHOSEN_BITS = 1 << 17  # the same of the folding that is chosen: a larger one is as good as one of random bits
 
 
 @dataclass(frozen=True)
