@@ -93,7 +93,7 @@ class SlidingWindow(HardwareOperator):
             return costs.window_image(device.family, core_geometry(window), source.shape[1], result.bits, depths[0])
         if not is_serial(node, folding):
             steps, rows = steps_of(node, folding), line_buffer_rows(node, folding)
-            types, pad_value = (source.element, result), node.attributes["pad_value"]
+            types, pad_value = (source.element, result), core_pad_value(node)
             return costs.window_rows(device.family, steps, *types, source.shape[1], pad_value, rows, depths[0])
         blocks = -(-source.shape[1] // folding.input_lanes)
         words = line_buffer_rows(node) * window.width * blocks
@@ -108,13 +108,13 @@ class SlidingWindow(HardwareOperator):
             shape_of(node.outputs[0].typed.element),
             window.height, window.width, node.inputs[0].typed.shape[1], folding.input_lanes,
             kernel=window.kernel, stride=window.strides, pads=window.pads, dilation=window.dilations,
-            pad_value=node.attributes["pad_value"], rows=line_buffer_rows(node), depth=depths[0],
+            pad_value=core_pad_value(node), rows=line_buffer_rows(node), depth=depths[0],
         )
         return Built(core, [core.i], [core.o])
 
     def _build_parallel(self, node: Node, folding: Folding, depth: int) -> Built:
         source, result = shape_of(node.inputs[0].typed.element), shape_of(node.outputs[0].typed.element)
-        channels, pad_value = node.inputs[0].typed.shape[1], node.attributes["pad_value"]
+        channels, pad_value = node.inputs[0].typed.shape[1], core_pad_value(node)
         core: WindowImage | WindowRows
         if is_whole(node, folding):
             geometry = core_geometry(node.attributes["geometry"])
@@ -123,6 +123,13 @@ class SlidingWindow(HardwareOperator):
             steps, rows = steps_of(node, folding), line_buffer_rows(node, folding)
             core = WindowRows(source, result, channels, steps, pad_value=pad_value, rows=rows, depth=depth)
         return Built(core, [core.i], [core.o])
+
+
+def core_pad_value(node: Node) -> int:
+    """The core's value of a pixel outside the image: where no window reaches there, the result's type need not hold
+    the convolution's, and any value of it will do."""
+    element, value = node.outputs[0].typed.element, int(node.attributes["pad_value"])
+    return min(max(value, element.min), element.max)
 
 
 def serial_processes(
