@@ -35,7 +35,7 @@ _ROUNDS = 60  # of the linear program: few resources take few
 _FIRST_STEP, _GROWTH = 1 / 4096, 4  # of the target above the bound
 MOST_SUMS = 100_000  # partial sums that are looked at to make what is found cheaper: about a second
 MOST_UNTIL_FOUND = 400_000  # where nothing is found yet
-BEAM = 1_000
+BEAM = 200
 _PIVOTS = 256  # rows that others are compared with: what they all leave may be undercut, and is only carried along
 
 
@@ -189,10 +189,6 @@ def _search(
     """The cheapest selection within the limits, or ``any_at_all``."""
     best = bound.best
     ceiling = sum(int((t.needs @ price).max()) for t in order.tables) if best is None else _cost(best, price) - 1
-    if any_at_all:
-        best = _Labels(order, price, limits, bound.charged, ceiling, beam=BEAM).best()
-        if best is not None:
-            return best
     step, left = max(1.0, bound.least * _FIRST_STEP), MOST_UNTIL_FOUND
     while bound.least < ceiling + 1:
         target = min(ceiling, int(bound.least + step))
@@ -200,9 +196,11 @@ def _search(
         try:
             found = labels.best()
         except _TooMany:
-            if best is None and not any_at_all:
+            if best is None:
                 best = _Labels(order, price, limits, bound.charged, ceiling, beam=BEAM).best()
             break
+        if found is not None and any_at_all:
+            return found
         left = labels.most
         if found is not None:  # it may be above the target, where not everything has been looked at
             best, ceiling = found, _cost(found, price) - 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hwflow.schedule import selection as solver
-from hwflow.schedule.elimination import Elimination, IntArray, Table
+from hwflow.schedule.elimination import Elimination, IntArray, Selection, Table
 from hwflow.schedule.selection import cheapest, undercut_by_none
 
 PRICE = np.array([3, 2, 40], dtype=np.int64)
@@ -125,3 +125,35 @@ def test_nothing_is_searched_for_again_that_no_target_left_out(monkeypatch: pyte
     limits = np.array([5, 5, 0], dtype=np.int64)
     assert cheapest(tables, [2, 2, 2], PRICE, limits) is None
     assert len(targets) == 1
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_where_the_search_ends_what_a_beam_finds_is_within_the_limits(
+    monkeypatch: pytest.MonkeyPatch, beam: int
+) -> None:
+    """Not always something, and not always the cheapest; but nothing that is not there."""
+    monkeypatch.setattr(solver, "MOST_UNTIL_FOUND", 0)
+    monkeypatch.setattr(solver, "BEAM", beam)
+    search, beams = solver._Labels.best, []
+
+    def best(labels: solver._Labels) -> Selection | None:
+        result = search(labels)
+        beams.append(labels._beam is not None and result is not None)
+        return result
+
+    monkeypatch.setattr(solver._Labels, "best", best)
+    for seed in range(60):
+        tables, sizes = problem(seed)
+        every = combinations(tables, sizes)
+        if not every:
+            continue
+        limits = np.quantile([needs for _, needs in every], 0.2, axis=0).astype(np.int64)
+        within = [price for price, needs in every if (needs <= limits).all()]
+        selection = cheapest(tables, sizes, PRICE, limits)
+        if selection is None:
+            continue
+        taken = [table.needs[row] for table, row in zip(tables, selection.rows, strict=True)]
+        assert (np.sum(taken, axis=0) == selection.needs).all()
+        assert (selection.needs <= limits).all()
+        assert int(selection.needs @ PRICE) >= min(within)
+    assert sum(beams) > 5
