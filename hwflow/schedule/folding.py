@@ -33,7 +33,7 @@ from hwflow.ir.graph import Graph, Node, Value
 from hwflow.ops.operator import Device, Folding, Resources, beats
 from hwflow.ops.registry import hardware
 from hwflow.schedule.elimination import IntArray, Selection, Table
-from hwflow.schedule.plumbing import View, conversions
+from hwflow.schedule.plumbing import Step, View, conversions
 from hwflow.schedule.selection import cheapest, undercut_by_none
 
 RESOURCES = Resources._fields
@@ -109,6 +109,7 @@ class FoldingSearch:
         self._outputs: dict[Node, int] = {}  # the variable of a node's output lanes
         self._inputs: dict[Node, int] = {}
         self._bridges: dict[tuple[Any, ...], dict[int, Resources]] = {}
+        self._converters: dict[tuple[int, Step], Resources] = {}
         self._options = {node: self._options_of(node) for node in graph.nodes}
         self._edges = [self._edge(node, value, reader) for node, value, reader in self._connections()]
 
@@ -229,9 +230,14 @@ class FoldingSearch:
         for own in here:
             if own not in known:
                 steps = conversions(value, reader, own, lanes, whole_vector=whole)
-                bridge = (self._inserted("width_converter", value, step.folding, step.view) for step in steps)
-                known[own] = sum(bridge, Resources())
+                known[own] = sum((self._converter(value, step) for step in steps), Resources())
         return [known[own] for own in here]
+
+    def _converter(self, value: Value, step: Step) -> Resources:
+        key = value.typed.element.bits, step
+        if key not in self._converters:
+            self._converters[key] = self._inserted("width_converter", value, step.folding, step.view)
+        return self._converters[key]
 
     def _inserted(self, op: str, value: Value, folding: Folding, view: View) -> Resources:
         """Of a node that the plumbing would insert."""
