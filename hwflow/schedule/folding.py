@@ -131,25 +131,28 @@ class FoldingSearch:
         found: IntArray = np.unique(np.concatenate([o.cycles for o in self._options.values()]))
         return [int(c) for c in found if c >= floor]
 
-    def best(self) -> tuple[int, dict[Node, Folding]]:
-        """The least feasible interval with its cheapest foldings. Raises :class:`ModelRefused` if nothing fits."""
+    def least(self) -> int:
+        """The least feasible interval. Raises :class:`ModelRefused` if nothing fits."""
         index = bisect_left(range(len(self.intervals)), True, key=lambda i: self._fits(self.intervals[i]))
         if index == len(self.intervals):
             raise ModelRefused(self.refusal(self.intervals[-1], None))
-        interval = self.intervals[index]
-        return interval, self.for_interval(interval)[1]
+        return self.intervals[index]
+
+    def best(self) -> tuple[int, dict[Node, Folding]]:
+        """The least feasible interval with its cheapest foldings. Raises :class:`ModelRefused` if nothing fits."""
+        return self.for_interval(self.least())
 
     def for_interval(self, interval: int) -> tuple[int, dict[Node, Folding]]:
         """The cheapest foldings of at most ``interval`` cycles. Raises :class:`ModelRefused` if there are none."""
         foldings = self.choose(interval)
         if foldings is None:
-            best = None if interval < self.intervals[0] else self.best()[0]
+            best = None if interval < self.intervals[0] else self.least()
             raise ModelRefused(self.refusal(interval, best))
         return interval, foldings
 
     def choose(self, interval: int) -> dict[Node, Folding] | None:
         """The cheapest foldings of at most ``interval`` cycles that fit, if there are any."""
-        found = self._select(interval, self._limits)
+        found = self._select(interval, self._limits) or self._any(interval)  # where it ended too soon to find some
         return None if found is None else found[0]
 
     def total(self, foldings: dict[Node, Folding]) -> Resources:
@@ -265,8 +268,11 @@ class FoldingSearch:
         }
         return foldings, found
 
+    def _any(self, interval: int) -> tuple[dict[Node, Folding], Selection] | None:
+        return self._select(interval, self._limits, price=self._even, any_at_all=True)
+
     def _fits(self, interval: int) -> bool:
-        return self._select(interval, self._limits, price=self._even, any_at_all=True) is not None
+        return self._any(interval) is not None
 
     # What does not fit
 
