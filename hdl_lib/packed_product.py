@@ -26,8 +26,9 @@ from .multiplier import Multiplier, Operand, interval
 Range = tuple[int, int]
 
 # The widest operands with sign of a multiplier block: the packed weights, the input. Lattice FPGA-TN-02205 (ECP5
-# sysDSP), FPGA-TN-02007 (iCE40 DSP), AMD UG579 (UltraScale DSP48E2).
-BLOCKS = {"MULT18X18D": (18, 18), "SB_MAC16": (16, 16), "DSP48E2": (27, 18)}
+# sysDSP), FPGA-TN-02007 (iCE40 DSP), AMD UG479 (7 series DSP48E1), UG579 (UltraScale DSP48E2).
+BLOCKS = {"MULT18X18D": (18, 18), "SB_MAC16": (16, 16), "DSP48E1": (25, 18), "DSP48E2": (27, 18)}
+WIDEST_INPUT = 18  # of all of them
 
 
 def borrowed(high: Any, low: Any) -> Any:

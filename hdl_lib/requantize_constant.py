@@ -19,6 +19,7 @@ from .storage import check_depth
 from .wide_product import shifted_sum
 
 ROUNDINGS = ("floor", "half_even", "half_odd")
+FEW_BITS = 3  # which a look-up table of four inputs takes beside a bit of the result
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,24 @@ class ConstantLane:
         low = self.low + (self.rounding == "half_even" and self.low & 1)
         high = self.high - (self.rounding == "half_odd" and not self.high & 1)
         return low if least < low else None, high if greatest > high else None
+
+    def quotient_bits(self) -> int:
+        """Bits of the sum shifted."""
+        return max(shape_of(*self.sum_interval()).width, self.shift + 1) - self.shift
+
+    def limited_at_once(self) -> bool:
+        """Whether so few upper bits of the sum tell what is limited that each bit of the result is a function of one
+        of the sum's and these."""
+        low, high = self.limits()
+        least, _ = self.sum_interval()
+        upper = self.quotient_bits()
+        first = upper - (least < 0)  # of the bits that are looked at
+        for limit in (high, None if low is None or low >= 0 else ~low):
+            if limit is not None:
+                if limit < 0 or limit & (limit + 1):
+                    return False
+                first = min(first, limit.bit_length())
+        return (low is None or low <= 0) and upper - first <= FEW_BITS
 
     def result_shape(self) -> Shape:
         """The narrowest shape of the results."""
@@ -225,8 +244,11 @@ class ConstantRequantizer(wiring.Component):
         return Value.cast(registered(m, f"sum_{lane}", Term(value, *self.lanes[lane].sum_interval())).value)
 
     def _result(self, m: Module, lane: int, total: Value) -> Value:
-        """The sum shifted, ties to even or odd, limited: comparisons and low bits in registers, the choice behind
-        them. In front of them each bit would be a function of all bits of the sum."""
+        """The sum shifted, ties to even or odd, limited.
+
+        Where a few upper bits tell what is limited, the result is in a register. Elsewhere each bit would be a function
+        of all bits of the sum: comparisons and low bits are in registers, the choice is behind them.
+        """
         # Wide enough that the bits of the remainder and the last one of the quotient are there.
         wide = Signal(Shape(max(len(total), self.shift + 1), total.shape().signed), name=f"total_{lane}")
         m.d.comb += wide.eq(total)
@@ -237,14 +259,17 @@ class ConstantRequantizer(wiring.Component):
             value = Cat(last, quotient[1:])
             value = value.as_signed() if quotient.shape().signed else value
         low, high = self.lanes[lane].limits()
-        result: Value = Signal(self.lanes[lane].result_shape(), name=f"result_{lane}", reset_less=True)
-        m.d.sync += result.eq(value)
+        at_once = self.lanes[lane].limited_at_once()
+        register = Signal(self.lanes[lane].result_shape(), name=f"result_{lane}", reset_less=True)
+        result: Value = value if at_once else register
+        domain = m.d.comb if at_once else m.d.sync
         for name, limit, beyond in (("above", high, _above), ("below", low, _below)):
             if limit is not None:
                 flag = Signal(name=f"{name}_{lane}", reset_less=True)
-                m.d.sync += flag.eq(beyond(quotient, limit))
+                domain += flag.eq(beyond(quotient, limit))
                 result = Mux(flag, self.high if name == "above" else self.low, result)
-        return result
+        m.d.sync += register.eq(result if at_once else value)
+        return register if at_once else result
 
 
 def _zeros(number: int) -> int:

@@ -10,7 +10,7 @@ from amaranth.utils import ceil_log2
 from .blocks import count_up, delayed, less
 from .multiplier import interval
 from .per_channel import PerChannel
-from .rom import Rom, Table
+from .rom import Rom, Table, banks_of
 
 SMALL = 16  # words of a table that look-up tables hold: it is read without an output register
 
@@ -18,6 +18,12 @@ SMALL = 16  # words of a table that look-up tables hold: it is read without an o
 def read_latency(depth: int) -> int:
     """Cycles from an address to the word of a table of ``depth`` words: 0 for a constant, 1, or 2 beyond 16 words."""
     return 0 if depth == 1 else 1 if depth <= SMALL else 2
+
+
+def value_latency(width: int, depth: int) -> int:
+    """Cycles from an address to the result of a table of ``depth`` results of ``width`` bits: one more from several
+    banks."""
+    return read_latency(depth) + (banks_of(width, depth) > 1)
 
 
 class SearchRequantizer(PerChannel):
@@ -49,7 +55,8 @@ class SearchRequantizer(PerChannel):
     ------
     One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
     input; for each comparison the reading of its bound (no cycle for a constant, one for a table of up to 16 words, two
-    beyond) and the comparison; the reading of the value (one or two cycles) if there are ``values``; output queue.
+    beyond) and the comparison; the reading of the value (one or two cycles, three from a table in several banks) if
+    there are ``values``; output queue.
     Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun go on.
 
     Ordering
@@ -111,15 +118,18 @@ class SearchRequantizer(PerChannel):
             )
 
     @staticmethod
-    def latency_of(stages: int, table_blocks: int, *, values: bool) -> int:
-        """Cycles from a step to ``o.valid``, with so many blocks of words in each table."""
-        reads = [read_latency(table_blocks << stage) for stage in range(stages + values)]
+    def latency_of(stages: int, table_blocks: int, *, values: int) -> int:
+        """Cycles from a step to ``o.valid``, with so many blocks of words in each table; ``values``: bits of a result
+        that is read, 0 if none is."""
+        reads = [read_latency(table_blocks << stage) for stage in range(stages)]
+        if values:
+            reads.append(value_latency(values, table_blocks << stages))
         return 2 + stages + sum(reads)
 
     @property
     def latency(self) -> int:
         """As :meth:`latency_of`."""
-        return self.latency_of(self.stages, self.table_blocks, values=bool(self.values))
+        return self.latency_of(self.stages, self.table_blocks, values=self.output_shape.width if self.values else 0)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -143,6 +153,10 @@ class SearchRequantizer(PerChannel):
             block = _later(m, f"block_{stage}", block, cycles + 1)
         if self.values:
             results = self._read(m, "values", self.values, block, found)
+            depth = self.values[0].depth
+            # Behind the choice of a bank, which in front of a queue's registers each of them would make by itself.
+            more = value_latency(self.output_shape.width, depth) - read_latency(depth)
+            results = [_later(m, f"value_{lane}", result, more) for lane, result in enumerate(results)]
         else:
             results = [self.base - number if self.falling else self.base + number for number in found]
         for lane, result in enumerate(results):

@@ -88,9 +88,12 @@ def bank_words(width: int, depth: int) -> int:
     plain = [-(-width // bits) for words, bits in _BLOCK_SHAPES if words >= depth]
     if depth <= _BANK_SHAPES[0][0] or (plain and min(plain) <= min(found)[0]):
         return depth
-    # of each bank but one a register and a look-up table for every bit
-    _, words = min((_BLOCK_WORTH * blocks + 2 * width * (banks - 1), words) for blocks, banks, words in found)
-    return min(words, depth)
+    # Of each bank but one a register and a look-up table for every bit. One bank is none of them: synthesis would cut
+    # it into those with the fewest blocks.
+    _, words = min(
+        (_BLOCK_WORTH * blocks + 2 * width * (banks - 1), words) for blocks, banks, words in found if banks > 1
+    )
+    return words
 
 
 def banks_of(width: int, depth: int) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from amaranth import Module, ResetInserter, Signal
 from amaranth.lib import wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from .byte_adapter import BeatsToBytes, BytesToBeats
+from .fifo import Fifo
 from .uart import UartRx, UartTx
 
 
@@ -60,8 +60,9 @@ class UartShell(wiring.Component):
 
     Timing
     ------
-    A byte reaches the core's input 5 cycles after the middle of its stop bit when the buffer is empty. Both streams are
-    registered; ``m_axis_tready`` is low while the bytes of a beat wait for the line.
+    A byte reaches the core's input 6 cycles after the middle of its stop bit, behind the two of the receiver's
+    synchroniser, when the buffer is empty. Both streams are registered; ``m_axis_tready`` is low while the bytes of a
+    beat wait for the line.
     """
 
     def __init__(
@@ -110,7 +111,8 @@ class UartShell(wiring.Component):
         m = Module()
         m.submodules.receiver = receiver = UartRx(self.divisor)
         m.submodules.transmitter = transmitter = UartTx(self.divisor)
-        fifo = SyncFIFOBuffered(width=8, depth=self.receive_bytes)
+        # A block RAM's data take most of a cycle to leave it without its output register, which this queue has.
+        fifo = Fifo(8, self.receive_bytes, style="block")
         reset = self.core_reset
         m.submodules.receive_buffer = ResetInserter(reset)(fifo)
         m.submodules.to_beats = ResetInserter(reset)(self._to_beats)
@@ -125,17 +127,17 @@ class UartShell(wiring.Component):
         m.d.sync += [
             arrived.eq(receiver.o.valid & ~reset),
             byte.eq(receiver.o.payload),
-            overflow.eq(arrived & ~fifo.w_rdy & ~reset),
+            overflow.eq(arrived & ~fifo.i.ready & ~reset),
         ]
         m.d.comb += [
             receiver.rx.eq(self.rx),
             self.tx.eq(transmitter.tx),
             receiver.o.ready.eq(1),
-            fifo.w_data.eq(byte),
-            fifo.w_en.eq(arrived),
-            to_beats.i.payload.eq(fifo.r_data),
-            to_beats.i.valid.eq(fifo.r_rdy),
-            fifo.r_en.eq(to_beats.i.ready),
+            fifo.i.payload.eq(byte),
+            fifo.i.valid.eq(arrived),
+            to_beats.i.payload.eq(fifo.o.payload),
+            to_beats.i.valid.eq(fifo.o.valid),
+            fifo.o.ready.eq(to_beats.i.ready),
             self.s_axis_tdata.eq(to_beats.o.payload.data),
             self.s_axis_tlast.eq(to_beats.o.payload.last),
             # nothing is offered to, nor taken from, a core in reset

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from amaranth import ClockDomain, ClockSignal, Elaboratable, Instance, Module, ResetInserter, ResetSignal, Signal
+from amaranth import Cat, ClockDomain, ClockSignal, Elaboratable, Instance, Module, ResetInserter, ResetSignal, Signal
 from amaranth.lib import io
 from amaranth.lib.cdc import FFSynchronizer
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 # Seconds from the PLL's lock to the end of reset. iCE40 block RAMs read as zero for about 3 us after configuration.
 RESET_SECONDS = Fraction(16, 1_000_000)
+# Registers on the way of the design's reset. The last one is copied for the cores, the one before for these copies
+# (hwflow.toolchain.packing.copies), so that none crosses the device and fans out in the same cycle.
+RESET_STAGES = 3
 # An interrupted frame is given up after this time; longer than any pause a USB host makes between packets (16 ms).
 IDLE_SECONDS = Fraction(1, 10)
 
@@ -92,8 +96,8 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
     inputs or outputs, what has them take turns on the line, a frame of each (:mod:`hdl_lib.stream_turns`).
 
     ``shell`` (with ``divisor``, ``frames_in_flight``, ``idle_timeout``) and ``clock`` tell what a host must know.
-    Reset is released :data:`RESET_SECONDS` after the PLL locks. The design's own follows the shell's ``core_reset`` a
-    cycle later, long before another byte can have come.
+    Reset is released :data:`RESET_SECONDS` after the PLL locks. The design's own follows the shell's ``core_reset``
+    :data:`RESET_STAGES` cycles later, long before another byte can have come.
     """
 
     def __init__(self, board: Board, sources: Sequence[FramePort], sinks: Sequence[FramePort], clock: ClockPlan):
@@ -154,14 +158,18 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
         with m.Else():
             m.d.startup += ready.eq(1)
         m.submodules.shell = shell = self.shell
-        # Resets leave registers: they go everywhere, which takes most of a cycle. What the design says in the cycle in
-        # which its reset comes is not from after it.
-        reset, core_reset = Signal(init=1), Signal(init=1)
+        # Resets leave registers: they go everywhere, which takes most of a cycle. What the design says in a cycle in
+        # which its reset is on its way is not from after it.
+        reset = Signal(init=1)
+        stages = [Signal(name=f"core_reset_{k}", init=1) for k in range(RESET_STAGES)]
+        core_reset, resetting = stages[-1], Signal()
         error = Signal()
-        m.d.startup += [reset.eq(~ready), core_reset.eq(~ready | shell.core_reset)]
+        m.d.startup += [reset.eq(~ready), stages[0].eq(~ready | shell.core_reset)]
+        m.d.startup += [later.eq(earlier) for earlier, later in pairwise(stages)]
         m.d.comb += [
             ResetSignal("sync").eq(reset),
-            shell.core_error.eq(error & ~core_reset),
+            resetting.eq(Cat(stages).any()),
+            shell.core_error.eq(error & ~resetting),
         ]
 
         uart = self.uart
@@ -175,7 +183,7 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
             i_clk=ClockSignal("sync"),
             i_rst=core_reset,
             **self._inputs(m, core_reset),
-            **self._outputs(m, core_reset),
+            **self._outputs(m, core_reset, resetting),
             o_error=error,
         )
         return m
@@ -200,25 +208,25 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
             result |= _connections("i", f"s{k}_axis", o.payload.data, o.valid, o.ready, o.payload.last)
         return result
 
-    def _outputs(self, m: Module, core_reset: Signal) -> dict[str, Any]:
-        """Connections of the design's outputs, which mean nothing while it is reset."""
+    def _outputs(self, m: Module, core_reset: Signal, resetting: Signal) -> dict[str, Any]:
+        """Connections of the design's outputs, which mean nothing while it is or will be reset."""
         shell = self.shell
         if len(self.sinks) == 1:
             valid = Signal()
-            m.d.comb += shell.m_axis_tvalid.eq(valid & ~core_reset)
+            m.d.comb += shell.m_axis_tvalid.eq(valid & ~resetting)
             return _connections("o", "m_axis", shell.m_axis_tdata, valid, shell.m_axis_tready, shell.m_axis_tlast)
         turns = StreamsToBytes([(port.bytes_per_beat, port.beats) for port in self.sinks])
         m.submodules.turns_out = ResetInserter(core_reset)(turns)
         m.d.comb += [
             shell.m_axis_tdata.eq(turns.o.payload),
-            shell.m_axis_tvalid.eq(turns.o.valid & ~core_reset),
+            shell.m_axis_tvalid.eq(turns.o.valid & ~resetting),
             turns.o.ready.eq(shell.m_axis_tready),
         ]
         result: dict[str, Any] = {}
         for k in range(len(self.sinks)):
             i = getattr(turns, f"i{k}")
             valid = Signal(name=f"valid{k}")
-            m.d.comb += i.valid.eq(valid & ~core_reset)
+            m.d.comb += i.valid.eq(valid & ~resetting)
             result |= _connections("o", f"m{k}_axis", i.payload.data, valid, i.ready, i.payload.last)
         return result
 

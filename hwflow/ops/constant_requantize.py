@@ -6,13 +6,16 @@ made so; for others it is the kind "shift_add" of a folding.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 
 from hdl_lib.adder_network import Adder, AdderNetwork
 from hdl_lib.requantize_constant import ConstantLane, ConstantRequantizer
+from hdl_lib.storage import REGISTER_DEPTH
 from hwflow.ir.graph import Node
 from hwflow.numerics.requantizer import MultiplyAddShift
 from hwflow.numerics.shift_add import Adder as LooseAdder
@@ -49,49 +52,51 @@ def resources(
     """Predicted, for ``pixels`` times lanes of the first ``own`` channels. Networks of adders are exact in the folding
     that is chosen, and estimated before: a search asks for the cost of every folding."""
     estimated = node.attributes.get("folding") != folding and not shifts_only(form)
-    known: dict[tuple[int, bool, str], tuple[Resources, int]] = node.attributes.setdefault("constants_cost", {})
-    key = own, estimated, family
+    known: dict[tuple[int, bool, str, int], tuple[Resources, int]] = node.attributes.setdefault("constants_cost", {})
+    key = own, estimated, family, min(depth, REGISTER_DEPTH + 1)  # of a memory the depth does not matter
     if key not in known:
         known[key] = _pixel(node, form, *key)
     lanes, width = known[key]
     return costs.constant_requantizer(family, lanes.times(pixels), width * pixels, latency(node, form), depth)
 
 
-def _pixel(node: Node, form: MultiplyAddShift, own: int, estimated: bool, family: str) -> tuple[Resources, int]:
+def _pixel(
+    node: Node, form: MultiplyAddShift, own: int, estimated: bool, family: str, depth: int
+) -> tuple[Resources, int]:
     """The lanes of one pixel, and the bits of their results."""
     stages = _depth(node, form)
+    alike = Counter(zip(form.multipliers[:own], form.addends[:own], _ranges(node), strict=False))
+    lanes = {key: _lane(form, *key) for key in alike}
+    networks = {
+        (number, ends): None if estimated or not number else _product(abs(number), ends) for number, _, ends in alike
+    }
+    chains = {
+        key: [network.carry_bits(adder) for adder in network.adders] for key, network in networks.items() if network
+    }
+    longest = costs.longest_path(lanes.values(), chain.from_iterable(chains.values()))
     total, width = Resources(), 0
-    alike: dict[tuple[int, int, tuple[int, int]], tuple[Resources, int]] = {}
-    for multiplier, addend, ends in zip(form.multipliers[:own], form.addends[:own], _ranges(node), strict=False):
-        key = multiplier, addend, ends
-        if key not in alike:
-            alike[key] = _lane(form, *key, stages, estimated, family)
-        total += alike[key][0]
-        width += alike[key][1]
+    for key, count in alike.items():
+        number, _, ends = key
+        network = networks[number, ends]
+        each = costs.constant_lane(family, lanes[key], depth, longest)
+        if network is not None:
+            pipeline = _pipeline(network, levels_of(network, 1, stages))
+            each += costs.constant_product(family, chains[number, ends], pipeline, stages)
+        elif number:  # of 0, the input is not looked at
+            each += costs.estimated_constant_product(width_of(*ends), abs(number), stages)
+        total += each.times(count)
+        width += lanes[key].result_shape().width * count
     return total, width
 
 
-def _lane(
-    form: MultiplyAddShift, multiplier: int, addend: int, ends: tuple[int, int], stages: int, estimated: bool,
-    family: str,
-) -> tuple[Resources, int]:
-    """A lane, and the bits of its result."""
+def _lane(form: MultiplyAddShift, multiplier: int, addend: int, ends: tuple[int, int]) -> ConstantLane:
     magnitude = abs(multiplier)
     distance = (magnitude & -magnitude).bit_length() - 1 if magnitude else 0
     low, high = (end * (magnitude >> distance) for end in ends)
-    lane = ConstantLane(
+    return ConstantLane(
         (low, high) if magnitude else None, distance, multiplier < 0, addend, form.shift, form.low, form.high,
         form.rounding,
     )
-    if not magnitude:  # the input is not looked at
-        product = Resources()
-    elif estimated:
-        product = costs.estimated_constant_product(width_of(*ends), magnitude, stages)
-    else:
-        network = _product(magnitude, ends)
-        carries = [network.carry_bits(adder) for adder in network.adders]
-        product = costs.constant_product(family, carries, _pipeline(network, levels_of(network, 1, stages)), stages)
-    return product + costs.constant_lane(family, lane), lane.result_shape().width
 
 
 def core(node: Node, form: MultiplyAddShift, lanes: Sequence[int], depth: int) -> ConstantRequantizer:

@@ -23,7 +23,7 @@ from hdl_lib.digit_product import Digits
 from hdl_lib.multiplier import BLOCK, PART
 from hdl_lib.mvu import MAXIMUM_INPUT, MAXIMUM_WEIGHT
 from hdl_lib.mvu import Mvu as Core
-from hdl_lib.packed_product import Packing, borrowed
+from hdl_lib.packed_product import WIDEST_INPUT, Packing, borrowed
 from hdl_lib.rom import Table
 from hwflow.ir.graph import IntArray, Node, Stage, Value
 from hwflow.ops import constant_mvu, costs
@@ -72,16 +72,16 @@ class Mvu(HardwareOperator):
         return int(sets_of(node.attributes)[0].size) * node.outputs[0].typed.shape[0]
 
     def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
-        width = costs.FAMILIES[device.family].dsp_width
+        family = costs.FAMILIES[device.family]
         kinds: tuple[str, ...] = ("dsp", "lut")
         if is_binary(node.attributes):
             kinds = ("xnor",)
         elif costs.product_is_cheap_in_luts(node.inputs[0].typed.element, weight_type(node)):
             kinds = ("lut",)
-        elif Packing.of(*_ranges(node), 1, (width, width)) is not None:
+        elif Packing.of(*_ranges(node), 1, family.dsp_packed) is not None:
             kinds = ("dsp2", "dsp", "lut")
         widest = max(node.inputs[0].typed.element.bits, weight_type(node).bits)
-        parts = {"dsp": width - 1 if widest > BLOCK else 0, "dsp2": width - 1}
+        parts = {"dsp": family.dsp_width - 1 if widest > BLOCK else 0, "dsp2": family.dsp_packed[0] - 1}
         channels, (outputs, elements) = node.inputs[0].typed.shape[1], node.attributes["weights"].shape[-2:]
         found = [
             Folding(simd, pe, pe * simd, kind, parts.get(kind, 0), whole)
@@ -185,7 +185,8 @@ def _packing(node: Node, folding: Folding) -> Packing | None:
     """How two weights share a multiplier block, in the kind "dsp2"."""
     if folding.multiplier != "dsp2":
         return None
-    packing = Packing.of(*_ranges(node), folding.input_lanes, (folding.part + 1, folding.part + 1))
+    widest = folding.part + 1
+    packing = Packing.of(*_ranges(node), folding.input_lanes, (widest, min(widest, WIDEST_INPUT)))
     assert packing is not None, "dsp2 is offered where two products fit a block"
     return packing
 

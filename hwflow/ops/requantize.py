@@ -192,7 +192,8 @@ class _Hardware:
         if isinstance(form, ThresholdForm):
             return ThresholdsCore.latency_of(form.levels, own_bases=not form.one_base)
         if isinstance(form, SearchForm):
-            return SearchRequantizer.latency_of(form.stages, self.words, values=form.values is not None)
+            values = 0 if form.values is None else self.output.bits
+            return SearchRequantizer.latency_of(form.stages, self.words, values=values)
         return LookupRequantizer.latency
 
     def resources(self, family: str, depth: int) -> Resources:

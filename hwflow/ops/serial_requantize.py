@@ -130,7 +130,8 @@ def _row_bits(steps: SerialSteps, pairs: Pairs, lanes: int) -> list[int]:
             (word << 1) | (word >> steps.word_shape.width - 1) << steps.word_shape.width + 1
             for block in pairs for word in steps.stored(*block[lane])
         ]
-        found.append(len({tuple(word >> bit & 3 for word in words) for bit in range(steps.word_shape.width + 1)}))
+        columns = {tuple(word >> bit & 3 for word in words) for bit in range(steps.word_shape.width + 1)}
+        found.append(sum(any(column) for column in columns))  # of two zeros it is the digit's sign
     return found
 
 

@@ -23,6 +23,7 @@ from tests.formal.prover import check, yosys
 IDLE = tuple(pin for pin in ice40.IDLE if pin not in ("C", "D"))
 CELLS = {  # the ports that are outputs
     "TRELLIS_FF": {"Q"},
+    "LUT4": {"Z"},
     "MULT18X18D": set(ecp5.PRODUCT),
     "DP16KD": set(ecp5.READ_DATA["A"] + ecp5.READ_DATA["B"]),
     "SB_DFF": {"Q"},

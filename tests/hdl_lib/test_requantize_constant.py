@@ -7,7 +7,7 @@ import pytest
 from amaranth.hdl import Shape, signed, unsigned
 
 from hdl_lib.adder_network import Adder, AdderNetwork
-from hdl_lib.requantize_constant import ConstantRequantizer
+from hdl_lib.requantize_constant import ConstantLane, ConstantRequantizer
 from tests.hdl_lib.bench import STALLS, drive, pack
 from tests.hdl_lib.law import Process, cycles
 from tests.hdl_lib.protocol import after_reset, check_no_paths
@@ -113,6 +113,26 @@ def test_adders():
     dut = core("half_even", -5, 4)
     assert [lane.sum_interval() for lane in dut.lanes] == [(-27, 36), (-65, 61), (-118, 134), (8, 8), (-28, 0)]
     assert [lane.carry_bits() for lane in dut.lanes] == [7, 7, 6, 0, 6]
+
+
+@pytest.mark.parametrize(
+    ("ends", "low", "high", "expected"),
+    [
+        ((-200, 100), -128, 127, True),  # 9 bits: the upper 2 say that it is below
+        ((-512, 511), -128, 127, True),  # 10 bits, the upper 3 of them
+        ((-513, 511), -128, 127, False),  # 11 bits, 4
+        ((0, 2047), 0, 255, True),  # 11 bits without a sign, 3
+        ((0, 2048), 0, 255, False),  # 12 bits, 4
+        ((-2048, 2047), 0, 4000, True),  # the sign alone
+        ((-100, 100), -50, 100, False),  # a difference to -50
+        ((-100, 100), -128, 99, False),
+        ((-100, 100), 1, 127, False),
+        ((-100, 100), -128, 127, True),  # none
+    ],
+)
+def test_limits_that_a_few_bits_tell(ends, low, high, expected):
+    lane = ConstantLane(ends, 0, False, 0, 0, low, high, "floor")
+    assert lane.limited_at_once() == expected
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,7 @@ def test_rows_of_a_table_in_banks():
         (4, 5000, 1),  # 2 of 512 words of 36 (of ten words each); 2 of 8192 words of 2
         (1, 20000, 10),  # beyond the deepest block; 2 in 10 banks of 2048 words as in 40 of 512
         (96, 5504, 3),  # 32 of 2048 words of 9; 30 of 512 words of 36 would take 11 banks to choose from
+        (54, 1376, 3),  # 5; 6 of 1024 or 2048, and synthesis would take the 5 for one bank of 2048 as well
         (10, 1280, 3),  # 1 of 512 words of 36; 2 of 1024 or 2048
     ],
 )

@@ -95,6 +95,37 @@ def plus_one(data: bytes) -> list[int]:
     return [(b + 1) & 255 for b in data]
 
 
+def test_cycles_from_the_line_to_the_core():
+    """The middle of the stop bit is 9.5 bits after the start bit's edge; then two of the synchroniser, and six."""
+    bench = Bench(1, 4)
+    seen = []
+
+    async def watch(ctx):
+        await ctx.tick().sample(bench.host_tx.tx).until(~bench.host_tx.tx)
+        cycles = 0
+        while not ctx.get(bench.shell.s_axis_tvalid):
+            await ctx.tick()
+            cycles += 1
+        seen.append(cycles)
+
+    simulator = Simulator(bench.m)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(watch)
+
+    async def send(ctx):
+        await ctx.tick().repeat(IDLE)
+        ctx.set(bench.host_tx.i.payload, 0)
+        ctx.set(bench.host_tx.i.valid, 1)
+        await ctx.tick().until(bench.host_tx.i.ready)
+        ctx.set(bench.host_tx.i.valid, 0)
+        await ctx.tick().repeat(2 * BYTE)
+
+    simulator.add_testbench(send)
+    simulator.run()
+    # "until" sees the start bit at the tick behind its first cycle
+    assert seen == [9 * DIVISOR + DIVISOR // 2 + 2 + 6 - 1]
+
+
 @pytest.mark.parametrize("n, beats", [(1, 4), (2, 2), (3, 1), (1, 1)])
 @pytest.mark.parametrize("busy", [0.0, 0.9])
 def test_frames_come_back(n, beats, busy):

@@ -263,6 +263,7 @@ MVU += [
     _mvu("pairs_of_sixteen", 2, 2, 5, 4, I4, I4, (_fold2(5, 4, 16),), within=7),
     _mvu("pairs_unsigned", 2, 1, 6, 4, U5, U4, (_fold2(6, 4), _fold2(6, 3, 16))),
     _mvu("pairs_signs", 2, 2, 6, 4, I6, IntType(5, False), (_fold2(6, 4),), narrow=True),
+    _mvu("pairs_of_int8", 2, 2, 5, 5, U8, I8, (_fold2(5, 4, 25), _fold2(3, 5, 25)), narrow=True),
     _mvu("pairs_intervals", 2, 2, 5, 4, I8, IntType(5, True), (_fold2(5, 4),), within=15),
 ]
 

@@ -81,6 +81,8 @@ REQUANTIZE = [
     _requantize("multiply_intervals", 2, 3, I18, I8, lambda c: Fraction(97 + 13 * c, 131071), (2,), narrow=True),
     _requantize("multiply_ties", 3, 5, I18, I8, lambda c: Fraction(1 + 2 * c, 512), (1, 2, 5)),
     _requantize("multiply_ties_odd", 3, 4, I16, I8, lambda c: Fraction(1, 128), (1, 3), zero_point=3, uniform=True),
+    # Limits that are behind a register: five upper bits tell of them.
+    _requantize("multiply_ties_late", 3, 4, I16, I8, lambda c: Fraction(1, 32), (1, 3), zero_point=3, uniform=True),
     _requantize("thresholds", 4, 5, I12, IntType(2, True), lambda c: Fraction(7 + c, 3000), (1, 2, 5, 10)),
     _requantize("thresholds_alike", 3, 3, I12, IntType(2, False), lambda c: Fraction(7, 3000), (1, 2, 9), uniform=True),
     _requantize("sign", 3, 2, I12, U1, lambda c: Fraction(1, 700 + c), (1, 2)),
@@ -152,6 +154,7 @@ REQUANTIZE += [
     _function("multiply_falling_alike", 3, 4, I16, lambda x, c: line(x, -77, 15), (1, 3), uniform=True),
     _function("multiply_negated_alike", 3, 4, I16, lambda x, c: (-x).clip(-128, 127), (2,), uniform=True),
     _function("multiply_shifted_alike", 3, 4, I16, lambda x, c: -x >> 5, (2,), uniform=True),
+    _function("multiply_one_limit_alike", 3, 3, I12, lambda x, c: line(x, 1, 3, -1000, 100), (1, 3), uniform=True),
     _function(
         "multiply_falling_wide", 2, 3, I20, lambda x, c: line(x, (-1234567, 1034567, -734567)[c], 31), (2,)
     ),

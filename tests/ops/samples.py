@@ -82,10 +82,10 @@ def _fits(family: str, key: Key) -> bool:
     case, folding, _ = key.bench
     if folding.multiplier != "dsp2":
         return True
-    node, width = case.node(folding), costs.FAMILIES[family].dsp_width
+    node, block = case.node(folding), costs.FAMILIES[family].dsp_packed
     x = node.inputs[0].typed.interval
     inputs, weights = (x.lo, x.hi), node.attributes["weight_range"]
-    return Packing.of(inputs, weights, folding.input_lanes, (width, width)) is not None
+    return Packing.of(inputs, weights, folding.input_lanes, block) is not None
 
 
 def path(family: str) -> Path:

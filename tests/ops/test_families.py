@@ -7,7 +7,7 @@ import pytest
 from boards import all_boards, find_board
 from hwflow.boards import Part
 from hwflow.ops import costs
-from hwflow.ops.operator import Resources
+from hwflow.ops.operator import Folding, Resources
 from hwflow.ops.registry import hardware
 from tests.ops.cases import CASES
 from tests.ops.harness import Bench
@@ -24,6 +24,23 @@ def test_which_families_are_measured():
     families = {board.part.family for board in all_boards()}
     assert families == set(costs.FAMILIES)
     assert {family for family in families if costs.FAMILIES[family].measured} == {"ecp5", "ice40"}
+
+
+def test_two_products_of_eight_bits_share_a_multiplier_of_the_7_series_alone():
+    """25 by 18 bits hold two weights of 8 bits and an input; 18 by 18 do not. Five rows: two pairs and one by itself.
+
+    Its core is tested as case "pairs_of_int8" is, with the sums that its interval and latency say.
+    """
+    (case,) = (case for case in CASES["mvu"] if case.name == "pairs_of_int8")
+    node = case.node(case.foldings[0])
+    paired = {}
+    for board in all_boards():
+        device = board.part
+        offered = [f for f in hardware("mvu").foldings(node, device) if f.multiplier == "dsp2"]
+        paired[device.family] = {folding.part for folding in offered}
+    assert paired == {"xilinx7": {24}, "ecp5": set(), "ice40": set(), "gowin": set(), "cyclonev": set()}
+    folding = Folding(5, 5, 25, "dsp2", 24)
+    assert hardware("mvu").resources(node, folding, (6,), find_board("arty_a7_35").part).dsp == 3 * 5
 
 
 @pytest.mark.parametrize("op", sorted(CASES))

@@ -4,11 +4,9 @@
 flip-flops, ``dsp`` multiplier primitives (MULT18X18D, SB_MAC16), ``bram`` block RAM primitives (DP16KD, SB_RAM40_4K).
 """
 
-from hwflow.ops.costs.adder_network import constant_lane as constant_lane
 from hwflow.ops.costs.adder_network import constant_matrix as constant_matrix
 from hwflow.ops.costs.adder_network import constant_product as constant_product
 from hwflow.ops.costs.adder_network import constant_products as constant_products
-from hwflow.ops.costs.adder_network import constant_requantizer as constant_requantizer
 from hwflow.ops.costs.adder_network import estimated_adder_network as estimated_adder_network
 from hwflow.ops.costs.adder_network import estimated_constant_product as estimated_constant_product
 from hwflow.ops.costs.basics import MOST_LANES as MOST_LANES
@@ -23,6 +21,9 @@ from hwflow.ops.costs.basics import useful_lanes as useful_lanes
 from hwflow.ops.costs.changing import Changing as Changing
 from hwflow.ops.costs.changing import changing_bits as changing_bits
 from hwflow.ops.costs.changing import changing_numbers as changing_numbers
+from hwflow.ops.costs.constant_lanes import constant_lane as constant_lane
+from hwflow.ops.costs.constant_lanes import constant_requantizer as constant_requantizer
+from hwflow.ops.costs.constant_lanes import longest_path as longest_path
 from hwflow.ops.costs.depthwise import depthwise as depthwise
 from hwflow.ops.costs.depthwise import depthwise_weights as depthwise_weights
 from hwflow.ops.costs.elementwise import Operand as Operand

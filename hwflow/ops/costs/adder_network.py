@@ -12,8 +12,7 @@ import numpy.typing as npt
 from hdl_lib.adder_network import AdderNetwork
 from hdl_lib.adder_tree import shape_of
 from hdl_lib.block_product import BLOCK_LATENCY
-from hdl_lib.requantize_constant import ConstantLane
-from hwflow.ops.costs.basics import adder, difference
+from hwflow.ops.costs.basics import adder
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import queue
 from hwflow.ops.costs.products import multiplier_blocks
@@ -105,40 +104,6 @@ def constant_products(
     return total.times(vectors) + control + queued
 
 
-def constant_lane(family: str, lane: ConstantLane) -> Resources:
-    """A sum with a constant, ties, limits: a register for what each of them is compared to, and a choice."""
-    if lane.product is None:
-        return Resources()
-    device, (low, high), result = FAMILIES[family], lane.sum_interval(), lane.result_shape().width
-    width = _bits(low, high)
-    # Bits of the constant's own, and those that are only shifted out, are in no register.
-    dropped = max(lane.distance, lane.shift if lane.rounding == "floor" else 0)
-    below, above = lane.limits()
-    luts, flags = 0, 0
-    if lane.negative and device.carry_bits == 1:  # a carry cell reads the complement of what is subtracted
-        luts += _bits(*lane.product)
-    if lane.rounding != "floor":
-        luts += max(1, ceil((lane.shift - lane.distance) / 3))
-    quotient = max(width, lane.shift + 1) - lane.shift
-    for limit, beyond, upper in ((below, below, False), (above, (above or 0) + 1, True)):
-        if limit is None or beyond is None:
-            continue
-        near = beyond if upper else -beyond
-        if near >= 0 and near & (near - 1) == 0:  # a look at the upper bits, and the sign
-            inputs = quotient - max(0, near.bit_length() - 1) if near else 1
-            luts += device.all_of(inputs)
-        else:
-            luts += difference(family, quotient + 1 - _zeros(beyond))
-            if upper and device.carry_bits == 1:  # the complement of the sum
-                luts += quotient - _zeros(beyond)
-        flags += 1
-    luts += result if flags else 0
-    carries = lane.carry_bits()
-    if device.carry_bits == 1:  # a carry cell stands alone where its sum's bit is dropped
-        carries = min(carries, max(0, width - dropped))
-    return Resources(lut=luts + _chain(family, carries), ff=max(0, width - dropped) + result + flags)
-
-
 def constant_product(family: str, carries: Sequence[int], product: AdderNetwork, stages: int) -> Resources:
     """One lane's product by shifts and sums, which waits for those of other lanes until so many ``stages``.
     ``carries``: bits of each adder's carry chain."""
@@ -153,11 +118,6 @@ def estimated_constant_product(x: int, magnitude: int, stages: int) -> Resources
     digits = (magnitude ^ (3 * magnitude)).bit_count()
     registers = 1.25 * stages * (x + magnitude.bit_length() - _zeros(magnitude))
     return Resources(lut=max(0, digits - 1) * (x + 2), ff=x + ceil(registers))
-
-
-def constant_requantizer(family: str, lanes: Resources, width: int, latency: int, depth: int) -> Resources:
-    """All ``lanes``, whose results have so many bits together, with a queue behind them."""
-    return lanes + Resources(lut=4, ff=latency) + queue(family, width, depth)
 
 
 def _zeros(number: int) -> int:

@@ -65,6 +65,11 @@ def adder(family: str, width: int) -> int:
     return chain(family, width)
 
 
+def accumulating(family: str, width: int, term: int) -> int:
+    """Look-up tables of an adder of ``width`` bits of a term of so many bits, whose results the next sum waits for."""
+    return adder(family, width) if width <= SHORT and term > 2 else chain(family, width)
+
+
 def difference(family: str, width: int) -> int:
     """Look-up tables of a difference to a constant of ``width`` bits of which the sign is taken."""
     if width <= SHORT or FAMILIES[family].carry_bits == 1:  # a carry cell of one bit has no look-up table of its own

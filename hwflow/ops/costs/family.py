@@ -20,6 +20,7 @@ class Family:
     itself takes into a block, with those of one operand. ``together``: look-up tables of the AND (or the OR) of so many
     bits, from two, as measured: on ECP5 the mapper takes a slice's multiplexers for fewer levels where that pays in
     time, whatever it takes of tables. ``dsp_least``: products with an operand of fewer bits are made of look-up tables.
+    ``dsp_wide``: widest signed operand of a multiplier beside one of ``dsp_width``, where that is more (0: the same).
     ``basis``: the family whose measured constants are taken, where there are some beside these.
     """
 
@@ -34,12 +35,19 @@ class Family:
     dsp_registers: int
     together: tuple[int, ...]
     dsp_least: int = 2
+    dsp_wide: int = 0
     basis: str = "ecp5"
 
     @property
     def measured(self) -> bool:
         """Whether samples of its own confirm the model."""
         return FAMILIES[self.basis] is self
+
+    @property
+    def dsp_packed(self) -> tuple[int, int]:
+        """Widest operands of a multiplier block of which one is of two weights (:mod:`hdl_lib.packed_product`), that
+        one first."""
+        return self.dsp_wide or self.dsp_width, self.dsp_width
 
     def in_block(self, a: int, b: int) -> bool:
         """Whether a product of operands of ``a`` and ``b`` bits is made in multiplier blocks."""
@@ -65,14 +73,15 @@ FAMILIES = {
 # Families whose cores were not measured take the ECP5's model: 4-input look-up tables and carry cells of two bits. That
 # is above what 6-input look-up tables (7 series) and adaptive logic modules (Cyclone V) need, a LUT6 holding any LUT4.
 # For 7 series, of every 19th of the harness's cases yosys 0.70 made 4,791 look-up tables, 6,555 flip-flops and 11
-# multipliers, where the model has 6,732, 8,327 and 11; what Vivado makes of them, and Quartus, was not measured.
+# multipliers, where the model has 6,732, 8,327 and 11. Of examples/digits on Arty A7-35 it made 90 multipliers, most
+# with two products, where the model has 90. What Vivado makes of them, and Quartus, was not measured.
 # For Gowin, whose tables and memories are of the same sizes, it is near: of every 15th of the harness's cases, 37 in
 # all, yosys 0.70 made 11,248 look-up tables, 13,429 flip-flops, 20 multipliers and 4 block RAMs, where the model has
 # 11,359, 13,557, 21 and 4; a requantizer whose products are cut took half as many tables again. Shapes and widths are
 # the family's own.
 FAMILIES |= {
     "gowin": replace(FAMILIES["ecp5"], dsp_pair=9, carry_bits=1, dsp_least=4),
-    "xilinx7": replace(FAMILIES["ecp5"]),
+    "xilinx7": replace(FAMILIES["ecp5"], dsp_wide=25),
     "cyclonev": replace(
         FAMILIES["ecp5"], bram_shapes=((8192, 1), (4096, 2), (2048, 5), (1024, 10), (512, 20), (256, 40))
     ),

@@ -19,7 +19,7 @@ from hdl_lib.packed_product import Packing
 from hdl_lib.rom import lies_far
 from hdl_lib.storage import REGISTER_DEPTH
 from hwflow.ir.graph import IntArray
-from hwflow.ops.costs.basics import adders, carried_chain, count_up, loop
+from hwflow.ops.costs.basics import accumulating, carried_chain, count_up, loop
 from hwflow.ops.costs.changing import Changing
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.fixed_factors import FixedFactor, fixed_products, fixed_sums, soft_products
@@ -224,7 +224,9 @@ def mvu(
     if synapse > 1:  # what is carried on, and the sum
         # accumulators that add a carry, one place longer
         carried = pe if digits is not None else 0 if packing is None else pe // 2
-        total += adders(accumulator.bits, pe - carried, family)
+        term = simd.bit_length() if folding.multiplier == "xnor" else accumulator.bits
+        sums = Resources(lut=accumulating(family, accumulator.bits, term), ff=accumulator.bits)
+        total += sums.times(pe - carried)
         total += Resources(lut=carried_chain(family, accumulator.bits), ff=accumulator.bits).times(carried)
         total += Resources(ff=pe * accumulator.bits)
         if neuron > 1:

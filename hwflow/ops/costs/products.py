@@ -86,6 +86,8 @@ def multiplier_blocks(family: str, made: Iterable[tuple[IntType, IntType, int]])
 def _blocks_of_parts(family: str, x: IntType, w: IntType) -> int:
     """Of one product, that has none to share a block with."""
     device = FAMILIES[family]
+    if max(x.bits, w.bits) <= device.dsp_packed[0] and min(x.bits, w.bits) <= device.dsp_packed[1]:
+        return int(device.in_block(x.bits, w.bits))
     parts = [_parts(x, w, device.dsp_width), _parts(w, x, device.dsp_width)]
     return sum(device.in_block(a, b) for a in parts[0] for b in parts[1])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
-from hdl_lib.requantize_search import read_latency
+from hdl_lib.requantize_search import read_latency, value_latency
 from hwflow.ops.costs.basics import adders, bits, chain, count_up, difference
 from hwflow.ops.costs.changing import Changing
 from hwflow.ops.costs.family import FAMILIES
@@ -91,7 +91,8 @@ def search(
     for stage in range(stages):
         each += compare + Resources(ff=(cycles[stage] - (stage == stages - 1)) * x.bits + stage * cycles[stage])
     if values:
-        latency += read_latency(words << stages)
+        latency += value_latency(out.bits, words << stages)
+        each += Resources(ff=out.bits * (value_latency(out.bits, words << stages) - read_latency(words << stages)))
     elif base % (1 << stages):
         each += Resources(lut=out.bits)
     total = tables + each.times(lanes)

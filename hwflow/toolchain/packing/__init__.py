@@ -4,6 +4,8 @@ Yosys maps a product to a multiplier block and a memory to a block RAM, and leav
 fabric, from where every bit travels to the block unclocked. :func:`pack` moves them into the block: the same function,
 cycle by cycle, with shorter paths. ``design.v`` stays portable: nothing in it knows of it.
 
+What very many pins read is copied afterwards, so that each copy stands among its readers (``copies.py``).
+
 Blocks are packed memories first, because their read without register is the slowest, then multipliers, each in the
 netlist's order; a flip-flop is absorbed where it is found first. Where a block can hold two products, pairs of blocks
 become one. Packing what is packed changes nothing.
@@ -11,7 +13,8 @@ become one. Packing what is packed changes nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hwflow.toolchain.packing import ecp5, ice40
@@ -23,23 +26,27 @@ _REGISTERS = {
     "ice40": (("SB_MAC16", "multipliers", ice40.pack_registers),),
 }
 _PAIRS = {"ice40": (("SB_MAC16", "multipliers", ice40.pack_pair),)}  # returns the blocks removed
+_COPIES: dict[str, Callable[[Netlist], int]] = {"ecp5": ecp5.copy_outputs}  # iCE40 has nets that reach everything
 
 
 @dataclass(frozen=True)
 class Packing:
     """What :func:`pack` did.
 
-    Of every kind of block how many there were, the flip-flops that are in them now, the blocks that went into others.
+    Of every kind of block how many there were, the flip-flops that are in them now, the blocks that went into others;
+    the flip-flops and look-up tables that were copied.
     """
 
     blocks: dict[str, int]
     registers: dict[str, int]
     pairs: dict[str, int]
+    copies: int = 0
 
     def __str__(self) -> str:
         parts = [f"{self.registers[kind]} into {count} {kind}" for kind, count in self.blocks.items() if count]
         text = f"{sum(self.registers.values())} flip-flops absorbed" + (f": {', '.join(parts)}" if parts else "")
-        return text + "".join(f"; {2 * count} {kind} in {count}" for kind, count in self.pairs.items() if count)
+        text += "".join(f"; {2 * count} {kind} in {count}" for kind, count in self.pairs.items() if count)
+        return text + (f"; {self.copies} copies of what many pins read" if self.copies else "")
 
 
 def pack(design: dict[str, Any], family: str) -> Packing:
@@ -53,4 +60,5 @@ def pack(design: dict[str, Any], family: str) -> Packing:
     for kind, called, rule in _PAIRS.get(family, ()):
         names = list(netlist.cells(kind))
         packing.pairs[called] = sum(rule(netlist, name) for name in names if netlist.holds(name))
-    return packing
+    copies = _COPIES[family](netlist) if family in _COPIES else 0
+    return replace(packing, copies=copies)

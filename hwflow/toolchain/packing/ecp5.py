@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hwflow.toolchain.packing import copies
 from hwflow.toolchain.packing.netlist import Bit, Netlist
 from hwflow.toolchain.packing.registers import (
     Bank,
@@ -21,6 +22,7 @@ OPERANDS = tuple(tuple(f"{operand}{i}" for i in range(18)) for operand in "AB")
 PRODUCT = tuple(f"P{i}" for i in range(36))
 READ_DATA = {port: tuple(f"DO{port}{i}" for i in range(18)) for port in "AB"}
 STAGES = ("INPUTA", "INPUTB", "INPUTC", "PIPELINE", "OUTPUT")
+CLOCKS = frozenset(("CLK", "WCK", "CLKA", "CLKB", "CLK0", "CLK1", "CLK2", "CLK3", "CLKI", "CLKFB"))
 ENABLES = 4  # clock enables a multiplier selects from
 
 
@@ -91,6 +93,13 @@ def pack_multiplier(netlist: Netlist, name: str) -> int:
     if stages:
         _configure(netlist, name, stages)
     return removed
+
+
+def copy_outputs(netlist: Netlist) -> int:
+    """Copy the flip-flops and look-up tables that very many pins read (:mod:`hwflow.toolchain.packing.copies`); how
+    many there are of it. Resets and enables have no nets of their own on these parts: nextpnr takes those for clocks.
+    """
+    return copies.copy_outputs(netlist, {"TRELLIS_FF": "Q", "LUT4": "Z"}, CLOCKS)
 
 
 def _take_over(netlist: Netlist, name: str, pins: Iterable[str], bank: Bank) -> int:

@@ -6,6 +6,8 @@ The format is that of yosys' ``write_json``: a net is a number, a constant the s
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
+from itertools import count
 from typing import Any
 
 Bit = int | str
@@ -26,8 +28,9 @@ class Netlist:
         if len(candidates) != 1:
             raise ValueError(f"a netlist must have one top module, not {len(candidates)}")
         self._cells: dict[str, Any] = candidates[0]["cells"]
+        self._names: dict[str, Any] = candidates[0].setdefault("netnames", {})
         self._scopes: dict[int, tuple[str, ...]] = {}
-        for net in candidates[0].get("netnames", {}).values():
+        for net in self._names.values():
             path = tuple(str(net.get("attributes", {}).get("hdlname", "")).split()[:-1])
             for bit in net["bits"]:
                 if isinstance(bit, int) and len(path) > len(self._scopes.get(bit, ())):
@@ -44,6 +47,7 @@ class Netlist:
         for name, cell in self._cells.items():
             for port in cell["connections"]:
                 self._note(name, port)
+        self._free = 1 + max((1, *self._drivers, *self._readers))  # yosys' numbers begin with 2
 
     def _note(self, name: str, port: str) -> None:
         cell = self._cells[name]
@@ -101,6 +105,29 @@ class Netlist:
         for port in self._cells[name]["connections"]:
             self._forget(name, port)
         del self._cells[name]
+
+    def inputs(self, name: str) -> list[Bit]:
+        """What the input ports of a cell are connected to."""
+        cell = self._cells[name]
+        ports = [port for port, way in cell["port_directions"].items() if way != "output"]
+        return [bit for port in ports for bit in cell["connections"].get(port, ())]
+
+    def copy(self, name: str, output: str, scope: str) -> Bit:
+        """Add a cell that is ``name`` once more but for a new net on its port ``output``; the net.
+
+        Its name is the last part of the cell's, behind ``scope`` (instances, a point behind each), and a number.
+        """
+        cell = self._cells[name]
+        bit = self._free
+        self._free += 1
+        base = scope + name.rsplit(".", 1)[-1]
+        copied = next(free for n in count(1) if (free := f"{base}_copy{n}") not in self._cells)
+        self._cells[copied] = deepcopy(cell)
+        self._cells[copied]["connections"][output] = [bit]
+        self._names[f"{copied}_{output}"] = {"hide_name": 0, "bits": [bit], "attributes": {}}
+        for port in cell["connections"]:
+            self._note(copied, port)
+        return bit
 
     def driver(self, bit: Bit) -> Pin | None:
         """The pin that drives a bit; None for a constant and for a net without a driver."""

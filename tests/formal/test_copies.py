@@ -1,0 +1,112 @@
+"""Copies of what very many pins read (hwflow.toolchain.packing.copies): proved equal, and where they are made.
+
+The proof runs a netlist and its packed twin side by side, as tests/formal/test_packing.py does for registers in blocks.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from hwflow.toolchain.packing import netlist as netlists
+from hwflow.toolchain.packing import pack
+from hwflow.toolchain.packing.copies import READERS
+from tests.formal.prover import check
+from tests.formal.test_packing import Netlist, side_by_side
+
+AND_WITH_BOTH = "1000100010001000"  # A and B, whatever C and D are
+
+
+def broadcast(readers, *, start="RESET", cores=1):
+    """A register with an enable, a table that reads it and an input, and as many registers of each of the two."""
+    n = Netlist()
+    held = n.register("held", n.input("x", 1), n.enable, start=start)
+    z = n.nets(1)
+    n.cell("table", "LUT4", {"INIT": AND_WITH_BOTH}, A=held[0], B=n.other[0], C="0", D="0", Z=z[0])
+    for name, bit in (("plain", held), ("masked", z)):
+        bits = [n.register(f"top.core{k % cores}.{name}{k}", bit)[0] for k in range(readers)]
+        n.output(f"{name}_o", bits)
+    return n
+
+
+def made(netlist):
+    """What packing copied: how many copies, and the most readers that a cell has."""
+    design = netlist.module("top")
+    packing = pack(design, "ecp5")
+    top = netlists.Netlist(design)
+    driven = [bit for name in top.cells("TRELLIS_FF", "LUT4") for bit in (*top.bits(name, "Q"), *top.bits(name, "Z"))]
+    return packing.copies, max(len(top.readers(bit)) for bit in driven)
+
+
+@pytest.mark.parametrize("start", ["RESET", "SET"])
+def test_copies_are_the_same(tmp_path, start):
+    netlist = broadcast(READERS + 2, start=start, cores=3)
+    assert made(netlist)[0] > 0
+    side_by_side(tmp_path, netlist, [], 0)
+    passed, log = check(tmp_path, 5)
+    assert passed, f"a counterexample from the start:\n{log}"
+    passed, log = check(tmp_path, 5, "-i")
+    assert passed, f"not inductive:\n{log}"
+
+
+@pytest.mark.parametrize("lost", [{"CEMUX": "1 "}, {"REGSET": "RESET"}])
+def test_a_copy_that_differs_is_refuted(tmp_path, monkeypatch, lost):
+    copy = netlists.Netlist.copy
+
+    def careless(self, name, output, scope):
+        bit = copy(self, name, output, scope)
+        if self.kind(name) == "TRELLIS_FF":
+            self.parameters(self.driver(bit)[0]).update(lost)
+        return bit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(netlists.Netlist, "copy", careless)
+        side_by_side(tmp_path, broadcast(READERS + 2, start="SET"), [], None)
+    passed, log = check(tmp_path, 6)
+    assert not passed and "Assert failed" in log, f"the broken twin passed:\n{log}"
+
+
+@pytest.mark.parametrize(
+    ("readers", "copies"),
+    [
+        (READERS - 1, 0),  # and the table is one more reader of the register
+        (READERS, 1),  # the register alone
+        (READERS + 1, 2),
+        (2 * READERS, 3),  # the register's readers are 2 READERS and two tables
+        (2 * READERS + 1, 4),
+    ],
+)
+def test_the_copies_of_one_core(readers, copies):
+    found, most = made(broadcast(readers))
+    assert found == copies and most <= READERS
+
+
+def test_readers_of_a_core_stay_together():
+    """Three cores of 20 readers each: two fit one copy, so that no core's readers are divided."""
+    netlist = broadcast(60, cores=3)
+    design = netlist.module("top")
+    assert pack(design, "ecp5").copies == 2
+    drivers = {}
+    for name, cell in design["modules"]["top"]["cells"].items():
+        if ".masked" in name:
+            drivers.setdefault(name.split(".")[1], set()).add(cell["connections"]["DI"][0])
+    assert {len(bits) for bits in drivers.values()} == {1}
+    assert "top.core2.table_copy1" in design["modules"]["top"]["cells"]
+
+
+def test_copies_need_copies():
+    """Where a register that moves on to another one has so many copies that the first one needs some as well."""
+    n = Netlist()
+    first = n.register("first", n.input("x", 1))
+    second = n.register("second", first)
+    n.output("o", [n.register(f"top.core{k}.sub.last{k}", second)[0] for k in range(READERS**2 + 1)])
+    found, most = made(n)
+    assert found == READERS + 1 and most <= READERS  # as many of the second, then one of the first
+
+
+def test_clocks_and_other_families_are_left_alone():
+    netlist = broadcast(READERS + 2)
+    for name in ("plain0_0", "plain1_0"):
+        netlist.cells[f"top.core0.{name}"]["connections"]["CLK"] = [netlist.cells["table"]["connections"]["Z"][0]]
+    design = netlist.module("top")
+    assert pack(design, "ecp5").copies == 1  # the register's; the table drives clocks
+    assert pack(broadcast(READERS + 2).module("top"), "gowin").copies == 0
