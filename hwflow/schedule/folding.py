@@ -1,5 +1,5 @@
-"""The least initiation interval that fits a budget and the cheapest foldings for it, exact under the cost model but where
-:data:`hwflow.schedule.selection.MOST_UNTIL_FOUND` ends the search for any and ``MOST_SUMS`` the proof that none is cheaper.
+"""The least initiation interval that fits a budget and the cheapest foldings for it: exact under the cost model but
+where :data:`hwflow.schedule.selection.MOST_UNTIL_FOUND` ends the search for any, ``MOST_SUMS`` that for cheaper ones.
 
 The cost model: each node's resources at a folding with queues of the fewest beats that its own pace allows (at most
 :data:`PROVISIONAL_DEPTH`), the width converters between nodes whose lanes differ and the frame synchroniser of each
