@@ -59,11 +59,12 @@ def write_design(design: Design, out: Path, until: str | None, progress: Callabl
         until = "bitstream" if vendor.is_here(design.board.toolchain) else "verilog"
     with replaced_folder(out) as folder:
         progress("writing Verilog")
-        table = _write_verilog(design, folder)
+        yosys = YOSYS.find()
+        table = _write_verilog(design, folder, yosys)
         if single or design.board.zynq is None:
             progress("writing the board's top")
             write_board(folder, design.board, design.clock.frequency_hz / 1_000_000)
-            toolchain_build.write_top_verilog(folder)
+            toolchain_build.write_top_verilog(folder, yosys)
             toolchain_build.write_vendor_project(folder)
             if design.board.zynq:
                 write_overlay_host(folder)
@@ -100,11 +101,10 @@ def _build(
     return replace(again, seconds=seconds)
 
 
-def _write_verilog(design: Design, folder: Path) -> dict[str, Any]:
+def _write_verilog(design: Design, folder: Path, yosys: tool.Found) -> dict[str, Any]:
     begin = time.perf_counter()
     name = design.model.resolved.name
     top = Top(design.schedule.graph)
-    yosys = YOSYS.find()
 
     def run_yosys(script: str, cwd: Path) -> None:
         log = cwd / "yosys.log"

@@ -128,7 +128,8 @@ class Mvu(HardwareOperator):
             return constant_mvu.resources(node, folding, depths, device)
         synapse, neuron = folds(node, folding)
         known = _few_words(node, folding)
-        return costs.mvu(
+        cost = costs.mvu if known is not None else _cost_of_any_table
+        return cost(
             device.family, node.inputs[0].typed.element, weight_type(node), node.outputs[0].typed.element,
             folding, synapse, neuron, depths[0], surplus=surplus_lanes(node, folding), ranges=_ranges(node),
             packing=_packing(node, folding), digits=_digits(node, folding), known=known,
@@ -152,6 +153,10 @@ class Mvu(HardwareOperator):
             packing=packing, digits=digits,
         )
         return Built(core, [core.i], [core.o], [file])
+
+
+_cost_of_any_table = lru_cache(maxsize=1 << 14)(costs.mvu)
+"""Where the numbers in the table do not matter: equal layers ask for the same."""
 
 
 def sets_of(attributes: Mapping[str, Any]) -> list[IntArray]:

@@ -84,10 +84,10 @@ class ScaledAdd(LogicalOperator, Joined):
         return joined_timing(self.cycles(node, folding), _plan(node, folding).latency)
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
-        types = [value.typed.element for value in node.inputs]
+        types = tuple(value.typed.element for value in node.inputs)
         channels = node.outputs[0].typed.shape[1]
         blocks, pixels = -(-channels // folding.output_lanes), max(1, folding.output_lanes // channels)
-        return costs.stream_add(device.family, types, _plan(node, folding), blocks, depths[0], pixels)
+        return _cost(device.family, types, _plan(node, folding), blocks, depths[0], pixels)
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
         lanes = folding.output_lanes
@@ -114,6 +114,9 @@ class ScaledAdd(LogicalOperator, Joined):
             depth=depths[0], part=folding.part or PART, tables=tables,
         )
         return Built(core, [core.a, core.b], [core.o], files)
+
+
+_cost = lru_cache(maxsize=1 << 12)(costs.stream_add)  # equal nodes share their plans
 
 
 def _each(values: Sequence[int], count: int) -> list[int]:

@@ -1,5 +1,5 @@
-"""The least initiation interval that fits a budget, exact under the cost model, and the cheapest foldings for it, exact
-but where :data:`hwflow.schedule.selection.MOST_SUMS` ends the proof.
+"""The least initiation interval that fits a budget and the cheapest foldings for it: exact under the cost model but
+where :data:`hwflow.schedule.selection.MOST_UNTIL_FOUND` ends the search for any, ``MOST_SUMS`` that for cheaper ones.
 
 The cost model: each node's resources at a folding with queues of the fewest beats that its own pace allows (at most
 :data:`PROVISIONAL_DEPTH`), the width converters between nodes whose lanes differ and the frame synchroniser of each
@@ -33,7 +33,7 @@ from hwflow.ir.graph import Graph, Node, Value
 from hwflow.ops.operator import Device, Folding, Resources, beats
 from hwflow.ops.registry import hardware
 from hwflow.schedule.elimination import IntArray, Selection, Table
-from hwflow.schedule.plumbing import View, conversions
+from hwflow.schedule.plumbing import Step, View, conversions
 from hwflow.schedule.selection import cheapest, undercut_by_none
 
 RESOURCES = Resources._fields
@@ -109,6 +109,7 @@ class FoldingSearch:
         self._outputs: dict[Node, int] = {}  # the variable of a node's output lanes
         self._inputs: dict[Node, int] = {}
         self._bridges: dict[tuple[Any, ...], dict[int, Resources]] = {}
+        self._converters: dict[tuple[int, int, int, View], Resources] = {}
         self._options = {node: self._options_of(node) for node in graph.nodes}
         self._edges = [self._edge(node, value, reader) for node, value, reader in self._connections()]
 
@@ -130,25 +131,28 @@ class FoldingSearch:
         found: IntArray = np.unique(np.concatenate([o.cycles for o in self._options.values()]))
         return [int(c) for c in found if c >= floor]
 
-    def best(self) -> tuple[int, dict[Node, Folding]]:
-        """The least feasible interval with its cheapest foldings. Raises :class:`ModelRefused` if nothing fits."""
+    def least(self) -> int:
+        """The least feasible interval. Raises :class:`ModelRefused` if nothing fits."""
         index = bisect_left(range(len(self.intervals)), True, key=lambda i: self._fits(self.intervals[i]))
         if index == len(self.intervals):
             raise ModelRefused(self.refusal(self.intervals[-1], None))
-        interval = self.intervals[index]
-        return interval, self.for_interval(interval)[1]
+        return self.intervals[index]
+
+    def best(self) -> tuple[int, dict[Node, Folding]]:
+        """The least feasible interval with its cheapest foldings. Raises :class:`ModelRefused` if nothing fits."""
+        return self.for_interval(self.least())
 
     def for_interval(self, interval: int) -> tuple[int, dict[Node, Folding]]:
         """The cheapest foldings of at most ``interval`` cycles. Raises :class:`ModelRefused` if there are none."""
         foldings = self.choose(interval)
         if foldings is None:
-            best = None if interval < self.intervals[0] else self.best()[0]
+            best = None if interval < self.intervals[0] else self.least()
             raise ModelRefused(self.refusal(interval, best))
         return interval, foldings
 
     def choose(self, interval: int) -> dict[Node, Folding] | None:
         """The cheapest foldings of at most ``interval`` cycles that fit, if there are any."""
-        found = self._select(interval, self._limits)
+        found = self._select(interval, self._limits) or self._any(interval)  # where it ended too soon to find some
         return None if found is None else found[0]
 
     def total(self, foldings: dict[Node, Folding]) -> Resources:
@@ -229,9 +233,14 @@ class FoldingSearch:
         for own in here:
             if own not in known:
                 steps = conversions(value, reader, own, lanes, whole_vector=whole)
-                bridge = (self._inserted("width_converter", value, step.folding, step.view) for step in steps)
-                known[own] = sum(bridge, Resources())
+                known[own] = sum((self._converter(value, step) for step in steps), Resources())
         return [known[own] for own in here]
+
+    def _converter(self, value: Value, step: Step) -> Resources:
+        key = value.typed.element.bits, step.folding.input_lanes, step.folding.output_lanes, step.view
+        if key not in self._converters:
+            self._converters[key] = self._inserted("width_converter", value, step.folding, step.view)
+        return self._converters[key]
 
     def _inserted(self, op: str, value: Value, folding: Folding, view: View) -> Resources:
         """Of a node that the plumbing would insert."""
@@ -259,8 +268,11 @@ class FoldingSearch:
         }
         return foldings, found
 
+    def _any(self, interval: int) -> tuple[dict[Node, Folding], Selection] | None:
+        return self._select(interval, self._limits, price=self._even, any_at_all=True)
+
     def _fits(self, interval: int) -> bool:
-        return self._select(interval, self._limits, price=self._even, any_at_all=True) is not None
+        return self._any(interval) is not None
 
     # What does not fit
 

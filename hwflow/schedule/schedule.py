@@ -80,7 +80,7 @@ def _fastest(graph: Graph, device: Chip, budget: Budget, search: FoldingSearch) 
     """The least interval: the first that the search calls feasible, else the first found beyond it at growing distance,
     and by halves back."""
     try:
-        least, _ = search.best()
+        least = search.least()
     except ModelRefused:
         raise ModelRefused(_what_would_fit(graph, device, budget, search)) from None
     there = [i for i in search.intervals if i >= least]

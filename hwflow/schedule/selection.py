@@ -15,7 +15,9 @@ an elimination of variables. With them:
 Nothing is dropped but what cannot be part of a better selection: the result is exact whatever the bounds are worth.
 They only decide how long it takes. Where several resources are nearly used up, many selections are nearly as cheap as
 the cheapest, and to tell which one is takes minutes for some tenths of a percent: once something is found, looking for
-something cheaper ends after :data:`MOST_SUMS` partial sums. Whether there is anything at all is always exact.
+something cheaper ends after :data:`MOST_SUMS` partial sums. Whether there is anything at all is exact up to
+:data:`MOST_UNTIL_FOUND` of them: beyond, what is found is what comes of the :data:`BEAM` partial sums at each place
+that leave most room, and if that is nothing, there is taken to be nothing.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ _ROUNDING = 1e-9  # relative; prices and resources are whole numbers below 2**40
 _ROUNDS = 60  # of the linear program: few resources take few
 _FIRST_STEP, _GROWTH = 1 / 4096, 4  # of the target above the bound
 MOST_SUMS = 100_000  # partial sums that are looked at to make what is found cheaper: about a second
+MOST_UNTIL_FOUND = 400_000  # where nothing is found yet
+BEAM = 200
 _PIVOTS = 256  # rows that others are compared with: what they all leave may be undercut, and is only carried along
 
 
@@ -63,7 +67,7 @@ def cheapest(
         return None
     found = bound.best
     if found is None or not (any_at_all or _cost(found, price) < bound.least + 1 - 1e-3):
-        found = _search(order, price, limits, bound)
+        found = _search(order, price, limits, bound, any_at_all)
     if found is None:
         return None
     return Selection(tuple(int(rows[r]) for rows, r in zip(own_rows, found.rows, strict=True)), found.needs)
@@ -179,18 +183,25 @@ def _bound(order: Elimination, price: IntArray, limits: IntArray, any_at_all: bo
     return bound
 
 
-def _search(order: Elimination, price: IntArray, limits: IntArray, bound: _Bound) -> Selection | None:
-    """The cheapest selection within the limits."""
+def _search(
+    order: Elimination, price: IntArray, limits: IntArray, bound: _Bound, any_at_all: bool
+) -> Selection | None:
+    """The cheapest selection within the limits, or ``any_at_all``."""
     best = bound.best
     ceiling = sum(int((t.needs @ price).max()) for t in order.tables) if best is None else _cost(best, price) - 1
-    step = max(1.0, bound.least * _FIRST_STEP)
+    step, left = max(1.0, bound.least * _FIRST_STEP), MOST_UNTIL_FOUND
     while bound.least < ceiling + 1:
         target = min(ceiling, int(bound.least + step))
-        labels = _Labels(order, price, limits, bound.charged, target, None if best is None else MOST_SUMS)
+        labels = _Labels(order, price, limits, bound.charged, target, left if best is None else MOST_SUMS)
         try:
             found = labels.best()
         except _TooMany:
+            if best is None:
+                best = _Labels(order, price, limits, bound.charged, ceiling, beam=BEAM).best()
             break
+        if found is not None and any_at_all:
+            return found
+        left = labels.most
         if found is not None:  # it may be above the target, where not everything has been looked at
             best, ceiling = found, _cost(found, price) - 1
         if target >= ceiling or not labels.left_out:
@@ -227,15 +238,16 @@ class _TooMany(Exception):
 
 
 class _Labels:
-    """The search below one target. ``most`` (None: any number): partial sums, of which more raise :class:`_TooMany`.
-    ``left_out``: whether anything was that a greater target would not leave out."""
+    """The search below one target. ``most``: partial sums, of which more raise :class:`_TooMany`; with a ``beam`` any
+    number, but no more than those are kept at each place. ``left_out``: whether anything was that a greater target
+    would not leave out."""
 
     def __init__(
         self, order: Elimination, price: IntArray, limits: IntArray, charged: Sequence[tuple[Weighed, float, bool]],
-        target: int, most: int | None = None,
+        target: int, most: int = 0, beam: int | None = None,
     ) -> None:
         self._order, self._price, self._limits = order, price, limits
-        self._most = most
+        self.most, self._beam = most, beam
         self.left_out = False
         self._tests = [
             (weighed, (allowed + (target + 0.5 if priced else 0.0)) * (1 + _ROUNDING) + _ROUNDING, priced)
@@ -285,9 +297,9 @@ class _Labels:
 
     def _joined(self, left: _Relation, right: _Relation) -> _Relation:
         result = _join(left, right)
-        if self._most is not None:
-            self._most -= len(result.needs)
-            if self._most < 0:
+        if self._beam is None:
+            self.most -= len(result.needs)
+            if self.most < 0:
                 raise _TooMany
         return result
 
@@ -300,6 +312,7 @@ class _Labels:
         clique = self._order.buckets[index].clique
         good = np.ones(len(relation.needs), dtype=bool)
         cheap = good.copy()
+        fullest = np.full(len(good), -np.inf)
         places = tuple(relation.values.T)
         for weighed, most, priced in self._tests:
             rest = weighed.rest(index, without, weighed.outside[index])
@@ -307,9 +320,14 @@ class _Labels:
             kept = [v for v in clique if v in relation.variables]
             rest = rest.min(axis=gone).transpose([kept.index(v) for v in relation.variables])
             tested = cheap if priced else good
-            tested &= relation.needs @ weighed.weights + rest[places] <= most
+            reached = relation.needs @ weighed.weights + rest[places]
+            tested &= reached <= most
+            fullest = np.maximum(fullest, reached / most)
         self.left_out |= bool((good & ~cheap).any())
-        return relation.take(good & cheap)
+        rows = np.flatnonzero(good & cheap)
+        if self._beam is not None and len(rows) > self._beam:
+            rows = np.sort(rows[np.argsort(fullest[rows], kind="stable")[: self._beam]])
+        return relation.take(rows)
 
     def _undercut_by_none(self, relation: _Relation, scope: tuple[int, ...]) -> _Relation:
         """Only the variables of ``scope``, and for each of their values the rows that no other equals or undercuts in

@@ -19,7 +19,7 @@ from hwflow.toolchain import nextpnr, pack, vendor, yosys
 from hwflow.toolchain.nextpnr import ClockResult
 from hwflow.toolchain.packing.files import pack_file
 from hwflow.toolchain.results import BuildResult as BuildResult
-from hwflow.toolchain.tool import Tool, run
+from hwflow.toolchain.tool import Found, Tool, run
 
 Progress = Callable[[str], None]
 
@@ -166,8 +166,9 @@ def build(
     )
 
 
-def write_top_verilog(out: Path) -> Path:
+def write_top_verilog(out: Path, found: Found | None = None) -> Path:
     """Write ``board/top.v``, the board's top without the design as Verilog for simulators, and return its path.
+    ``found``: the yosys to run, where it is known.
 
     :func:`build` writes it as well; this is for simulating without a synthesis. A vendor's tool gets the same file.
     """
@@ -177,7 +178,7 @@ def write_top_verilog(out: Path) -> Path:
     script = "; ".join(yosys.top_verilog_script(board["rtlil"], target, vendor=bool(board.get("vendor"))).splitlines())
     log = out / "board" / "top_verilog.log"
     run(
-        yosys.YOSYS.find(), ["-p", script], out, log, step="board top (yosys)", remedy="read the log",
+        found or yosys.YOSYS.find(), ["-p", script], out, log, step="board top (yosys)", remedy="read the log",
         outputs=[target],
     )
     return out / target

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hwflow.schedule import selection as solver
-from hwflow.schedule.elimination import Elimination, IntArray, Table
+from hwflow.schedule.elimination import Elimination, IntArray, Selection, Table
 from hwflow.schedule.selection import cheapest, undercut_by_none
 
 PRICE = np.array([3, 2, 40], dtype=np.int64)
@@ -125,3 +125,31 @@ def test_nothing_is_searched_for_again_that_no_target_left_out(monkeypatch: pyte
     limits = np.array([5, 5, 0], dtype=np.int64)
     assert cheapest(tables, [2, 2, 2], PRICE, limits) is None
     assert len(targets) == 1
+
+
+def test_where_the_search_ends_what_a_beam_finds_is_within_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not always something, and not always the cheapest; but nothing that is not there."""
+    monkeypatch.setattr(solver, "MOST_UNTIL_FOUND", 0)
+    monkeypatch.setattr(solver, "BEAM", 4)
+    search, beams = solver._Labels.best, []
+
+    def best(labels: solver._Labels) -> Selection | None:
+        result = search(labels)
+        beams.append(result is not None)
+        return result
+
+    monkeypatch.setattr(solver._Labels, "best", best)
+    random = np.random.default_rng(0)
+    for _ in range(40):
+        rows = random.integers(0, 30, (6, 4, 3))  # six variables of four values
+        places = np.arange(4)[:, None]
+        tables = [Table((v,), places, needs) for v, needs in enumerate(rows)]
+        tables.append(Table((0, 1), np.indices((4, 4)).reshape(2, -1).T, random.integers(0, 30, (16, 3))))
+        limits = rows[:, 0].sum(axis=0) + tables[-1].needs[0]  # nothing to spare for all of place 0
+        selection = cheapest(tables, [4] * 6, PRICE, limits)
+        if selection is not None:
+            taken = [table.needs[row] for table, row in zip(tables, selection.rows, strict=True)]
+            assert (np.sum(taken, axis=0) == selection.needs).all()
+            assert (selection.needs <= limits).all()
+            assert tables[-1].places[selection.rows[-1]].tolist() == list(selection.rows[:2])
+    assert sum(beams) > 3, "the linear program finds most, the beam some"

@@ -4,8 +4,8 @@ same as another bit, is made once or not at all (:mod:`hdl_lib.digit_product`)."
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
+from typing import NamedTuple
 
 from hdl_lib.adder_tree import shape_of
 from hdl_lib.digit_product import Digits
@@ -19,8 +19,7 @@ ZERO, ONE = 0, 1  # bits that never change
 BLOCK = 256  # numbers that bits have which belong together: more than any number in a design has bits
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(NamedTuple):
     """A sum of rows: its bits, by their numbers, the last one the sign, and the bit that it lacks."""
 
     bits: list[int]
@@ -132,16 +131,15 @@ class DigitRows(Rows):
 
     def product(self, lane: Hashable, weights: Sequence[int]) -> None:
         """One more: of an input, by its name, with one of the ``weights`` for each word of the table."""
-        columns = list(zip(*[_digits_of(weight, self.digits.count) for weight in weights], strict=True))
+        columns = _columns_of(tuple(weights), self.digits.count)
         rows = [self._row(lane, column, self._widths[place, place + 1]) for place, column in enumerate(columns)]
         self.add(lane, columns, rows, lambda first, end: (self._widths[first, end], True))
 
-    def _row(self, lane: Hashable, values: Sequence[int], width: int) -> _Part:
+    def _row(self, lane: Hashable, values: tuple[int, ...], width: int) -> _Part:
         """The input times a digit, less one of a negative digit."""
-        words = {-2: 0, -1: 0, 0: 0, 1: 0, 2: 0}  # that have the digit, a bit for each
-        for word, value in enumerate(values):
-            words[value] |= 1 << word
-        a, b, c, d = words[1], words[-1], words[2], words[-2]
+        a, b, c, d = _words_of(values)
+        if not a | b | c | d:
+            return _Part([ZERO] * width, ZERO)
         size, every = self.x.bits, (1 << len(values)) - 1
         bits = [*self._span(lane, (a, b, 0, 0, d), every, 0, 1)]
         bits += self._span(lane, (a, b, c, d, 0), every, 1, size)
@@ -193,6 +191,21 @@ def _digits_of(weight: int, count: int) -> tuple[int, ...]:
         found.append(digit)
         weight = weight - digit >> 2
     return *found, weight
+
+
+@lru_cache(maxsize=1 << 14)
+def _columns_of(weights: tuple[int, ...], count: int) -> tuple[tuple[int, ...], ...]:
+    """The digits of all weights at each place."""
+    return tuple(zip(*[_digits_of(weight, count) for weight in weights], strict=True))
+
+
+@lru_cache(maxsize=1 << 14)
+def _words_of(values: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """The words, a bit for each, in which a digit is 1, -1, 2 and -2."""
+    words = {-2: 0, -1: 0, 0: 0, 1: 0, 2: 0}
+    for word, value in enumerate(values):
+        words[value] |= 1 << word
+    return words[1], words[-1], words[2], words[-2]
 
 
 _Multiple = tuple[str, int] | None  # a bit of a multiple of the input; None: 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -80,17 +81,17 @@ def multiply_add_shift(
         each = _lane(*common, None, 0).times(lanes)
     elif known.constants:
         table, registers, each = Resources(), 2 + BLOCK_LATENCY, Resources()
-        for constants in known.constants:
+        for constants, count in Counter(known.constants).items():  # lanes of several pixels are alike
             if constants[0]:
-                each += _lane(*common, constants, 0)
+                each += _lane(*common, constants, 0).times(count)
         lanes -= sum(constants[0] == 0 for constants in known.constants)  # their results never change
     else:
         table, different = known.table, known.different[1]
         # Addends have registers beside those of operands and products.
         registers = (0 if inside else known.different[0] - different) + (1 + BLOCK_LATENCY) * different
         each = Resources()
-        for zeros in known.zeros:
-            each += _lane(*common, None, zeros)
+        for zeros, count in Counter(known.zeros).items():
+            each += _lane(*common, None, zeros).times(count)
     total = table + each + count_up(words) + CONTROL + Resources(ff=registers, dsp=dsp)
     return total + queue(family, lanes * out.bits, depth)
 
@@ -156,7 +157,8 @@ def _row_products(
     if not rows.multipliers:
         width = 2 * _whole(x, multiplier, addend).width
         return digit_sum(family, x, rows.digits, 1, width, True).times(lanes)
-    return sum((row_product(family, x, rows.digits, numbers) for numbers in rows.multipliers), Resources())
+    alike = Counter(rows.multipliers)
+    return sum((row_product(family, x, rows.digits, m).times(count) for m, count in alike.items()), Resources())
 
 
 def result_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 
 def plain_tables(columns: Sequence[bytes]) -> tuple[int, int]:
@@ -41,6 +42,7 @@ def _tables(functions: Iterable[bytes]) -> int:
     return sum(map(cost, sorted(functions)))
 
 
+@lru_cache(maxsize=1 << 12)  # of few words there are few columns
 def without_idle_bits(column: bytes) -> bytes:
     """The column as a function of those address bits alone that change it."""
     half = len(column) // 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from amaranth.hdl import Shape
 
 from hdl_lib.window_geometry import WindowGeometry as CoreGeometry
@@ -11,6 +13,7 @@ from hwflow.ops.operator import Resources
 from hwflow.ops.windows import WindowGeometry
 
 
+@lru_cache(maxsize=1 << 12)  # equal layers ask for the same
 def sliding_window(family: str, window: WindowGeometry, blocks: int, words: int, width: int, depth: int) -> Resources:
     """Line buffer, address counters, queue."""
     block = in_block_ram(family, max(2, words), width)
