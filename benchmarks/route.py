@@ -48,9 +48,10 @@ def place_route(out: Path, options: Sequence[str]) -> dict[str, Any]:
         part, netlist=PACKED, constraints=board["constraints"], placed="board/route.placed", report=REPORT,
         mhz=float(board["clock"]["design_mhz"]),
     )
-    if "--seed" in options:  # nextpnr takes an option but once
-        place = arguments.index("--seed")
-        del arguments[place : place + 2]
+    for option in {option for option in options if option.startswith("--")} & set(arguments):
+        place = arguments.index(option)  # nextpnr takes an option but once
+        values = 1 if place + 1 < len(arguments) and not arguments[place + 1].startswith("--") else 0
+        del arguments[place : place + 1 + values]
     tool = FLOWS[part["family"]].place_route
     log = out / "board" / "route.log"
     run(tool.find(), [*arguments, *options], out, log, step="route", remedy="read the log", outputs=(REPORT,))

@@ -30,11 +30,10 @@ PACKED = "board/packed.json"  # with registers in the blocks, see hwflow.toolcha
 SYNTHESIS = "board/synthesis.ys"
 RENAMED_SYNTHESIS = "board/synthesis_renamed.ys"  # the same with other names, when yosys dies in the first
 REPORT = "board/place_route.json"
+PLACE_ROUTE_LOG = "board/place_route.log"
 
-# Where many wires of a placement meet, nextpnr's router may take wires from each other without end, while another
-# placement of the same design is routed in minutes (seen with ResNet-8 on an LFE5U-85F).
-PLACEMENTS = 3  # tried at most
-ROUTING_SECONDS = 1200.0  # that each of them but the last may take
+# A router may not come to an end on one placement, and route another one of the same design in minutes.
+ROUTING_SECONDS = 1200.0  # that each attempt but the last may take
 
 
 @dataclass(frozen=True)
@@ -64,8 +63,9 @@ def build(
 
     ``progress`` is called with one line as each step starts. Raises :class:`ToolError` when a tool is missing or fails
     (with the end of its log), :class:`UsageError` when there is no ``board/board.json``. Missed timing is reported, not
-    raised. A placement that is not routed within :data:`ROUTING_SECONDS` is given up for another. When yosys dies
-    while it maps the logic, it starts once more on the design under other names (``synthesis_retry.log``).
+    raised. What is not placed and routed within :data:`ROUTING_SECONDS` is given up, and what misses its timing is done
+    once more, in another way each (:data:`hwflow.toolchain.nextpnr.ATTEMPTS`); the better result is kept. When yosys
+    dies while it maps the logic, it starts once more on the design under other names (``synthesis_retry.log``).
     """
     out = out.resolve()
     board = _description(out)
@@ -79,9 +79,9 @@ def build(
     place_route_arguments = [
         nextpnr.arguments(
             part, netlist=PACKED, constraints=board["constraints"], placed=flow.placed, report=REPORT, mhz=design_mhz,
-            seed=seed,
+            attempt=attempt,
         )
-        for seed in range(1, PLACEMENTS + 1)
+        for attempt in range(1, nextpnr.ATTEMPTS + 1)
     ]
     pack_arguments = flow.pack_arguments(part, placed=flow.placed, bitstream=flow.bitstream)
     _write_scripts(out, board, flow, place_route_arguments[0], pack_arguments)
@@ -132,19 +132,30 @@ def build(
     available: dict[str, int] = {}
     fmax = met = None
     if until == "bitstream":
+        best: _Routed | None = None
         for number, arguments in enumerate(place_route_arguments, 1):
             try:
                 step(
                     "place_route", flow.place_route, arguments,
                     "if the design does not fit, ask for fewer frames a second (--fps) or choose a larger board",
-                    (flow.placed, REPORT), most=ROUTING_SECONDS if number < PLACEMENTS else None,
+                    (flow.placed, REPORT), most=ROUTING_SECONDS if best or number < nextpnr.ATTEMPTS else None,
                 )
-                break
             except ToolError as error:
+                if best is not None:
+                    break
                 if error.findings[0].rule != "tool-time":
                     raise
-            say(f"place_route: not routed within {ROUTING_SECONDS:g} s; once more from another placement")
-            _write_scripts(out, board, flow, place_route_arguments[number], pack_arguments)
+                say(f"place_route: not routed within {ROUTING_SECONDS:g} s; once more in another way")
+                continue
+            routed = _Routed.read(out, flow.placed, arguments)
+            missed, first = routed.shortfall(), best is None
+            best = routed if best is None or missed < best.shortfall() else best
+            if missed <= 0 or not first or number == nextpnr.ATTEMPTS:
+                break
+            say(f"place_route: timing missed by {missed:.0%}; once more in another way")
+        assert best is not None, "the last attempt has no limit of time"
+        best.write(out)
+        _write_scripts(out, board, flow, best.arguments, pack_arguments)
         clocks, used, available = nextpnr.read_report(out / REPORT, part["family"])
         resources |= used
         if clocks:
@@ -164,6 +175,28 @@ def build(
         top_verilog=out / TOP_VERILOG,
         bitstream=out / flow.bitstream if until == "bitstream" else None,
     )
+
+
+@dataclass(frozen=True)
+class _Routed:
+    """What place and route with ``arguments`` left: the placed design, its report, its log."""
+
+    arguments: list[str]
+    files: Mapping[str, bytes]
+
+    @classmethod
+    def read(cls, out: Path, placed: str, arguments: list[str]) -> _Routed:
+        return cls(arguments, {name: (out / name).read_bytes() for name in (placed, REPORT, PLACE_ROUTE_LOG)})
+
+    def write(self, out: Path) -> None:
+        """Leave it as it was, whatever came after it."""
+        for name, content in self.files.items():
+            (out / name).write_bytes(content)
+
+    def shortfall(self) -> float:
+        """By what share of it the worst clock misses what was asked for; 0 or less where none does."""
+        fmax: dict[str, dict[str, float]] = json.loads(self.files[REPORT])["fmax"]
+        return max((1 - clock["achieved"] / clock["constraint"] for clock in fmax.values()), default=0.0)
 
 
 def write_top_verilog(out: Path, found: Found | None = None) -> Path:

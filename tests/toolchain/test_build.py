@@ -12,7 +12,7 @@ from boards import find_board
 from hwflow.codegen.board_files import write_board
 from hwflow.errors import ToolError, UsageError
 from hwflow.toolchain.build import build, write_top_verilog
-from hwflow.toolchain.nextpnr import arguments
+from hwflow.toolchain.nextpnr import ATTEMPTS, arguments
 from tests.boards.plus_one import emit
 
 ROOT = Path(__file__).parents[2]
@@ -204,3 +204,19 @@ def test_an_unknown_part_is_refused():
         "LFE5UM-85F, LFE5UM5G-25F, LFE5UM5G-45F, LFE5UM5G-85F, iCE40LP1K, iCE40LP4K, iCE40LP8K, iCE40HX1K, iCE40HX4K, "
         "iCE40HX8K, iCE40UP5K, not LFE9 [part-known]\n  remedy: correct the board's file"
     )
+
+
+def test_ways_of_place_and_route():
+    """A placement on ECP5 goes to nextpnr's negotiating router first, then to its default one; others change seeds."""
+    common = {"netlist": "n", "constraints": "c", "placed": "p", "report": "r", "mhz": 50.0}
+    found = {}
+    for board in ("ulx3s_85f", "icebreaker", "tang_nano_9k"):
+        there = find_board(board).part
+        part = {key: getattr(there, key) for key in ("family", "device", "package", "speed_grade", "database")}
+        ways = [arguments(part, **common, attempt=attempt) for attempt in range(1, ATTEMPTS + 1)]
+        found[board] = [(way[way.index("--seed") + 1], "router2" in way, "--tmg-ripup" in way) for way in ways]
+    seeds = [(seed, False, False) for seed in "123"]
+    assert found == {
+        "ulx3s_85f": [("1", True, True), ("1", False, False), ("2", True, True)],
+        "icebreaker": seeds, "tang_nano_9k": seeds,
+    }
