@@ -98,8 +98,8 @@ def arguments(
 ) -> list[str]:
     """nextpnr's command line. A missed timing is no failure here: the bitstream is made, and the report tells.
 
-    ``mhz``: the design's clock; ECP5 and iCE40 derive it from the oscillator's constraint and the PLL. ``attempt``: from
-    1 on, each another placement or another way to route it.
+    ``mhz``: the design's clock; ECP5 and iCE40 derive it from the oscillator's constraint and the PLL. ``attempt``: 1
+    to :data:`ATTEMPTS`, each another placement or another way to route it.
 
     Raises :class:`ToolError` for a part nextpnr does not know.
     """
