@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shlex
 import stat
 from pathlib import Path
 
@@ -44,12 +45,18 @@ def too_fast(ran, mhz, asked):
     return rate, cycles
 
 
-def failing(folder: Path) -> yosys.Tool:
-    """A yosys that knows its version and nothing else."""
+def failing(folder: Path, at: str = "") -> yosys.Tool:
+    """A yosys that knows its version and fails at each script with ``at`` in it; it does the others."""
     folder.mkdir(exist_ok=True)
     program = folder / "yosys"
-    program.write_text(
-        '#!/bin/sh\ncase "$1" in --version) echo "Yosys 0.99";; *) echo "ERROR: out of paper"; exit 7;; esac\n'
-    )
+    real = yosys.YOSYS.find()
+    settings = " ".join(shlex.quote(f"{name}={value}") for name, value in real.environment.items())
+    program.write_text(f"""#!/bin/sh
+case "$*" in
+  *--version*) echo "Yosys 0.99";;
+  *{shlex.quote(at)}*) echo "ERROR: out of paper"; exit 7;;
+  *) exec env {settings} {shlex.join(real.command)} "$@";;
+esac
+""")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     return dataclasses.replace(yosys.YOSYS, candidates=(lambda: ((str(program),), "PATH", {}),))

@@ -16,15 +16,15 @@ from tests.cli.refusals import WRITING, error, failing, refused, synth
 
 
 @pytest.mark.parametrize(
-    ("place", "step", "remedy"),
+    ("at", "step", "remedy"),
     [
-        ("hwflow.output.YOSYS", "writing Verilog (yosys)", "report this model as a defect"),
-        ("hwflow.toolchain.yosys.YOSYS", "board top (yosys)", "read the log"),
+        ("", "writing Verilog (yosys)", "report this model as a defect"),
+        ("board/top.v", "board top (yosys)", "read the log"),
     ],
 )
-def test_a_tool_that_fails(hwflow, tmp_path, monkeypatch, place, step, remedy):
+def test_a_tool_that_fails(hwflow, tmp_path, monkeypatch, at, step, remedy):
     models.relu(tmp_path / "good.onnx")
-    monkeypatch.setattr(place, failing(tmp_path.parent / f"{tmp_path.name}-tools"))
+    monkeypatch.setattr("hwflow.output.YOSYS", failing(tmp_path.parent / f"{tmp_path.name}-tools", at))
     ran = synth(hwflow, "good.onnx", board="icebreaker")
     assert (ran.code, ran.out) == (3, "")
     assert f"error: {step}: exit status must be 0, not 7" in ran.err
@@ -45,19 +45,7 @@ def test_a_tool_that_is_missing(hwflow, tmp_path, monkeypatch):
 def test_synthesis_that_fails_leaves_the_verilog(hwflow, tmp_path, monkeypatch):
     """The folder was whole before: logs and the Verilog stay for a look."""
     models.relu(tmp_path / "good.onnx")
-    real = yosys.YOSYS.find()
-    folder = tmp_path / "tools"
-    bad = failing(folder)
-
-    class Once:
-        """Good for the board's top, bad for synthesis."""
-
-        name, found = "yosys", [real]
-
-        def find(self):
-            return self.found.pop() if self.found else bad.find()
-
-    monkeypatch.setattr("hwflow.toolchain.yosys.YOSYS", Once())
+    monkeypatch.setattr("hwflow.toolchain.yosys.YOSYS", failing(tmp_path / "tools"))  # that of the Verilog is another
     ran = hwflow("synth", "good.onnx", "--board", "icebreaker", "-o", "out")
     assert ran.code == 3
     assert (

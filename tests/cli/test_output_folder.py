@@ -48,9 +48,9 @@ def test_an_earlier_output_stays_until_a_new_one_is_whole(hwflow, tmp_path, monk
     before = snapshot(tmp_path)
     assert synth(hwflow, "bad.onnx").code == 1
     assert snapshot(tmp_path) == before
-    for place in ("hwflow.output.YOSYS", "hwflow.toolchain.yosys.YOSYS"):
+    for at in ("", "board/top.v"):  # the design's Verilog, the board's top
         with monkeypatch.context() as patch:
-            patch.setattr(place, failing(tmp_path.parent / f"{tmp_path.name}-tools"))
+            patch.setattr("hwflow.output.YOSYS", failing(tmp_path.parent / f"{tmp_path.name}-tools", at))
             assert synth(hwflow, "good.onnx", board="ulx3s_12f").code == 3
         assert snapshot(tmp_path) == before
     assert synth(hwflow, "good.onnx", board="ulx3s_12f").code == 0  # and then it is replaced
