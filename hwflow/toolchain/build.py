@@ -34,6 +34,8 @@ PLACE_ROUTE_LOG = "board/place_route.log"
 
 # A router may not come to an end on one placement, and route another one of the same design in minutes.
 ROUTING_SECONDS = 1200.0  # that each attempt but the last may take
+LONGER = 2  # times as long as the first result took another attempt may take that is for its timing alone,
+LEAST_SECONDS = 60.0  # or so long, where that is more
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,9 @@ def build(
     ``progress`` is called with one line as each step starts. Raises :class:`ToolError` when a tool is missing or fails
     (with the end of its log), :class:`UsageError` when there is no ``board/board.json``. Missed timing is reported, not
     raised. What is not placed and routed within :data:`ROUTING_SECONDS` is given up, and what misses its timing is done
-    once more, in another way each (:data:`hwflow.toolchain.nextpnr.ATTEMPTS`); the better result is kept. When yosys
-    dies while it maps the logic, it starts once more on the design under other names (``synthesis_retry.log``).
+    once more (for :data:`LONGER` times as long at most), in another way each
+    (:data:`hwflow.toolchain.nextpnr.ATTEMPTS`); the better result is kept. When yosys dies while it maps the logic, it
+    starts once more on the design under other names (``synthesis_retry.log``).
     """
     out = out.resolve()
     board = _description(out)
@@ -134,11 +137,14 @@ def build(
     if until == "bitstream":
         best: _Routed | None = None
         for number, arguments in enumerate(place_route_arguments, 1):
+            start, most = time.monotonic(), ROUTING_SECONDS if number < nextpnr.ATTEMPTS else None
+            if best is not None:
+                most = max(LEAST_SECONDS, LONGER * best.seconds)
             try:
                 step(
                     "place_route", flow.place_route, arguments,
                     "if the design does not fit, ask for fewer frames a second (--fps) or choose a larger board",
-                    (flow.placed, REPORT), most=ROUTING_SECONDS if best or number < nextpnr.ATTEMPTS else None,
+                    (flow.placed, REPORT), most=most,
                 )
             except ToolError as error:
                 if best is not None:
@@ -147,7 +153,7 @@ def build(
                     raise
                 say(f"place_route: not routed within {ROUTING_SECONDS:g} s; once more in another way")
                 continue
-            routed = _Routed.read(out, flow.placed, arguments)
+            routed = _Routed.read(out, flow.placed, arguments, time.monotonic() - start)
             missed, first = routed.shortfall(), best is None
             best = routed if best is None or missed < best.shortfall() else best
             if missed <= 0 or not first or number == nextpnr.ATTEMPTS:
@@ -179,14 +185,15 @@ def build(
 
 @dataclass(frozen=True)
 class _Routed:
-    """What place and route with ``arguments`` left: the placed design, its report, its log."""
+    """What place and route with ``arguments`` left in so many ``seconds``: the placed design, its report, its log."""
 
     arguments: list[str]
+    seconds: float
     files: Mapping[str, bytes]
 
     @classmethod
-    def read(cls, out: Path, placed: str, arguments: list[str]) -> _Routed:
-        return cls(arguments, {name: (out / name).read_bytes() for name in (placed, REPORT, PLACE_ROUTE_LOG)})
+    def read(cls, out: Path, placed: str, arguments: list[str], seconds: float) -> _Routed:
+        return cls(arguments, seconds, {name: (out / name).read_bytes() for name in (placed, REPORT, PLACE_ROUTE_LOG)})
 
     def write(self, out: Path) -> None:
         """Leave it as it was, whatever came after it."""

@@ -68,13 +68,13 @@ UTILIZATION: Mapping[str, Mapping[str, Mapping[str, float]]] = {
 
 
 # Where many wires of a placement meet, nextpnr's default router may take wires from each other without end (jet with
-# 138 blocks on an LFE5U-85F: not routed in 20 minutes). The negotiating one took two minutes for each design of
-# docs/benchmarks.md; with timing taken into account it reaches what is asked for, but hardly more, so that the default
-# one comes next where that was not enough.
-_NEGOTIATING = ("--router", "router2", "--tmg-ripup")
+# 138 blocks on an LFE5U-85F: not routed in 20 minutes). The negotiating one took two minutes for that one. With timing
+# taken into account it reaches what is asked for, hardly more, and does not end where that is out of reach; without, it
+# always does, with a lower clock.
+_NEGOTIATING = ("--router", "router2")
 _WAYS: Sequence[Sequence[str]] = tuple(("--seed", str(seed)) for seed in (1, 2, 3))
 _ECP5_WAYS: Sequence[Sequence[str]] = (
-    ("--seed", "1", *_NEGOTIATING), ("--seed", "1"), ("--seed", "2", *_NEGOTIATING),
+    ("--seed", "1"), ("--seed", "1", *_NEGOTIATING, "--tmg-ripup"), ("--seed", "1", *_NEGOTIATING),
 )
 ATTEMPTS = len(_WAYS)
 

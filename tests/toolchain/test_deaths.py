@@ -163,7 +163,8 @@ def test_what_is_not_routed_or_too_slow_is_done_once_more(fake_yosys, out, monke
         return find(self) if program is None else Found((sys.executable, "-c", program), "PATH", (9,), "9")
 
     monkeypatch.setattr(type(NEXTPNR_ICE40), "find", found)
-    monkeypatch.setattr("hwflow.toolchain.build.ROUTING_SECONDS", 1.5)
+    for limit in ("ROUTING_SECONDS", "LEAST_SECONDS"):
+        monkeypatch.setattr(f"hwflow.toolchain.build.{limit}", 1.5)
     lines: list[str] = []
     result = build(out, progress=lines.append)
     assert result.bitstream is not None and result.bitstream.exists()
