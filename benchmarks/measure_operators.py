@@ -21,15 +21,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the cases are the tests'
 
-import numpy as np  # noqa: E402
-from rich.console import Console  # noqa: E402
-from rich.table import Table  # noqa: E402
+import numpy as np
+from rich.console import Console
+from rich.table import Table
 
-from hwflow.errors import ToolError  # noqa: E402
-from hwflow.ops import sliding_window  # noqa: E402
-from hwflow.ops.costs import windows  # noqa: E402
-from tests.ops import samples  # noqa: E402
-from tests.ops.samples import FAMILIES, KINDS, Key, Row  # noqa: E402
+from hwflow.errors import ToolError
+from hwflow.ops import sliding_window
+from hwflow.ops.costs import windows
+from tests.ops import samples
+from tests.ops.samples import FAMILIES, KINDS, Key, Row
 
 BATCH = 20  # cores in a run of yosys: the start of one takes as long as a few small cores
 

@@ -18,15 +18,14 @@ GEOMETRY = WindowGeometry(3, 4, (2, 2), (1, 2), (0, 0, 0, 0), (1, 1))
     "folding", [Folding(1, 1), Folding(2, 4), Folding(4, 8), Folding(12, 16)], ids=["serial", "pair", "row", "image"]
 )
 @pytest.mark.parametrize("pad_value", [200, -1])
-def test_a_pad_value_beyond_the_type(folding: Folding, pad_value: int) -> None:
+@pytest.mark.parametrize(("gap", "stall"), [(0.0, 0.0), (0.4, 0.0), (0.0, 0.6), (0.4, 0.6)])
+def test_a_pad_value_beyond_the_type(folding: Folding, pad_value: int, gap: float, stall: float) -> None:
     attributes = {"geometry": GEOMETRY, "pad_value": pad_value}
     case = Case("unpadded", "sliding_window", attributes, stream(12, 1, U4), (folding,))
     core = Bench(case, folding, GENEROUS)
     frames = random_frames(case, 2, 1)
     images = frames[0].reshape(-1, 3, 4)
     # Windows row by row, two columns apart; of each its taps row by row.
-    taps = [
-        images[:, y : y + 2, x : x + 2].reshape(len(images), 4) for y in range(2) for x in (0, 2)
-    ]
+    taps = [images[:, y : y + 2, x : x + 2].reshape(len(images), 4) for y in range(2) for x in (0, 2)]
     expected = np.concatenate(taps, axis=1)[:, :, None]
-    assert np.array_equal(core.values(core.run(frames).beats), expected)
+    assert np.array_equal(core.values(core.run(frames, gap=gap, stall=stall, seed=2).beats), expected)

@@ -15,7 +15,7 @@ from itertools import groupby
 from hwflow.toolchain.packing.netlist import PORT, Netlist, Pin
 
 READERS = 48
-"""What a copy has at most. MobileNet's 36,000 flip-flops on an LFE5U-85F became 345 cells more by that."""
+"""What a copy has at most. On an LFE5U-85F MobileNet's netlist of 36,000 flip-flops has 345 cells more by that."""
 
 
 def copy_outputs(netlist: Netlist, outputs: dict[str, str], apart: frozenset[str], readers: int = READERS) -> int:
