@@ -9,12 +9,14 @@ from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Signal
 from amaranth.hdl import Value as HdlValue
 from amaranth.lib import wiring
 from amaranth.lib.data import ArrayLayout
+from amaranth.lib.wiring import Component
 
 from hdl_lib.frame_mark import FrameMark
 from hdl_lib.rom import readmemh_text
+from hwflow.codegen.modules import CoreInstance
 from hwflow.codegen.names import identifiers
 from hwflow.codegen.taps import taps
-from hwflow.ir.graph import Graph, Port
+from hwflow.ir.graph import Graph, Node, Port
 from hwflow.ops.operator import Built, MemoryFile, beats
 from hwflow.ops.registry import hardware
 from hwflow.ops.shapes import shape_of
@@ -99,12 +101,21 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
         """Payload, valid and ready of each of the taps, all outputs."""
         return [signal for tap in self.taps for signal in tap.signals]
 
+    def module_of(self, node: Node) -> str:
+        """The name of its core's module."""
+        return f"{TOP}.{self.names[node.name]}"
+
+    @property
+    def cores(self) -> list[tuple[Component, str]]:
+        """The cores with the names of their modules."""
+        return [(built.component, self.module_of(node)) for node, built in self._built.items()]
+
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.domains.sync = self.domain
         sources: dict[Any, Any] = {}
         for node, built in self._built.items():
-            m.submodules[self.names[node.name]] = built.component
+            m.submodules[self.names[node.name]] = CoreInstance(built.component, self.module_of(node))
             for value, stream in zip(node.outputs, built.outputs, strict=True):
                 sources[value] = stream
         for stream in self.inputs:

@@ -11,6 +11,7 @@ from pathlib import Path
 from amaranth.back import rtlil
 
 from hdl_lib.rom import VERILOG as ROM_VERILOG
+from hwflow.codegen.modules import core_rtlil
 from hwflow.codegen.names import KEYWORDS
 from hwflow.codegen.taps import LAYERS_FILE, LAYERS_TOP, with_layers
 from hwflow.codegen.top import TOP, Top
@@ -59,6 +60,7 @@ def emit(top: Top, model: str, folder: Path, run_yosys: Callable[[str, Path], No
     runs a yosys script of that name in that folder."""
     with _uncollected():
         text = rtlil.convert(top, name=TOP, ports=[*top.ports, *top.tap_ports], emit_src=False)
+        text += ''.join(core_rtlil(*c) for c in top.cores)
     (folder / "design.il").write_text(with_layers(readable(text), TOP, top.taps))
     (folder / "design.ys").write_text(SCRIPT)
     run_yosys("design.ys", folder)
