@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -94,13 +95,14 @@ class Design:
         return float(self.clock.frequency_hz / self.schedule.initiation_interval)
 
     def write(
-        self, out: str | os.PathLike[str], until: str | None = "verilog", progress: Progress | None = None
+        self, out: str | os.PathLike[str], until: str | None = "verilog", progress: Progress | None = None,
+        executor: Executor | None = None,
     ) -> dict[str, Any]:
         """Write the output folder (see :mod:`hwflow.output`) and return the report; ``until`` None: as far as the tools
-        here go."""
+        here go. ``executor``: of processes that share the work (:mod:`hwflow.processes` has one)."""
         from hwflow.output import write_design
 
-        return write_design(self, Path(out), until, progress or (lambda line: None))
+        return write_design(self, Path(out), until, progress or (lambda line: None), executor)
 
 
 def dataflow_of(proto: ModelProto, dimensions: Mapping[str, int]) -> Graph:

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ import numpy as np
 
 from hwflow.codegen import verilog
 from hwflow.codegen.board_files import check_streams, write_board
+from hwflow.codegen.cores import apart
 from hwflow.codegen.host_models import HostModel, host_table
 from hwflow.codegen.manifest import manifest
 from hwflow.codegen.report import add_synthesis, report
@@ -40,9 +42,12 @@ TESTBENCH_FRAMES = 4
 CLOCK_MARGIN = 0.92  # of the clock that a first place and route reached, where it missed its target
 
 
-def write_design(design: Design, out: Path, until: str | None, progress: Callable[[str], None]) -> dict[str, Any]:
+def write_design(
+    design: Design, out: Path, until: str | None, progress: Callable[[str], None], executor: Executor | None = None
+) -> dict[str, Any]:
     """Write ``out`` up to ``until`` and return report.json's contents. None: up to the bitstream, or, for a board that
-    needs a vendor's tool which is not here, up to that tool's project.
+    needs a vendor's tool which is not here, up to that tool's project. ``executor``: where cores are converted, besides
+    here.
 
     ``out`` appears only when everything up to the Verilog is in it; an older output there is replaced then. Synthesis,
     place and route work inside it: when one fails, the Verilog, the board project and the logs stay.
@@ -59,15 +64,7 @@ def write_design(design: Design, out: Path, until: str | None, progress: Callabl
         until = "bitstream" if vendor.is_here(design.board.toolchain) else "verilog"
     with replaced_folder(out) as folder:
         progress("writing Verilog")
-        yosys = YOSYS.find()
-        table = _write_verilog(design, folder, yosys)
-        if single or design.board.zynq is None:
-            progress("writing the board's top")
-            write_board(folder, design.board, design.clock.frequency_hz / 1_000_000)
-            toolchain_build.write_top_verilog(folder, yosys)
-            toolchain_build.write_vendor_project(folder)
-            if design.board.zynq:
-                write_overlay_host(folder)
+        table = _write_verilog(design, folder, single or design.board.zynq is None, executor)
     if until != "verilog":
         result = _build(design, out, "netlist" if until == "netlist" else "bitstream", progress)
         add_synthesis(
@@ -101,13 +98,15 @@ def _build(
     return replace(again, seconds=seconds)
 
 
-def _write_verilog(design: Design, folder: Path, yosys: tool.Found) -> dict[str, Any]:
+def _write_verilog(design: Design, folder: Path, with_board: bool, executor: Executor | None) -> dict[str, Any]:
+    """All files up to the Verilog; returns report.json's contents."""
     begin = time.perf_counter()
     name = design.model.resolved.name
-    top = Top(design.schedule.graph)
+    top = Top(design.schedule.graph, apart(executor))
+    yosys = YOSYS.find()
 
-    def run_yosys(script: str, cwd: Path) -> None:
-        log = cwd / "yosys.log"
+    def run_yosys(script: str, cwd: Path, output: str) -> None:
+        log = cwd / f"{output}.log"
         tool.run(
             yosys,
             ["-q", "-s", script],
@@ -115,27 +114,33 @@ def _write_verilog(design: Design, folder: Path, yosys: tool.Found) -> dict[str,
             log,
             step="writing Verilog (yosys)",
             remedy="report this model as a defect",
-            outputs=["design.v"],
+            outputs=[output],
         )
         log.unlink()
 
-    verilog.emit(top, name, folder, run_yosys)
-    (folder / "weights").mkdir()
-    for file in top.files:
-        (folder / "weights" / f"{file.name}.mem").write_text(memory_text(file))
     board = design.board
-    table = manifest(top, design.schedule, name, board.name, _write_host_models(design, top, folder))
-    table["dimensions"] = dict(design.model.dimensions)
-    write_json(folder / "manifest.json", table, indent=None)
-    design.model.write(folder / "model.onnx")
-    beside = None if design.model.path is None else design.model.path.parent / "inputs.npz"
-    if beside is not None and beside.is_file():
-        shutil.copyfile(beside, folder / "inputs.npz")
-    design.seconds.steps["verilog"] = time.perf_counter() - begin
+    with verilog.emitted(top, name, folder, run_yosys):
+        (folder / "weights").mkdir()
+        for file in top.files:
+            (folder / "weights" / f"{file.name}.mem").write_text(memory_text(file))
+        table = manifest(top, design.schedule, name, board.name, _write_host_models(design, top, folder))
+        table["dimensions"] = dict(design.model.dimensions)
+        write_json(folder / "manifest.json", table, indent=None)
+        design.model.write(folder / "model.onnx")
+        beside = None if design.model.path is None else design.model.path.parent / "inputs.npz"
+        if beside is not None and beside.is_file():
+            shutil.copyfile(beside, folder / "inputs.npz")
+        if with_board:
+            write_board(folder, board, design.clock.frequency_hz / 1_000_000)
+            toolchain_build.write_top_verilog(folder, yosys)
+            toolchain_build.write_vendor_project(folder)
+            if board.zynq:
+                write_overlay_host(folder)
     chosen = choose_inputs(design.model, folder / "model.onnx", None, TESTBENCH_FRAMES, np.random.default_rng(0))
     write_testbench(
         folder, golden_vectors(design.model, folder, port_inputs(design.model, chosen.arrays)), TESTBENCH_FRAMES
     )
+    design.seconds.steps["verilog"] = time.perf_counter() - begin
     available = {key: getattr(board.part, key) for key in ("lut", "ff", "dsp", "bram")}
     result = report(
         design.model.resolved, design.schedule, board=board.name, device=board.part.device, toolchain=board.toolchain,

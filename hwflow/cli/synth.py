@@ -17,6 +17,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
     from hwflow.compiler import compile
     from hwflow.ops.costs import FAMILIES
     from hwflow.output import check_writable
+    from hwflow.processes import second_process
     from hwflow.request import Gathered, check_until, request
 
     gathered = Gathered()
@@ -40,12 +41,12 @@ def run_synth(arguments: argparse.Namespace) -> int:
     with gathered.check():
         check_writable(target.absolute())
     gathered.require_none()
-    with Steps() as progress:
+    with second_process() as executor, Steps() as progress:
         design = compile(
             arguments.model, arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if,
             dimensions=dimensions, trusted=arguments.trust, progress=progress,
         )
-        table = design.write(target, arguments.until, progress)
+        table = design.write(target, arguments.until, progress, executor)
     _print_report(table, target, fps)
     family = design.board.part.family
     if not FAMILIES[family].measured:

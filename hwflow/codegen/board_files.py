@@ -13,7 +13,7 @@ from amaranth.back import rtlil
 from hwflow.codegen.axi_top import AxiTop
 from hwflow.codegen.board_top import IDLE_SECONDS, BoardTop, FramePort
 from hwflow.codegen.clock_plan import plan_clock
-from hwflow.codegen.verilog import readable
+from hwflow.codegen.rtlil_text import readable
 from hwflow.errors import Finding, UsageError
 
 if TYPE_CHECKING:

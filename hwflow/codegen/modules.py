@@ -1,39 +1,117 @@
-"""Cores as modules of their own: each is converted to RTLIL apart from the others, its instances know its ports alone."""
+"""Cores as modules of their own, each converted to RTLIL apart from the others, so that several can be at a time."""
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
 from amaranth.back import rtlil
-from amaranth.hdl import ClockDomain, ClockSignal, Elaboratable, Fragment, Instance, ResetSignal, Value
+from amaranth.hdl import ClockDomain, Fragment, Value
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib.wiring import Component, Out
 
+from hwflow.codegen.rtlil_text import readable
+from hwflow.ir.graph import Node
+from hwflow.ops.operator import Built, MemoryFile
+from hwflow.ops.registry import hardware
 
-class CoreInstance(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
-    """An instance of module ``name``, which :func:`core_rtlil` makes of ``component``, on the component's own signals.
+Job = tuple[Node, str, str]
+"""A node, the name of its instance and the one of its module."""
 
-    In domain "sync", the only one that a core has.
+
+@dataclass(frozen=True)
+class ModulePort:
+    """``width`` bits; ``out``: an output."""
+
+    name: str
+    width: int
+    out: bool
+
+
+@dataclass(frozen=True)
+class CoreModule:
+    """A core's module and those below it (``name.submodule``) as RTLIL, names legal in Verilog.
+
+    ``ports``: beside clk and rst, those of the component's signature, the parts of a name joined by two underscores.
+    ``inputs`` and ``outputs``: what the names of the ports of its streams begin with, in the node's order.
     """
 
-    def __init__(self, component: Component, name: str) -> None:
-        self._component = component
-        self._name = name
+    name: str
+    rtlil: str
+    ports: tuple[ModulePort, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    files: list[MemoryFile]
 
-    def elaborate(self, platform: object) -> Instance:
-        signals = {f"{'o' if out else 'i'}_{port}": value for port, (value, out) in _ports(self._component).items()}
-        return Instance(self._name, i_clk=ClockSignal(), i_rst=ResetSignal(), **signals)
+
+def build(node: Node, instance: str) -> Built:
+    """The core of a node of a scheduled graph."""
+    attributes = node.attributes
+    return hardware(node.op).build(node, attributes["folding"], attributes["depths"], instance)
 
 
-def core_rtlil(component: Component, name: str) -> str:
-    """Module ``name`` and the modules below it, ``name.submodule``. Ports: clk, rst, those of the component's signature,
-    parts of names joined by two underscores."""
-    domain = ClockDomain("sync")
-    fragment = Fragment.get(component, None)
-    fragment.add_domains(domain)
-    ports = {"clk": (domain.clk, PortDirection.Input), "rst": (domain.rst, PortDirection.Input)}
-    for port, (value, out) in _ports(component).items():
-        ports[port] = (value, PortDirection.Output if out else PortDirection.Input)
-    text, _ = rtlil.convert_fragment(fragment, ports, name, emit_src=False)
-    return text
+def core_modules(jobs: Sequence[Job], executor: Executor | None) -> list[CoreModule]:
+    """Every core's module, made here and, one at a time, by ``executor``: whoever is free takes the next.
+
+    The largest come first there and last here, so that both end at about the same time.
+    """
+    if executor is None:
+        return [core_module(job) for job in jobs]
+    order = sorted(range(len(jobs)), key=lambda number: -_weight(jobs[number][0]))
+    given: dict[int, Future[CoreModule]] = {number: executor.submit(core_module, jobs[number]) for number in order}
+    made = {number: core_module(jobs[number]) for number in reversed(order) if given[number].cancel()}
+    for number in order:
+        if number not in made:
+            try:
+                made[number] = given[number].result()
+            except BrokenProcessPool:  # ended from outside, for want of memory say
+                made[number] = core_module(jobs[number])
+    return [made[number] for number in range(len(jobs))]
+
+
+def core_module(job: Job) -> CoreModule:
+    """The module of a node's core."""
+    node, instance, name = job
+    built = build(node, instance)
+    ports = _ports(built.component)
+    at = {id(value): port for port, (value, _) in ports.items()}
+    inputs, outputs = (
+        tuple(at[id(member.valid)].removesuffix("__valid") for member in members)
+        for members in (built.inputs, built.outputs)
+    )
+    described = tuple(ModulePort(port, len(value), out) for port, (value, out) in ports.items())
+    return CoreModule(name, readable(_rtlil(built.component, name, ports)), described, inputs, outputs, built.files)
+
+
+def _rtlil(component: Component, name: str, ports: dict[str, tuple[Value, bool]]) -> str:
+    domain = ClockDomain("sync")  # the only one that a core has
+    directed: dict[str, Any] = {
+        "clk": (domain.clk, PortDirection.Input), "rst": (domain.rst, PortDirection.Input),
+        **{port: (value, PortDirection.Output if out else PortDirection.Input) for port, (value, out) in ports.items()},
+    }
+    with uncollected():
+        fragment = Fragment.get(component, None)
+        fragment.add_domains(domain)
+        text, _ = rtlil.convert_fragment(fragment, directed, name, emit_src=False)
+    return str(text)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without Python's cyclic garbage collector: a netlist is a great many objects that stay, and looking through them
+    again and again takes as long as making them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _ports(component: Component) -> dict[str, tuple[Value, bool]]:
@@ -42,3 +120,9 @@ def _ports(component: Component) -> dict[str, tuple[Value, bool]]:
         "__".join(str(part) for part in path): (Value.cast(value), member.flow == Out)
         for path, member, value in component.signature.flatten(component)
     }
+
+
+def _weight(node: Node) -> int:
+    """Grows with the time that the conversion of a core takes."""
+    folding = node.attributes["folding"]
+    return 4 * int(folding.multipliers) + int(folding.input_lanes) + int(folding.output_lanes)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Signal
-from amaranth.hdl import Value as HdlValue
-from amaranth.lib import wiring
 from amaranth.lib.data import ArrayLayout
-from amaranth.lib.wiring import Component
 
 from hdl_lib.frame_mark import FrameMark
 from hdl_lib.rom import readmemh_text
-from hwflow.codegen.modules import CoreInstance
+from hwflow.codegen.cores import Placed, Stream, connect, inline, stream_of
 from hwflow.codegen.names import identifiers
 from hwflow.codegen.taps import taps
-from hwflow.ir.graph import Graph, Node, Port
-from hwflow.ops.operator import Built, MemoryFile, beats
+from hwflow.ir.graph import Graph, Port, Value
+from hwflow.ops.operator import MemoryFile, beats
 from hwflow.ops.registry import hardware
 from hwflow.ops.shapes import shape_of
 from hwflow.types import TensorType
@@ -51,9 +47,10 @@ class StreamPort:
 
 
 class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
-    """The Amaranth side of ``hwflow_top``; ``ports`` after construction, ``files`` are its memory files."""
+    """The Amaranth side of ``hwflow_top``; ``ports`` after construction, ``files`` are its memory files. ``placed``:
+    how its cores are placed (:mod:`hwflow.codegen.cores`)."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, placed: Placed = inline) -> None:
         self.graph = graph
         self.domain = ClockDomain("sync")
         self.error = Signal(name="error")
@@ -79,17 +76,13 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
         marks = [f"{stream.prefix}_mark" for stream in self.outputs]
         self.names = identifiers([n.name for n in graph.nodes], [s.name for s in self.ports] + marks)
         self.taps = taps(graph, self.names)
-        self._built = {
-            node: hardware(node.op).build(
-                node, node.attributes["folding"], node.attributes["depths"], self.names[node.name]
-            )
-            for node in graph.nodes
-        }
+        cores = placed([(node, self.names[node.name]) for node in graph.nodes], TOP)
+        self.cores = dict(zip(graph.nodes, cores, strict=True))
 
     @property
     def files(self) -> list[MemoryFile]:
         """Every memory file the cores read."""
-        return [file for built in self._built.values() for file in built.files]
+        return [file for core in self.cores.values() for file in core.files]
 
     @property
     def ports(self) -> list[Signal]:
@@ -101,60 +94,45 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
         """Payload, valid and ready of each of the taps, all outputs."""
         return [signal for tap in self.taps for signal in tap.signals]
 
-    def module_of(self, node: Node) -> str:
-        """The name of its core's module."""
-        return f"{TOP}.{self.names[node.name]}"
-
-    @property
-    def cores(self) -> list[tuple[Component, str]]:
-        """The cores with the names of their modules."""
-        return [(built.component, self.module_of(node)) for node, built in self._built.items()]
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.domains.sync = self.domain
-        sources: dict[Any, Any] = {}
-        for node, built in self._built.items():
-            m.submodules[self.names[node.name]] = CoreInstance(built.component, self.module_of(node))
-            for value, stream in zip(node.outputs, built.outputs, strict=True):
-                sources[value] = stream
+        sources: dict[Value, Stream] = {}
+        for node, core in self.cores.items():
+            m.submodules[self.names[node.name]] = core.body
+            sources |= zip(node.outputs, core.outputs, strict=True)
         for stream in self.inputs:
             self._connect_input(m, stream)
         inputs = {p.value for p in self.graph.inputs}
-        for node, built in self._built.items():
-            for value, sink in zip(node.inputs, built.inputs, strict=True):
+        for node, core in self.cores.items():
+            for value, sink in zip(node.inputs, core.inputs, strict=True):
                 if value not in inputs:
-                    wiring.connect(m, sources[value], sink)
+                    connect(m, sources[value], sink)
         for stream in self.outputs:
             self._connect_output(m, stream, sources[stream.port.value])
         for tap in self.taps:
-            stream = sources[tap.value]
-            m.d.comb += [
-                tap.payload.eq(HdlValue.cast(stream.payload)), tap.valid.eq(stream.valid), tap.ready.eq(stream.ready)
-            ]
-        errors = [b.component.error for b in self._built.values() if hasattr(b.component, "error")]
+            source = sources[tap.value]
+            m.d.comb += [tap.payload.eq(source.payload), tap.valid.eq(source.valid), tap.ready.eq(source.ready)]
+        errors = [core.error for core in self.cores.values() if core.error is not None]
         m.d.comb += self.error.eq(Cat(errors).any())
         return m
 
     def _connect_input(self, m: Module, stream: StreamPort) -> None:
-        built = next(b for n, b in self._built.items() if n.inputs[0] is stream.port.value)
-        sink = built.inputs[0]
+        sink = next(core for node, core in self.cores.items() if node.inputs[0] is stream.port.value).inputs[0]
         bits, step = stream.type.element.bits, 8 * stream.element_bytes
         data = self._signals[f"{stream.prefix}_tdata"]
+        lanes = [data[lane * step : lane * step + bits] for lane in range(stream.lanes)]
         m.d.comb += [
-            HdlValue.cast(sink.payload.data).eq(
-                Cat(data[lane * step : lane * step + bits] for lane in range(stream.lanes))
-            ),
-            sink.payload.last.eq(self._signals[f"{stream.prefix}_tlast"]),
+            sink.payload.eq(Cat(*lanes, self._signals[f"{stream.prefix}_tlast"])),  # as a frame synchroniser has them
             sink.valid.eq(self._signals[f"{stream.prefix}_tvalid"]),
             self._signals[f"{stream.prefix}_tready"].eq(sink.ready),
         ]
 
-    def _connect_output(self, m: Module, stream: StreamPort, source: Any) -> None:
+    def _connect_output(self, m: Module, stream: StreamPort, source: Stream) -> None:
         shape = shape_of(stream.type.element)
         mark = FrameMark(ArrayLayout(shape, stream.lanes), stream.beats)
         m.submodules[f"{stream.prefix}_mark"] = mark
-        wiring.connect(m, source, mark.i)
+        connect(m, source, stream_of(mark.i))
         step = 8 * stream.element_bytes
         data = self._signals[f"{stream.prefix}_tdata"]
         m.d.comb += [
@@ -172,4 +150,4 @@ def memory_text(file: MemoryFile) -> str:
     return readmemh_text(file.words, file.width)
 
 
-__all__ = ["TOP", "Built", "StreamPort", "Top", "memory_text"]
+__all__ = ["TOP", "StreamPort", "Top", "memory_text"]

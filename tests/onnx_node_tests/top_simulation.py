@@ -10,6 +10,7 @@ from amaranth.sim import Simulator
 
 from hwflow.codegen.top import StreamPort, Top
 from hwflow.ir.graph import Graph, IntArray
+from hwflow.ops.operator import Built
 from tests.ops.harness import with_words
 
 _TIMEOUT = 100_000  # cycles
@@ -25,8 +26,8 @@ def simulate_top(
     """
     rng = random.Random(seed)
     top = Top(graph)
-    for built in top._built.values():
-        with_words(built)
+    for core in top.cores.values():
+        with_words(Built(core.body, [], [], core.files))
     frames = len(next(iter(inputs.values())))
     signals = {signal.name: signal for signal in top.ports}
     found: dict[str, list[int]] = {stream.port.name: [] for stream in top.outputs}

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from hwflow.codegen import verilog
+from hwflow.codegen.cores import apart
 from hwflow.codegen.manifest import manifest
 from hwflow.codegen.top import Top, memory_text
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
@@ -198,14 +199,18 @@ def dataflow(graph: Graph) -> Graph:
 
 def emit(scheduled: Schedule, folder: Path) -> Path:
     """An output folder: Verilog, memory files, manifest."""
-    top = Top(scheduled.graph)
+    top = Top(scheduled.graph, apart())
     yosys = YOSYS.find()
 
-    def run_yosys(script: str, cwd: Path) -> None:
-        tool.run(yosys, ["-q", "-s", script], cwd, cwd / "yosys.log", step="writing Verilog", remedy="read the log")
+    def run_yosys(script: str, cwd: Path, output: str) -> None:
+        tool.run(
+            yosys, ["-q", "-s", script], cwd, cwd / f"{output}.log", step="writing Verilog", remedy="read the log",
+            outputs=[output],
+        )
 
     (folder / "weights").mkdir(parents=True)
-    verilog.emit(top, "random", folder, run_yosys)
+    with verilog.emitted(top, "random", folder, run_yosys):
+        pass
     for file in top.files:
         (folder / "weights" / f"{file.name}.mem").write_text(memory_text(file))
     (folder / "manifest.json").write_text(json.dumps(manifest(top, scheduled, "random", None)))

@@ -1,0 +1,85 @@
+"""The cores of a top level, placed in it as they are or as instances of modules that are converted apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+from amaranth.hdl import ClockSignal, Elaboratable, Instance, Module, ResetSignal, Signal, Value
+
+from hwflow.codegen.modules import CoreModule, build, core_modules
+from hwflow.ir.graph import Node
+from hwflow.ops.operator import MemoryFile
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The signals of one of a core's streams; ``payload`` as plain bits."""
+
+    payload: Value
+    valid: Value
+    ready: Value
+
+
+@dataclass(frozen=True)
+class Core:
+    """``inputs`` and ``outputs`` in the node's order; ``error``: the signal that says that a frame was malformed, if it
+    has one; ``rtlil``: its module, if it is one of its own."""
+
+    body: Elaboratable
+    inputs: list[Stream]
+    outputs: list[Stream]
+    error: Value | None
+    files: list[MemoryFile]
+    rtlil: str = ""
+
+
+Placed = Callable[[Sequence[tuple[Node, str]], str], list[Core]]
+"""From nodes with the names of their instances, and the name of the top level, to cores."""
+
+
+def inline(nodes: Sequence[tuple[Node, str]], top: str) -> list[Core]:
+    """The components themselves, for Amaranth's simulator."""
+    return [_component(node, instance) for node, instance in nodes]
+
+
+def apart(executor: Executor | None = None) -> Placed:
+    """Instances of modules ``top.instance``, converted here and by ``executor``."""
+
+    def placed(nodes: Sequence[tuple[Node, str]], top: str) -> list[Core]:
+        jobs = [(node, instance, f"{top}.{instance}") for node, instance in nodes]
+        modules = core_modules(jobs, executor)
+        return [_instance(instance, module) for (_, instance), module in zip(nodes, modules, strict=True)]
+
+    return placed
+
+
+def connect(m: Module, source: Stream, sink: Stream) -> None:
+    """A core's output to another's input."""
+    assert len(source.payload) == len(sink.payload), "plumbing makes both ends alike"
+    m.d.comb += [sink.payload.eq(source.payload), sink.valid.eq(source.valid), source.ready.eq(sink.ready)]
+
+
+def stream_of(interface: Any) -> Stream:
+    """Of a component's member."""
+    return Stream(Value.cast(interface.payload), interface.valid, interface.ready)
+
+
+def _component(node: Node, instance: str) -> Core:
+    built = build(node, instance)
+    error = getattr(built.component, "error", None)
+    inputs, outputs = ([stream_of(member) for member in members] for members in (built.inputs, built.outputs))
+    return Core(built.component, inputs, outputs, error, built.files)
+
+
+def _instance(instance: str, module: CoreModule) -> Core:
+    signals = {port.name: Signal(port.width, name=f"{instance}__{port.name}") for port in module.ports}
+    wires = {f"{'o' if port.out else 'i'}_{port.name}": signals[port.name] for port in module.ports}
+    body = Instance(module.name, i_clk=ClockSignal(), i_rst=ResetSignal(), **wires)
+    inputs, outputs = (
+        [Stream(*(signals[f"{name}__{part}"] for part in ("payload", "valid", "ready"))) for name in names]
+        for names in (module.inputs, module.outputs)
+    )
+    return Core(body, inputs, outputs, signals.get("error"), module.files, module.rtlil)
