@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from amaranth.hdl import Module, Shape, Signal, Value
 
@@ -15,35 +15,49 @@ GROUP = 8  # sums that share the registers of their control signals
 def accumulators(
     m: Module, sums: Sequence[tuple[Term, Value | None]], shape: Shape, update: Value, last: Value
 ) -> list[Term]:
-    """Modulo the width of ``shape``, the sum of the terms of all cycles with ``update`` up to one with ``last`` as
-    well.
+    """:func:`accumulator` of each of the sums; ``update`` and ``last`` belong to the terms of the *next* cycle."""
+    groups = controls(m, len(sums), update, last)
+    return [
+        accumulator(m, str(index), term, carry, shape, *group)
+        for index, ((term, carry), group) in enumerate(zip(sums, groups, strict=True))
+    ]
 
-    A term may have a bit that is still to be added to it. ``update`` and ``last`` belong to the terms of the *next*
-    cycle, so that each group of sums gets a register of its own of them. The results are there in the cycle after the
-    last term, for that cycle.
 
-    What is carried on is zero again behind the last term of a sum, and the sum goes to another register: a multiplexer
-    in front of the adder would be in its path. ``last`` must never come without ``update``: then the zero is the
-    flip-flops' reset, which takes no tables.
-    """
-    results = []
+def controls(m: Module, count: int, update: Value, last: Value) -> Iterator[tuple[Signal, Signal]]:
+    """``update`` and ``last`` a cycle later for each of ``count`` accumulators, in registers of their own for each
+    :data:`GROUP` of them."""
     group_update = group_last = Signal()
-    for index, (term, carry) in enumerate(sums):
+    for index in range(count):
         if index % GROUP == 0:
             # Synthesis must not merge these registers: one for all would have to reach everywhere.
             group_update, group_last = (
                 Signal(name=f"{name}_of_{index}", attrs={"keep": 1}) for name in ("update", "last")
             )
             m.d.sync += [group_update.eq(update), group_last.eq(last)]
-        carried = Signal(shape, name=f"accumulator{index}")
-        result = Signal(shape, name=f"result{index}", reset_less=True)
-        total = Signal(shape, name=f"total{index}")
-        value = Value.cast(term.value)
-        m.d.comb += total.eq(carried + value if carry is None else carried_sum(carried, value, carry))
-        m.d.sync += result.eq(total)
-        with m.If(group_last):
-            m.d.sync += carried.eq(0)
-        with m.Elif(group_update):
-            m.d.sync += carried.eq(total)
-        results.append(Term(result, 0, 0))
-    return results
+        yield group_update, group_last
+
+
+def accumulator(
+    m: Module, name: str, term: Term, carry: Value | None, shape: Shape, update: Value, last: Value
+) -> Term:
+    """Modulo the width of ``shape``, the sum of the terms of all cycles with ``update`` up to one with ``last`` as
+    well.
+
+    ``carry`` is a bit that is still to be added to the term. The result is there in the cycle after the last term, for
+    that cycle, in a register called ``result<name>``.
+
+    What is carried on is zero again behind the last term of a sum, and the sum goes to another register: a multiplexer
+    in front of the adder would be in its path. ``last`` must never come without ``update``: then the zero is the
+    flip-flops' reset, which takes no tables.
+    """
+    carried = Signal(shape, name=f"accumulator{name}")
+    result = Signal(shape, name=f"result{name}", reset_less=True)
+    total = Signal(shape, name=f"total{name}")
+    value = Value.cast(term.value)
+    m.d.comb += total.eq(carried + value if carry is None else carried_sum(carried, value, carry))
+    m.d.sync += result.eq(total)
+    with m.If(last):
+        m.d.sync += carried.eq(0)
+    with m.Elif(update):
+        m.d.sync += carried.eq(total)
+    return Term(result, 0, 0)

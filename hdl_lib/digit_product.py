@@ -82,6 +82,12 @@ class DigitSum:
     accumulated: bool
 
     @property
+    def products(self) -> Range:
+        """The least and the greatest product."""
+        low, high = self._bounds(0, self.digits.count)
+        return low + 1, high
+
+    @property
     def operand_latency(self) -> int:
         """Cycles from an input to its operand: inputs are taken as they are."""
         return 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from amaranth.hdl import Cat, Const, Module, Value
 
@@ -21,6 +22,11 @@ class ProductSum:
 
     multiplier: Multiplier
     lanes: int
+
+    @property
+    def products(self) -> tuple[int, int]:
+        """The least and the greatest product."""
+        return self.multiplier.products
 
     @property
     def operand_latency(self) -> int:
@@ -63,7 +69,15 @@ class MatchCount:
     more. Adders follow.
     """
 
+    TABLES: ClassVar[int] = 8
+    """Lanes that are counted in tables, without adders."""
+
     lanes: int
+
+    @property
+    def products(self) -> tuple[int, int]:
+        """The least and the greatest count of a lane."""
+        return 0, 1
 
     @property
     def operand_latency(self) -> int:

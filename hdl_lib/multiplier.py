@@ -74,6 +74,15 @@ class Multiplier:
         return int(self.form == "dsp" and not self._single_bit)
 
     @property
+    def products(self) -> tuple[int, int]:
+        """The least and the greatest product."""
+        if not self._table:
+            return self._bounds(0, self.weight_shape.width)
+        assert self.ranges is not None, "only products of known ranges are tables"
+        corners = [a * b for a in self.ranges[0] for b in self.ranges[1]]
+        return min(corners), max(corners)
+
+    @property
     def latency(self) -> int:
         """Cycles from operands to product."""
         if self.wide is not None:
@@ -166,9 +175,7 @@ class Multiplier:
 
     def _tabled(self, x: Value, weight: Value) -> Term:
         """The product of two bits and two, a table of 16 entries for each of its bits."""
-        assert self.ranges is not None, "only products of known ranges are tables"
-        corners = [a * b for a in self.ranges[0] for b in self.ranges[1]]
-        shape = shape_of(min(corners), max(corners))
+        shape = shape_of(*self.products)
         numbers = [[Const(pattern, s).value for pattern in range(4)] for s in (self.input_shape, self.weight_shape)]
         products = [numbers[0][pattern & 3] * numbers[1][pattern >> 2] for pattern in range(16)]
         index = Cat(x[:2], weight[:2])
@@ -177,7 +184,7 @@ class Multiplier:
             table = sum((product >> place & 1) << pattern for pattern, product in enumerate(products))
             bits.append(Const(table, 16).bit_select(index, 1))
         value: Value = Cat(*bits)
-        return Term(value.as_signed() if shape.signed else value, min(corners), max(corners))
+        return Term(value.as_signed() if shape.signed else value, *self.products)
 
     def _bounds(self, first: int, end: int) -> tuple[int, int]:
         """Least and greatest product of an input and the weight's bits first..end taken as a number."""

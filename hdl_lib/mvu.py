@@ -6,15 +6,15 @@ from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .accumulator import accumulators
 from .blocks import count_up, loop
 from .digit_product import Digits
+from .lane_sums import gathered
 from .multiplier import FORMS as PRODUCTS
 from .multiplier import PART
+from .mvu_rows import connect_rows, parts_of, row_of
 from .output_queue import OutputQueue
 from .packed_product import Packing
 from .rom import Rom, Table, lies_far
-from .row_sums import pair_sums, row_of, row_sums
 
 FORMS = (*PRODUCTS, "dsp2", "xnor")
 MAXIMUM_INPUT = 32  # bits
@@ -243,27 +243,22 @@ class Mvu(wiring.Component):
         inputs = self._inputs(m, step, consumes, produces, synapse)
         operands = [row.operand(m, f"input{s}", x) for s, x in enumerate(inputs)]
 
-        # Products and their sums.
-        limit = self.accumulator_shape.width
-        if self.packing is None:
-            weights = self.weight_shape if self.digits is None else Shape(self.digits.bits)
-            sums = row_sums(m, row, self.pe, operands, words, weights, limit)
-        else:
-            accumulated = self.synapse_fold > 1
-            sums = pair_sums(m, row, self.pe, operands, words, self.packing, limit, accumulated)
+        # Products, their sums, accumulation.
+        accumulated = self.synapse_fold > 1
         stages = arrival + row.operand_latency + row.latency
-
-        # Accumulation.
-        results = [term for term, _ in sums]
-        if self.synapse_fold > 1:
+        update = last = None
+        if accumulated:
             update = self._delayed(m, "update", step, stages - 1, reset=True)
             last = self._delayed(m, "last", step & produces, stages - 1, reset=True)
-            results = accumulators(m, sums, self.accumulator_shape, update, last)
-        if self.synapse_fold > 1 or self.packing is not None:
+        if accumulated or self.packing is not None:
             stages += 1
+        weight_shape = self.weight_shape if self.digits is None else Shape(self.digits.bits)
+        taken = gathered(m, operands)
+        layouts = {name: value.shape() for name, value in taken.items()}
+        parts = parts_of(row, self.pe, layouts, weight_shape, self.accumulator_shape, accumulated, self.packing)
         m.d.comb += queue.push.eq(self._delayed(m, "push", step & produces, stages, reset=True))
-        for p, term in enumerate(results):
-            m.d.comb += queue.payload[p].eq(term.value)
+        for p, result in enumerate(connect_rows(m, parts, taken, words, update, last)):
+            m.d.comb += queue.payload[p].eq(result)
         return m
 
     def _schedule(self, m: Module, step: Signal) -> tuple[Signal, Signal, Signal]:

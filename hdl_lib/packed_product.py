@@ -136,6 +136,11 @@ class PackedSum:
     accumulated: bool
 
     @property
+    def products(self) -> Range:
+        """The least and the greatest product of either row."""
+        return self.packing.products
+
+    @property
     def latency(self) -> int:
         """Cycles from operands to the sums; weights come the multiplier's ``weight_lead`` earlier."""
         return self.multiplier.latency + tree_levels(self.lanes) + int(not self.accumulated)

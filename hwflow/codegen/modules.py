@@ -1,4 +1,8 @@
-"""Cores as modules of their own, each converted to RTLIL apart from the others, so that several can be at a time."""
+"""Cores as modules of their own, each converted to RTLIL apart from the others, so that several can be at a time.
+
+The parts of which a core has several that are alike (:mod:`hdl_lib.shared`) are modules of their own as well, each
+converted once.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from amaranth.back import rtlil
-from amaranth.hdl import ClockDomain, Fragment, Value
+from amaranth.hdl import ClockDomain, ClockSignal, Elaboratable, Fragment, Instance, ResetSignal, Value
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib.wiring import Component, Out
 
+from hdl_lib.shared import SharedComponent
 from hwflow.codegen.rtlil_text import readable
 from hwflow.ir.graph import Node
 from hwflow.ops.operator import Built, MemoryFile
@@ -85,19 +90,52 @@ def core_module(job: Job) -> CoreModule:
         for members in (built.inputs, built.outputs)
     )
     described = tuple(ModulePort(port, len(value), out) for port, (value, out) in ports.items())
-    return CoreModule(name, readable(_rtlil(built.component, name, ports)), described, inputs, outputs, built.files)
+    return CoreModule(name, readable(_rtlil(built.component, name)), described, inputs, outputs, built.files)
 
 
-def _rtlil(component: Component, name: str, ports: dict[str, tuple[Value, bool]]) -> str:
-    domain = ClockDomain("sync")  # the only one that a core has
-    directed: dict[str, Any] = {
-        "clk": (domain.clk, PortDirection.Input), "rst": (domain.rst, PortDirection.Input),
-        **{port: (value, PortDirection.Output if out else PortDirection.Input) for port, (value, out) in ports.items()},
-    }
+class _Parts:
+    """The platform of a core, which makes one module, ``core.name``, of all shared components that are alike."""
+
+    def __init__(self, core: str) -> None:
+        self._core = core
+        self._modules: dict[object, tuple[SharedComponent, str]] = {}
+
+    @property
+    def modules(self) -> list[tuple[SharedComponent, str]]:
+        """A component of each kind that there was so far, with the name of the module that is to be made of it."""
+        return list(self._modules.values())
+
+    def share(self, component: SharedComponent) -> Instance:
+        """An instance on its ports."""
+        kind = type(component), component.key
+        if kind not in self._modules:
+            others = sum(other.name == component.name for other, _ in self._modules.values())
+            name = f"{self._core}.{component.name}" + (f"_{others + 1}" if others else "")
+            self._modules[kind] = component, name
+        _, module = self._modules[kind]
+        ports = {f"{'o' if out else 'i'}_{port}": value for port, (value, out) in _ports(component).items()}
+        return Instance(module, i_clk=ClockSignal(), i_rst=ResetSignal(), **ports)
+
+
+def _rtlil(component: Component, name: str) -> str:
+    """Module ``name``, its submodules and its parts."""
+    parts = _Parts(name)
     with uncollected():
-        fragment = Fragment.get(component, None)
-        fragment.add_domains(domain)
-        text, _ = rtlil.convert_fragment(fragment, directed, name, emit_src=False)
+        texts = [_converted(component, component, name, parts)]
+        while len(texts) <= len(parts.modules):  # parts may have parts
+            part, module = parts.modules[len(texts) - 1]
+            texts.append(_converted(part, part.build(), module, parts))
+    return "".join(texts)
+
+
+def _converted(component: Component, hardware: Elaboratable, name: str, platform: _Parts) -> str:
+    domain = ClockDomain("sync")  # the only one that a core has
+    directed: dict[str, Any] = {"clk": (domain.clk, PortDirection.Input), "rst": (domain.rst, PortDirection.Input)}
+    for port, (value, out) in _ports(component).items():
+        directed[port] = value, PortDirection.Output if out else PortDirection.Input
+    fragment = Fragment.get(hardware, platform)
+    fragment.add_domains(domain)
+    text, _ = rtlil.convert_fragment(fragment, directed, name, emit_src=False)
     return str(text)
 
 
