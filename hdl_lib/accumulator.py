@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from amaranth.hdl import Module, Shape, Signal, Value
 
@@ -12,20 +12,9 @@ from .carried_sum import carried_sum
 GROUP = 8  # sums that share the registers of their control signals
 
 
-def accumulators(
-    m: Module, sums: Sequence[tuple[Term, Value | None]], shape: Shape, update: Value, last: Value
-) -> list[Term]:
-    """:func:`accumulator` of each of the sums; ``update`` and ``last`` belong to the terms of the *next* cycle."""
-    groups = controls(m, len(sums), update, last)
-    return [
-        accumulator(m, str(index), term, carry, shape, *group)
-        for index, ((term, carry), group) in enumerate(zip(sums, groups, strict=True))
-    ]
-
-
 def controls(m: Module, count: int, update: Value, last: Value) -> Iterator[tuple[Signal, Signal]]:
     """``update`` and ``last`` a cycle later for each of ``count`` accumulators, in registers of their own for each
-    :data:`GROUP` of them."""
+    :data:`GROUP` of them: the ones given belong to the terms of the *next* cycle."""
     group_update = group_last = Signal()
     for index in range(count):
         if index % GROUP == 0:

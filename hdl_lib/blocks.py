@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module, Signal, Value, ValueLike
+from amaranth.hdl import Cat, Const, Module, Signal, Value, ValueLike
 
 
 def block_count(channels: int, lanes: int) -> int:
@@ -55,10 +55,16 @@ def count_up(m: Module, name: str, count: int, advance: Value) -> Signal:
     return value
 
 
-def delayed(m: Module, name: str, value: Value, cycles: int) -> Value:
-    """``value`` as it was ``cycles`` cycles ago; 0 in the cycles after reset."""
-    for stage in range(1, cycles + 1):
-        register = Signal.like(value, name=f"{name}_{stage}", init=0)
-        m.d.sync += register.eq(value)
-        value = register
-    return value
+def delayed(m: Module, name: str, value: Value, cycles: int, *, reset: bool = True) -> Value:
+    """``value`` as it was ``cycles`` cycles ago; in the cycles after reset 0, or anything without ``reset`` and for a
+    signal without a reset.
+
+    One shift register, called ``<name>_delayed``, the latest value in its low bits.
+    """
+    if cycles == 0:
+        return value
+    reset_less = not reset or (isinstance(value, Signal) and value.reset_less)
+    line = Signal(len(value) * cycles, name=f"{name}_delayed", reset_less=reset_less)
+    m.d.sync += line.eq(Cat(value, line))
+    result = line[-len(value) :]
+    return result.as_signed() if value.shape().signed else result

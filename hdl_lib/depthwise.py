@@ -10,13 +10,14 @@ from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .accumulator import accumulators
-from .adder_tree import Term, adder_tree, tree_levels
+from .accumulator import accumulator, controls
+from .adder_tree import adder_tree, tree_levels
 from .blocks import block_count, count_up, delayed, loop
 from .multiplier import PART, Multiplier, interval
 from .output_queue import OutputQueue
 from .release_steps import present_change
 from .rom import Rom, Table
+from .shared import SharedComponent
 from .storage import check_depth
 from .window_geometry import WindowGeometry
 
@@ -174,15 +175,27 @@ class Depthwise(wiring.Component):
         m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
         ahead = arrival + product.operand_latency - product.weight_lead - rom.latency
         m.d.comb += rom.addr.eq(delayed(m, "weight_address", walk.place, ahead))
-        sums = self._sums(m, self._elements(m, walk, buffers), rom.data)
-        results = sums
+        groups = []
         if walk.steps > 1:
             update = delayed(m, "update", issue, stages - 1)
             last = delayed(m, "last", queue.reserve, stages - 1)
-            results = accumulators(m, [(term, None) for term in sums], self.result_shape, update, last)
+            groups = list(controls(m, self.lanes, update, last))
+        words, outside = self._words(m, walk, buffers)
+        outside_bits = Signal(len(outside), name="taps_outside")
+        m.d.comb += outside_bits.eq(Cat(*outside))
+        fixed = tuple(tap.value if isinstance(tap, Const) else None for tap in outside)
+        for index in range(self.lanes):
+            lane = _Lane(self, walk.steps > 1, fixed)
+            m.submodules[f"lane_{index}"] = lane
+            m.d.comb += [lane.outside.eq(outside_bits), queue.payload[index].eq(lane.sum)]
+            for tap, word in enumerate(words):
+                m.d.comb += [
+                    lane.x[tap].eq(word.word_select(index, self.shape.width)),
+                    lane.weights[tap].eq(rom.data.word_select(tap * self.lanes + index, self.weight_shape.width)),
+                ]
+            if groups:
+                m.d.comb += [s.eq(kept) for s, kept in zip((lane.update, lane.last), groups[index], strict=True)]
         m.d.comb += queue.push.eq(delayed(m, "push", queue.reserve, self.latency - 1))
-        for lane, term in enumerate(results):
-            m.d.comb += queue.payload[lane].eq(term.value)
         return m
 
     def _write(self, m: Module) -> tuple[Value, list[memory.Memory]]:
@@ -228,11 +241,10 @@ class Depthwise(wiring.Component):
         ]
         m.d.comb += [self.i.ready.eq(spare >= 0), lead_there.eq(lead >= 0)]
 
-    def _elements(self, m: Module, walk: _Walk, buffers: list[memory.Memory]) -> list[list[Value]]:
-        """For each tap of a step its lanes, :data:`ARRIVAL` and :func:`masks` cycles later."""
-        found = []
-        pad = Const(self.pad_value, self.padded_shape)
-        masked = bool(masks(self.geometry, self.multiplier))
+    def _words(self, m: Module, walk: _Walk, buffers: list[memory.Memory]) -> tuple[list[Value], list[Value]]:
+        """For each tap of a step its word, and whether it lies outside of the image, :data:`ARRIVAL` cycles later."""
+        words: list[Value] = []
+        beyond: list[Value] = []
         for tap, buffer in enumerate(buffers):
             # The memory's read register is written out: synthesis takes "no read meets a write" for such ones only.
             read = buffer.read_port(domain="comb")
@@ -246,31 +258,55 @@ class Depthwise(wiring.Component):
             m.d.sync += [address.eq(walk.address_of(tap)), enable.eq(walk.issue & ~outside), word.eq(read_data)]
             with m.If(enable):
                 m.d.sync += read_data.eq(read.data)
-            beyond = outside if isinstance(outside, Const) else delayed(m, f"outside_{tap}", outside, ARRIVAL)
-            lanes: list[Value] = []
-            for lane in range(self.lanes):
-                x: Value = word.word_select(lane, self.shape.width)
-                x = x.as_signed() if self.shape.signed else x
-                element = Signal(self.padded_shape, name=f"x_{tap}_{lane}", reset_less=masked)
-                m.d["sync" if masked else "comb"] += element.eq(Mux(beyond, pad, x))
-                lanes.append(element)
-            found.append(lanes)
-        return found
+            words.append(word)
+            beyond.append(outside if isinstance(outside, Const) else delayed(m, f"outside_{tap}", outside, ARRIVAL))
+        return words, beyond
 
-    def _sums(self, m: Module, elements: list[list[Value]], word: Value) -> list[Term]:
-        """A lane's products of the taps of a step, added."""
-        product, width = self.multiplier, self.weight_shape.width
-        sums = []
-        for lane in range(self.lanes):
-            terms = []
-            for tap, lanes in enumerate(elements):
-                name = f"{tap}_{lane}"
-                weight = Signal(self.weight_shape, name=f"weight_{name}")
-                m.d.comb += weight.eq(word.word_select(tap * self.lanes + lane, width))
-                operand = product.operand(m, f"input_{name}", lanes[lane])
-                terms.append(product.product(m, f"product_{name}", operand, weight))
-            sums.append(adder_tree(m, f"sum_{lane}", terms, self.result_shape.width))
-        return sums
+
+class _Lane(SharedComponent):
+    """A lane's elements of the taps of a step times their weights, added.
+
+    ``outside``: of each tap whether it always, or never, lies outside of the image; None where that changes.
+    ``accumulated``: the steps of a window are added as well.
+
+    Members: x: In(an element a tap, as the buffer has it); outside: In(1 a tap); weights: In(a weight a tap); update,
+    last: In(1), with ``accumulated``, as :func:`hdl_lib.accumulator.accumulator` wants them; sum: Out(a sum).
+    """
+
+    def __init__(self, core: Depthwise, accumulated: bool, outside: tuple[int | None, ...]) -> None:
+        self._shape, self._weight_shape, self._result_shape = core.shape, core.weight_shape, core.result_shape
+        self._product = core.multiplier
+        self._pad = Const(core.pad_value, core.padded_shape)
+        self._masked = bool(masks(core.geometry, core.multiplier))
+        self._accumulated = accumulated
+        self._outside = outside
+        members = {
+            "x": In(data.ArrayLayout(core.shape, core.taps)),
+            "outside": In(core.taps),
+            "weights": In(data.ArrayLayout(core.weight_shape, core.taps)),
+        }
+        if accumulated:
+            members |= {"update": In(1), "last": In(1)}
+        key = (
+            core.shape, core.multiplier, core.pad_value, self._masked, core.weight_shape, core.result_shape,
+            accumulated, outside,
+        )
+        super().__init__("lane", key, members | {"sum": Out(core.result_shape)})
+
+    def build(self) -> Module:
+        m = Module()
+        terms = []
+        for tap, fixed in enumerate(self._outside):
+            outside = self.outside[tap] if fixed is None else Const(fixed)
+            element = Signal(self._product.input_shape, name=f"x_{tap}", reset_less=self._masked)
+            m.d["sync" if self._masked else "comb"] += element.eq(Mux(outside, self._pad, self.x[tap]))
+            operand = self._product.operand(m, f"input_{tap}", element)
+            terms.append(self._product.product(m, f"product_{tap}", operand, self.weights[tap]))
+        term = adder_tree(m, "sum", terms, self._result_shape.width)
+        if self._accumulated:
+            term = accumulator(m, "", term, None, self._result_shape, self.update, self.last)
+        m.d.comb += self.sum.eq(term.value)
+        return m
 
 
 def masks(geometry: WindowGeometry, product: Multiplier) -> int:

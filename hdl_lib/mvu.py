@@ -6,7 +6,7 @@ from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .blocks import count_up, loop
+from .blocks import count_up, delayed, loop
 from .digit_product import Digits
 from .lane_sums import gathered
 from .multiplier import FORMS as PRODUCTS
@@ -239,7 +239,7 @@ class Mvu(wiring.Component):
             words = Signal(len(rom.data), name="weights_near", reset_less=True)
             m.d.sync += words.eq(rom.data)
             ahead -= 1
-        m.d.comb += rom.addr.eq(self._delayed(m, "weight_address", self._address(m, step), ahead))
+        m.d.comb += rom.addr.eq(delayed(m, "weight_address", self._address(m, step), ahead, reset=False))
         inputs = self._inputs(m, step, consumes, produces, synapse)
         operands = [row.operand(m, f"input{s}", x) for s, x in enumerate(inputs)]
 
@@ -248,15 +248,15 @@ class Mvu(wiring.Component):
         stages = arrival + row.operand_latency + row.latency
         update = last = None
         if accumulated:
-            update = self._delayed(m, "update", step, stages - 1, reset=True)
-            last = self._delayed(m, "last", step & produces, stages - 1, reset=True)
+            update = delayed(m, "update", step, stages - 1)
+            last = delayed(m, "last", step & produces, stages - 1)
         if accumulated or self.packing is not None:
             stages += 1
         weight_shape = self.weight_shape if self.digits is None else Shape(self.digits.bits)
         taken = gathered(m, operands)
         layouts = {name: value.shape() for name, value in taken.items()}
         parts = parts_of(row, self.pe, layouts, weight_shape, self.accumulator_shape, accumulated, self.packing)
-        m.d.comb += queue.push.eq(self._delayed(m, "push", step & produces, stages, reset=True))
+        m.d.comb += queue.push.eq(delayed(m, "push", step & produces, stages))
         for p, result in enumerate(connect_rows(m, parts, taken, words, update, last)):
             m.d.comb += queue.payload[p].eq(result)
         return m
@@ -317,12 +317,12 @@ class Mvu(wiring.Component):
                 Signal(bits, name=name, reset_less=True) for name in ("replay_data", "replayed", "waiting")
             )
             m.d.comb += [
-                write.en.eq(self._delayed(m, "replay_write", step & consumes, 1, reset=True)),
-                write.addr.eq(self._delayed(m, "replay_address", synapse, 1)),
+                write.en.eq(delayed(m, "replay_write", step & consumes, 1)),
+                write.addr.eq(delayed(m, "replay_address", synapse, 1, reset=False)),
                 write.data.eq(arrived),
                 read.addr.eq(synapse),
             ]
-            fresh = self._delayed(m, "fresh", consumes, 2)
+            fresh = delayed(m, "fresh", consumes, 2, reset=False)
             m.d.sync += [read_data.eq(read.data), replayed.eq(read_data), waiting.eq(arrived)]
             m.d.sync += used.eq(Mux(fresh, waiting, replayed))
         else:
@@ -340,12 +340,3 @@ class Mvu(wiring.Component):
         with m.If(step):
             m.d.sync += place.eq(Mux(last, 0, place + 1))
         return last
-
-    @staticmethod
-    def _delayed(m: Module, name: str, value, cycles: int, *, reset: bool = False) -> Signal:
-        """``value`` so many cycles later. ``reset``: zero after reset, for what says that something is there."""
-        for cycle in range(cycles):
-            register = Signal(value.shape(), name=f"{name}_{cycle + 1}", reset_less=not reset)
-            m.d.sync += register.eq(value)
-            value = register
-        return value

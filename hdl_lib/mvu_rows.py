@@ -16,7 +16,7 @@ from .accumulator import accumulator, controls
 from .adder_tree import Term, registered
 from .digit_product import Digits, DigitSum
 from .dot_product import MatchCount, ProductSum
-from .lane_sums import Layouts, LaneSum, ports, sums_over_lanes
+from .lane_sums import LaneSum, Layouts, ports, sums_over_lanes
 from .multiplier import Multiplier
 from .packed_product import PackedSum, Packing
 from .shared import SharedComponent
