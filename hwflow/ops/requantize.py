@@ -8,7 +8,7 @@ realisation, proved equal to the step functions over their whole intervals).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,7 @@ from hwflow.ops.operator import (
     grouped,
 )
 from hwflow.ops.requantize_knowledge import changing_bits, comparisons
+from hwflow.ops.requantize_parameters import parameter_bits, row_products
 from hwflow.ops.shapes import shape_of
 from hwflow.ops.timing import Timing, beat_by_beat
 from hwflow.types import Interval, IntType, TensorType
@@ -209,8 +210,8 @@ class _Hardware:
             return costs.multiply_add_shift(
                 family, self.input, self._multiplier(form), self._addend(form), form.shift,
                 form.rounding != "floor", self.output, self.lanes, self.words, dsp, self.part, depth,
-                limits=(form.low, form.high), known=self._known_parameters(form, family), rows=self._rows(form),
-                changing=self._changing(self._product_fields(form)),
+                limits=(form.low, form.high), known=self._known_parameters(form, family), rows=self._rows(form, family),
+                changing=self._changing(lambda: self._product_fields(form)),
             )
         if isinstance(form, ThresholdForm):
             known: Resources | None = None
@@ -227,7 +228,7 @@ class _Hardware:
                 family, self.input, form.levels, self.output, self.lanes, self.words, depth,
                 len(form.direction_bits), sum(d in form.direction_bits for d in form.directions), not form.one_base,
                 known, ones, bases, self._queue_bits(family, depth), form.bases[0] if form.one_base else 0,
-                complemented, self._changing(self._threshold_fields(form)) if known is None else None,
+                complemented, self._changing(lambda: self._threshold_fields(form)) if known is None else None,
             )
         if isinstance(form, SearchForm):
             return costs.search(
@@ -352,13 +353,15 @@ class _Hardware:
             fields.append((self._padded(form.bases), self.output.bits))
         return fields
 
-    def _rows(self, form: MultiplyAddShift) -> costs.Rows | None:
-        """Of products of look-up tables: the digits, and the multipliers where there are few."""
+    def _rows(self, form: MultiplyAddShift, family: str) -> costs.Rows | None:
+        """Of products of look-up tables: the digits, and what the products take where tables have few words."""
         if self.digits is None:
             return None
         if self.words > costs.FEW:
             return costs.Rows(self.digits)
-        return costs.Rows(self.digits, tuple(map(tuple, self._padded(form.multipliers).T.tolist())))
+        lanes = min(self.lanes, self.own)
+        made = row_products(self.node, form, self.digits, family, self.input, self.own, lanes)
+        return costs.Rows(self.digits, made.times(self.lanes // lanes))
 
     def _queue_bits(self, family: str, depth: int) -> int:
         """Of a beat in the queue. A memory made of flip-flops has none for bits that never change and those that are
@@ -377,11 +380,11 @@ class _Hardware:
         self._table("", fields, files)
         return costs.filled_rom(family, files[0].words, files[0].width) if files else Resources()
 
-    def _changing(self, fields: list[Field]) -> costs.Changing | None:
+    def _changing(self, fields: Callable[[], list[Field]]) -> costs.Changing | None:
         """Of the bits of a table of these fields; None for all, as long as a search asks for every folding."""
         files: list[MemoryFile] = []
         if self.node.attributes.get("folding") == self.folding:
-            self._table("", fields, files)
+            self._table("", fields(), files)
         return costs.changing_bits(files[0].words, files[0].width) if files else None
 
     def _known_parameters(self, form: MultiplyAddShift, family: str) -> costs.Parameters | None:
@@ -390,17 +393,16 @@ class _Hardware:
         if self.channels * (multiplier.bits + addend.bits) > costs.MOST_KNOWN_BITS:
             return None
         if self.words == 1 and self.digits is None:
-            lanes = [lane % self.own for lane in range(self.lanes)]
-            constants = tuple((form.multipliers[lane], form.addends[lane]) for lane in lanes)
-            return costs.Parameters(Resources(), constants=constants)
-        fields = self._product_fields(form)
-        table, addends = self._known(fields, family), self._known(fields[1:], family)
+            constants = tuple(zip(form.multipliers[: self.own], form.addends[: self.own], strict=True))
+            return costs.Parameters(Resources(), constants=constants * (self.lanes // self.own))
+        held = parameter_bits(self.node, form, self.digits, self.own)
+        lanes = min(self.lanes, self.own)
+        table = costs.filled_table(family, held.table(lanes))
         if table.bram:
             return None
-        ones = [int(np.bitwise_or.reduce(column)) for column in fields[1][0].T]
-        # Where all addends are 0 nothing is added.
-        zeros = tuple((number & -number).bit_length() - 1 if number else costs.NOTHING for number in ones)
-        return costs.Parameters(table, (table.ff // 2, addends.ff // 2), zeros=zeros)
+        addends = costs.filled_table(family, held.addends_table(lanes))
+        zeros = held.addend_zeros(lanes) * (self.lanes // lanes)
+        return costs.Parameters(table, (table.ff // 2, addends.ff // 2), zeros=tuple(zeros))
 
     @staticmethod
     def _directions(form: ThresholdForm) -> list[str | int]:
