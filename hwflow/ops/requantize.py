@@ -69,10 +69,10 @@ class Requantize(LogicalOperator, HardwareOperator):
         same: dict[tuple[int, int], StepFunction] = {}  # by identity: a million channels share objects
         for stage, interval in zip(stages, intervals, strict=True):
             if (id(stage), id(interval)) not in same:
-                key = (stage, interval)
-                if key not in made:
-                    made[key] = chain(stage, interval.lo, interval.hi)
-                same[id(stage), id(interval)] = made[key]
+                steps = made.get((stage, interval))
+                if steps is None:
+                    steps = made[stage, interval] = chain(stage, interval.lo, interval.hi)
+                same[id(stage), id(interval)] = steps
         return {"steps": tuple([same[id(s), id(i)] for s, i in zip(stages, intervals, strict=True)])}
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
