@@ -44,6 +44,14 @@ class StepFunction:
         if any(map(eq, self.values, self.values[1:])):
             raise ValueError("neighbouring values of a step function must differ")
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Of hundreds of numbers, once."""
+        return hash((self.lo, self.hi, self.breaks, self.values))
+
     @classmethod
     def of(cls, lo: int, hi: int, starts: Iterable[tuple[int, int]]) -> StepFunction:
         """From (start, value) in rising order of start: value holds from there on. The first start must be ``lo``;

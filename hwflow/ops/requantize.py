@@ -113,9 +113,9 @@ class Requantize(LogicalOperator, HardwareOperator):
         form = form_of(node)
         if not isinstance(form, MultiplyAddShift) or constant_requantize.shifts_only(form):
             return options
-        others = []
+        others, worth_offering = [], constant_requantize.worth_offering(form)
         for lanes in (folding.input_lanes for folding in options):
-            constant = _Hardware(node, Folding(lanes, lanes)).words == 1 and constant_requantize.worth_offering(form)
+            constant = worth_offering and _Hardware(node, Folding(lanes, lanes)).words == 1
             others.append(Folding(lanes, lanes, multiplier=constant_requantize.KIND if constant else "lut"))
         return options + others + serial_requantize.foldings(node, form)
 
