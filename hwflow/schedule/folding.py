@@ -109,7 +109,7 @@ class FoldingSearch:
         self._outputs: dict[Node, int] = {}  # the variable of a node's output lanes
         self._inputs: dict[Node, int] = {}
         self._bridges: dict[tuple[Any, ...], dict[int, Resources]] = {}
-        self._converters: dict[tuple[int, int, int, View], Resources] = {}
+        self._converters: dict[tuple[int, int, int, int], Resources] = {}
         self._options = {node: self._options_of(node) for node in graph.nodes}
         self._edges = [self._edge(node, value, reader) for node, value, reader in self._connections()]
 
@@ -237,7 +237,7 @@ class FoldingSearch:
         return [known[own] for own in here]
 
     def _converter(self, value: Value, view: View, here: int, there: int) -> Resources:
-        key = value.typed.element.bits, here, there, view
+        key = value.typed.element.bits, here, there, view[1]  # how many pixels there are does not matter
         if key not in self._converters:
             self._converters[key] = self._inserted("width_converter", value, Folding(here, there), view)
         return self._converters[key]

@@ -201,8 +201,10 @@ class _Products:
 
     def _sum(self, lower: _Part, upper: _Part, distance: int, width: int) -> tuple[_Part, IntArray]:
         """The sum, and the bits in front of its adder."""
-        names = lower.name * (int(upper.name.max()) + 1) + upper.name
-        _, at, which = np.unique(names, return_index=True, return_inverse=True)
+        at = which = np.arange(len(lower.name))
+        if len(self._luts) == 1:  # else each has an input of its own
+            names = lower.name * (int(upper.name.max()) + 1) + upper.name
+            _, at, which = np.unique(names, return_index=True, return_inverse=True)
         low, above = np.split(_extended(lower.bits, width), [distance], axis=1)
         other = _extended(upper.bits, width - distance)
         # Without a bit that is lacking, those that meet zeros pass by the adder.

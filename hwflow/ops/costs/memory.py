@@ -44,6 +44,7 @@ def read_only_block_rams(family: str, words: int, width: int) -> int:
     return block_ram_shape(family, words, width, writable=False)[0]
 
 
+@lru_cache(maxsize=1 << 12)
 def rom(family: str, words: int, width: int, changing: Changing | None = None) -> Resources:
     """A synchronous read-only table with an output register; ``changing``: of its bits (None: all)."""
     changing = changing or Changing.every(words, width)
@@ -173,6 +174,7 @@ def memory(family: str, words: int, width: int) -> Resources:
     return asynchronous_memory(family, words, width) + Resources(ff=2 * width)
 
 
+@lru_cache(maxsize=1 << 12)
 def in_block_ram(family: str, words: int, width: int) -> int:
     """Block RAMs yosys takes for a memory that is written and read, 0 if it makes it of something else."""
     device, blocks = FAMILIES[family], block_rams(family, words, width)
@@ -190,6 +192,7 @@ def in_block_ram(family: str, words: int, width: int) -> int:
 BLOCK_EXTRA = 6
 
 
+@lru_cache(maxsize=1 << 12)
 def asynchronous_memory(family: str, words: int, width: int) -> Resources:
     """A memory read in the same cycle."""
     per_block = FAMILIES[family].lutram
@@ -217,6 +220,7 @@ def _choice(blocks: int) -> int:
     return blocks - 2 if blocks <= 8 else round(1.2 * blocks)
 
 
+@lru_cache(maxsize=1 << 12)
 def queue(family: str, width: int, depth: int) -> Resources:
     """An output queue: shift registers up to 4 entries, an asynchronous memory beyond."""
     address = (depth - 1).bit_length()
