@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from amaranth.hdl import Shape
 
 from hdl_lib.digit_product import Digits
 from hdl_lib.multiplier import PART
@@ -43,7 +45,7 @@ from hwflow.ops.operator import (
     grouped,
 )
 from hwflow.ops.requantize_knowledge import changing_bits, comparisons
-from hwflow.ops.requantize_parameters import parameter_bits, row_products
+from hwflow.ops.requantize_parameters import lane_columns, parameter_bits, row_products
 from hwflow.ops.shapes import shape_of
 from hwflow.ops.timing import Timing, beat_by_beat
 from hwflow.types import Interval, IntType, TensorType
@@ -286,19 +288,20 @@ class _Hardware:
     ) -> int:
         """The same where blocks take two narrow products: by what each lane's multipliers are."""
         shape = shape_of(self._multiplier(form))
-        columns = [
-            [MultiplyAddShiftCore.part_constants(multiplier, shape, self.part) for multiplier in column]
-            for column in self._padded(form.multipliers).T.tolist()
-        ]
+        lanes = min(self.lanes, self.own)
+        times = self.lanes // lanes  # lanes of several pixels are alike
         parts = [
-            (factor, values) for column in columns
-            for factor, values in zip(factors, zip(*column, strict=True), strict=True)
+            (factor, values) for column in lane_columns(form.multipliers[: self.own], lanes)
+            for factor, values in zip(
+                factors, zip(*(_part_constants(number, shape, self.part) for number in column), strict=True),
+                strict=True,
+            )
         ]
         if self.words == 1:
             made = [costs.FixedFactor(x, factor, values[0]) for factor, values in parts if values[0] for x in xs]
-            return costs.blocks_of(family, made)
-        within = [(factor, IntType.holding(Interval(min(0, *values), max(0, *values)))) for factor, values in parts]
-        return costs.blocks_of_tables(family, [(x, *types) for types in within for x in xs])
+            return costs.blocks_of(family, ((factor, times) for factor in made))
+        within = [(factor, _holding_zero(min(values), max(values))) for factor, values in parts]
+        return costs.blocks_of_tables(family, ((x, *types, times) for types in within for x in xs))
 
     def build(self, depth: int, name: str) -> Built:
         common = {"lanes": self.lanes, "channels": self.channels, "depth": depth}
@@ -481,6 +484,17 @@ class _Hardware:
                     words[word] |= (int(values[word, lane]) & ((1 << bits) - 1)) << offset
                 offset += bits
         return _table(name, words, width, files)
+
+
+@lru_cache(maxsize=1 << 12)
+def _part_constants(multiplier: int, shape: Shape, part: int) -> list[int]:
+    """See :meth:`hdl_lib.requantize_mas.MultiplyAddShift.part_constants`: each folding asks for the same."""
+    return MultiplyAddShiftCore.part_constants(multiplier, shape, part)
+
+
+@lru_cache(maxsize=1 << 12)
+def _holding_zero(low: int, high: int) -> IntType:
+    return IntType.holding(Interval(min(0, low), max(0, high)))
 
 
 def _table(name: str, words: list[int], width: int, files: list[MemoryFile]) -> Table:

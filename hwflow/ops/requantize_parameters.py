@@ -77,15 +77,15 @@ def row_products(
     known: dict[tuple[str, int], dict[int, Resources]] = node.attributes.setdefault("row_products", {})
     if (family, channels) not in known:
         offered = [n for n in costs.useful_lanes(channels) if -(-channels // n) <= costs.FEW]
-        columns = {n: _columns(form.multipliers[:channels], n) for n in offered}
+        columns = {n: lane_columns(form.multipliers[:channels], n) for n in offered}
         different = list(dict.fromkeys(column for each in columns.values() for column in each))
         made = dict(zip(different, costs.row_products(family, x, digits, different), strict=True))
         known[family, channels] = {n: sum((made[c] for c in each), Resources()) for n, each in columns.items()}
     return known[family, channels][lanes]
 
 
-def _columns(multipliers: Sequence[int], lanes: int) -> list[tuple[int, ...]]:
-    """Of each lane in all words; surplus lanes get zeros."""
+def lane_columns(multipliers: Sequence[int], lanes: int) -> list[tuple[int, ...]]:
+    """For each of so many lanes its multiplier in every word; surplus lanes get zeros."""
     surplus = -len(multipliers) % lanes
     padded = (*multipliers, *[0] * surplus)
     return [padded[lane::lanes] for lane in range(lanes)]
