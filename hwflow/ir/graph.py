@@ -72,9 +72,28 @@ class Value:
         return self.type
 
 
+@dataclass(frozen=True)
+class Inferred:
+    """The types of an operator's outputs, from its ``attributes`` (with those derived) and the types of its inputs."""
+
+    attributes: dict[str, Any]
+    inputs: tuple[TensorType, ...]
+    outputs: tuple[TensorType, ...]
+
+    def holds(self, attributes: dict[str, Any], inputs: Sequence[TensorType]) -> bool:
+        """Whether it is from the same objects: what they hold is not looked at."""
+        return (
+            len(inputs) == len(self.inputs)
+            and all(a is b for a, b in zip(inputs, self.inputs, strict=True))
+            and attributes.keys() == self.attributes.keys()
+            and all(value is self.attributes[name] for name, value in attributes.items())
+        )
+
+
 @dataclass(eq=False)
 class Node:
-    """One operation. ``sources`` are the names of the ONNX nodes it does the work of."""
+    """One operation. ``sources`` are the names of the ONNX nodes it does the work of. ``inferred``: what the types of
+    its outputs were last inferred from, and they themselves (see :mod:`hwflow.passes.infer_types`)."""
 
     name: str
     op: str
@@ -82,6 +101,7 @@ class Node:
     outputs: list[Value]
     attributes: dict[str, Any] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
+    inferred: Inferred | None = None
 
 
 @dataclass(eq=False)
@@ -122,7 +142,10 @@ class Graph:
         """The same graph with nodes, values and ports of its own: a pass that changes it leaves the original alone."""
         own = {v: replace(v) for v in self.values()}
         nodes = [
-            Node(n.name, n.op, [own[v] for v in n.inputs], [own[v] for v in n.outputs], dict(n.attributes), n.sources)
+            Node(
+                n.name, n.op, [own[v] for v in n.inputs], [own[v] for v in n.outputs], dict(n.attributes), n.sources,
+                n.inferred,
+            )
             for n in self.nodes
         ]
         inputs, outputs = ([replace(p, value=own[p.value]) for p in ports] for ports in (self.inputs, self.outputs))

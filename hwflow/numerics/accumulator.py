@@ -14,8 +14,9 @@ def bounds(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Least and greatest value of ``weights @ x`` over all integer ``x`` with ``lo <= x <= hi``, for each row.
 
-    ``weights`` is [M, K], integers; ``lo`` and ``hi`` are scalars or [K]. Both ends are attained. Partial sums may
-    leave the interval: an accumulator of the width of the *result* is still exact, two's complement wraps back.
+    ``weights`` is [M, K], integers; ``lo`` and ``hi`` are scalars, [K], or [M, K] where rows have inputs of their own.
+    Both ends are attained. Partial sums may leave the interval: an accumulator of the width of the *result* is still
+    exact, two's complement wraps back.
     Raises ValueError if an interval is empty or ``weights`` has not two axes.
     """
     w = _integers(weights)
@@ -24,7 +25,7 @@ def bounds(
     low, high = _integers(lo), _integers(hi)
     if np.any(low > high):
         raise ValueError("input intervals must not be empty, not lo > hi")
-    largest = max((abs(int(v)) for a in (low, high) for v in (a.min(initial=0), a.max(initial=0))), default=0)
+    largest = max(-int(min(low.min(initial=0), high.min(initial=0))), int(max(low.max(initial=0), high.max(initial=0))))
     heaviest = max(abs(int(w.min(initial=0))), abs(int(w.max(initial=0))))
     reach = largest * max(1, w.shape[1])
     if reach * heaviest >= _SAFE and reach < _SAFE >> 8:
@@ -32,11 +33,15 @@ def bounds(
         return _of_slices(w if heaviest < _SAFE else w.astype(object), low, high, (_SAFE // reach).bit_length() - 1)
     if reach * heaviest >= _SAFE or object in (w.dtype, low.dtype, high.dtype):
         w, low, high = w.astype(object), low.astype(object), high.astype(object)
-    low, high = np.broadcast_to(low, w.shape[1:]), np.broadcast_to(high, w.shape[1:])
     positive, negative = np.maximum(w, 0), np.minimum(w, 0)
-    least = positive @ low + negative @ high
-    greatest = positive @ high + negative @ low
-    return tuple(int(v) for v in least), tuple(int(v) for v in greatest)
+    if max(low.ndim, high.ndim) > 1:
+        least = (positive * low + negative * high).sum(axis=1)
+        greatest = (positive * high + negative * low).sum(axis=1)
+    else:
+        low, high = np.broadcast_to(low, w.shape[1:]), np.broadcast_to(high, w.shape[1:])
+        least = positive @ low + negative @ high
+        greatest = positive @ high + negative @ low
+    return tuple(least.tolist()), tuple(greatest.tolist())
 
 
 _SAFE = 1 << 62  # sums below it fit int64

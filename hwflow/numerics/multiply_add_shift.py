@@ -37,7 +37,7 @@ found for rounding down with its ends, says from which shift on it is worth look
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeVar
@@ -196,8 +196,9 @@ def with_multiple_addends(
     for shift in range(max(bits, form.shift), form.shift + more + 1):
         chosen: dict[StepFunction, tuple[int, int]] = {}
         for (step, staircase), slope in zip(distinct.items(), slopes, strict=True):
+            conditions = _Conditions(staircase, shift, form.low, form.high, "floor")
             for m in _around_the_middle(slope, shift):
-                least, most = _addends(staircase, m, shift, form.low, form.high, "floor")
+                least, most = conditions.addends(m)
                 moved = m * step.direction * offset
                 if least is None:
                     least = (most or 0) - (1 << bits)
@@ -219,16 +220,17 @@ def with_multiple_addends(
 MORE_SHIFT, MORE_BITS, TRIED = 8, 10, 40
 
 
-def _around_the_middle(slope: _Slope | None, shift: int) -> list[int]:
+def _around_the_middle(slope: _Slope | None, shift: int) -> Iterator[int]:
     """Multipliers inside the open interval, from its middle outwards."""
     if slope is None:
-        return [0]
+        yield 0
+        return
     p_lo, q_lo, p_hi, q_hi = slope
     first = (p_lo << shift) // q_lo + 1
     last = first + TRIED if q_hi == 0 else -((-p_hi << shift) // q_hi) - 1
     middle = (first + last) // 2
-    near = range(max(first, middle - TRIED // 2), min(last, middle + TRIED // 2) + 1)
-    return sorted(near, key=lambda m: abs(m - middle))
+    for distance in range(TRIED // 2 + 1):
+        yield from (m for m in dict.fromkeys((middle - distance, middle + distance)) if first <= m <= last)
 
 
 def _distinct(steps: Sequence[StepFunction]) -> dict[StepFunction, Staircase] | None:
@@ -359,7 +361,7 @@ def _least_multiplier(slope: _Slope | None, shift: int) -> int | None:
 
 def _addend(s: Staircase, m: int, shift: int, low: int, high: int, rounding: ShiftRounding) -> int:
     """The integer nearest to zero among those that meet all conditions for this multiplier."""
-    least, most = _addends(s, m, shift, low, high, rounding)
+    least, most = _Conditions(s, shift, low, high, rounding).addends(m)
     b = 0
     if most is not None:
         b = min(b, most)
@@ -368,23 +370,32 @@ def _addend(s: Staircase, m: int, shift: int, low: int, high: int, rounding: Shi
     return b
 
 
-def _addends(
-    s: Staircase, m: int, shift: int, low: int, high: int, rounding: ShiftRounding
-) -> tuple[int | None, int | None]:
-    """The least and the greatest addend that meet all conditions for this multiplier; None: no such end."""
-    at_least: list[int] = []
-    at_most: list[int] = []
-    if s.low > low:
-        at_least.append(_bound(s.low, shift, rounding) - m * s.lo)
-    if s.high < high:
-        at_most.append(_bound(s.high + 1, shift, rounding) - m * s.hi - 1)
-    if s.thresholds:
-        extent = max(abs(s.lo), abs(s.hi)) * m + ((max(abs(s.low), abs(s.high)) + 1) << shift)
-        t: _Array = s.array if extent < _SAFE else s.array.astype(object)
-        gap = _bound(np.arange(s.low + 1, s.high + 1).astype(t.dtype), shift, rounding) - m * t
-        at_least.append(int(gap.max()))
-        at_most.append(int(gap.min()) + m - 1)
-    return max(at_least, default=None), min(at_most, default=None)
+class _Conditions:
+    """Those of a channel at a shift."""
+
+    def __init__(self, s: Staircase, shift: int, low: int, high: int, rounding: ShiftRounding) -> None:
+        self._steps = s
+        self._first = _bound(s.low, shift, rounding) if s.low > low else None
+        self._last = _bound(s.high + 1, shift, rounding) if s.high < high else None
+        self._ends = max(abs(s.lo), abs(s.hi)), (max(abs(s.low), abs(s.high)) + 1) << shift
+        kind: Any = np.int64 if self._ends[1] < _SAFE else object
+        self._bounds: _Array = _bound(np.arange(s.low + 1, s.high + 1).astype(kind), shift, rounding)
+
+    def addends(self, m: int) -> tuple[int | None, int | None]:
+        """The least and the greatest addend that meet all of them for this multiplier; None: no such end."""
+        s = self._steps
+        at_least: list[int] = []
+        at_most: list[int] = []
+        if self._first is not None:
+            at_least.append(self._first - m * s.lo)
+        if self._last is not None:
+            at_most.append(self._last - m * s.hi - 1)
+        if s.thresholds:
+            fits = self._ends[0] * m + self._ends[1] < _SAFE
+            gap = self._bounds - m * s.array if fits else self._bounds.astype(object) - m * s.array.astype(object)
+            at_least.append(int(gap.max()))
+            at_most.append(int(gap.min()) + m - 1)
+        return max(at_least, default=None), min(at_most, default=None)
 
 
 @lru_cache(maxsize=64)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from operator import eq
 
 from hwflow.numerics.function import Elementwise
 from hwflow.numerics.levels import Levels
@@ -14,7 +15,7 @@ from hwflow.numerics.piecewise import Affine, Rational
 from hwflow.numerics.power import RootMultiply
 from hwflow.numerics.rounding import Quantizer
 from hwflow.numerics.staircase import MAX_LEVELS
-from hwflow.numerics.step_function import StepFunction
+from hwflow.numerics.step_function import StepFunction, rises
 from hwflow.numerics.subdivision import subdivided
 
 
@@ -126,7 +127,10 @@ class _Places:
     mirrored: bool
 
     def steps(self) -> StepFunction:
-        result = StepFunction.of(self.lo, self.hi, zip((self.lo, *self.places), self.values, strict=True))
+        if rises((self.lo, *self.places)) and not any(map(eq, self.values, self.values[1:])):
+            result = StepFunction(self.lo, self.hi, self.places, self.values)
+        else:
+            result = StepFunction.of(self.lo, self.hi, zip((self.lo, *self.places), self.values, strict=True))
         return result.mirrored() if self.mirrored else result
 
 

@@ -293,6 +293,8 @@ def threshold_form(steps: Sequence[StepFunction], *, one_base: bool = True) -> T
 
 def _travel(s: StepFunction) -> int:
     """All the units a function rises and falls."""
+    if s.direction:
+        return abs(s.values[-1] - s.values[0])
     return sum(abs(b - a) for a, b in pairwise(s.values))
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from hwflow.numerics.elementwise import Elementwise
 from hwflow.numerics.function import enclose
@@ -40,6 +40,14 @@ class QuantizerStage(Stage):
     rounding: Rounding = Rounding.ROUND
     zero_point_inside: bool = False
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """That of fractions takes long, and each channel's stage is looked up again and again."""
+        return hash(tuple([getattr(self, field.name) for field in fields(self)]))
+
     @property
     def quantizer(self) -> Quantizer:
         return Quantizer(
@@ -67,6 +75,8 @@ class QuantizerStage(Stage):
 class UnclampedStage(QuantizerStage):
     """The same for a quantizer that does not clamp: ``low`` and ``high`` are levels that must not be reached. Raises
     NoSteps where one is."""
+
+    __hash__ = QuantizerStage.__hash__
 
     def steps(self, lo: int, hi: int) -> StepFunction:
         steps = super().steps(lo, hi)

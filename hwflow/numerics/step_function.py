@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from operator import eq, lt
 
 import numpy as np
 import numpy.typing as npt
@@ -38,10 +39,18 @@ class StepFunction:
             raise ValueError(f"interval of a step function must lie within 62 bits, not [{self.lo}, {self.hi}]")
         if len(self.values) != len(self.breaks) + 1:
             raise ValueError(f"{len(self.breaks)} breaks need {len(self.breaks) + 1} values, not {len(self.values)}")
-        if any(a >= b for a, b in pairwise((self.lo, *self.breaks))) or (self.breaks and self.breaks[-1] > self.hi):
+        if not rises((self.lo, *self.breaks)) or (self.breaks and self.breaks[-1] > self.hi):
             raise ValueError(f"breaks must rise strictly within ({self.lo}, {self.hi}], not be {self.breaks}")
-        if any(a == b for a, b in pairwise(self.values)):
+        if any(map(eq, self.values, self.values[1:])):
             raise ValueError("neighbouring values of a step function must differ")
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Of hundreds of numbers, once."""
+        return hash((self.lo, self.hi, self.breaks, self.values))
 
     @classmethod
     def of(cls, lo: int, hi: int, starts: Iterable[tuple[int, int]]) -> StepFunction:
@@ -90,9 +99,9 @@ class StepFunction:
     @cached_property
     def direction(self) -> int:
         """1: non-decreasing (or constant), -1: non-increasing, 0: neither."""
-        if all(a < b for a, b in pairwise(self.values)):
+        if rises(self.values):
             return 1
-        return -1 if all(a > b for a, b in pairwise(self.values)) else 0
+        return -1 if rises(self.values[::-1]) else 0
 
     @property
     def is_identity(self) -> bool:
@@ -134,6 +143,11 @@ class StepFunction:
             raise ValueError(f"inputs of a step function must lie in [{self.lo}, {self.hi}], not {found}")
         breaks, values = self._arrays
         return np.asarray(values[np.searchsorted(breaks, x, side="right")], dtype=np.int64)
+
+
+def rises(numbers: tuple[int, ...]) -> bool:
+    """Whether each number is greater than the one before it."""
+    return all(map(lt, numbers, numbers[1:]))
 
 
 def compose(outer: StepFunction, inner: StepFunction) -> StepFunction:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hwflow.ir.graph import IntArray, Node, Stage, Value
-from hwflow.ops.dot_products import is_binary, row_intervals, row_values
+from hwflow.ops.dot_products import group_intervals, is_binary, row_values
 from hwflow.ops.images import image_order, image_stream
 from hwflow.ops.index_map import IndexMap
 from hwflow.ops.mvu import add_mvu
@@ -44,13 +44,10 @@ class Conv2d(LogicalOperator):
         ranges = inputs[0].channel_intervals(0)
         if window.touches_padding():
             ranges = tuple(r.hull(pad) for r in ranges)
-        rows = np.split(weights.reshape(outputs, group_channels * window.taps), groups_of(attributes))
-        channels: list[Interval] = []
-        for group, some in enumerate(rows):
-            own = ranges[group * group_channels : (group + 1) * group_channels]
-            repeated = [r for r in own for _ in range(window.taps)]
-            channels += row_intervals(some, repeated, binary=is_binary(attributes))
-        return (TensorType.of((outputs, *window.output), tuple(channels), 0),)
+        groups = [ranges[first : first + group_channels] for first in range(0, len(ranges), group_channels)]
+        rows = weights.reshape(outputs, group_channels * window.taps)
+        channels = group_intervals(rows, groups, window.taps, binary=is_binary(attributes))
+        return (TensorType.of((outputs, *window.output), channels, 0),)
 
     def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         images = np.moveaxis(inputs[0], 1, 3)

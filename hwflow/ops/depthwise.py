@@ -19,7 +19,7 @@ from hdl_lib.multiplier import BLOCK, PART
 from hdl_lib.rom import Table
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ops import costs
-from hwflow.ops.dot_products import row_intervals
+from hwflow.ops.dot_products import group_intervals
 from hwflow.ops.memory import pack_words
 from hwflow.ops.operator import Built, Device, Folding, HardwareOperator, MemoryFile, Resources, beats
 from hwflow.ops.shapes import shape_of
@@ -41,11 +41,11 @@ class Depthwise(HardwareOperator):
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         window, weights = _window(attributes), attributes["weights"]
         pad = Interval(attributes["pad_value"], attributes["pad_value"])
-        found: list[Interval] = []
-        for channel, interval in enumerate(inputs[0].channel_intervals(1)):
-            seen = interval.hull(pad) if window.touches_padding() else interval
-            found += row_intervals(weights[None, :, channel], [seen] * window.taps, binary=False)
-        return (TensorType.of((window.output[0] * window.output[1], weights.shape[1]), tuple(found), 1),)
+        ranges = inputs[0].channel_intervals(1)
+        if window.touches_padding():
+            ranges = tuple(r.hull(pad) for r in ranges)
+        channels = group_intervals(weights.T, [[r] for r in ranges], window.taps, binary=False)
+        return (TensorType.of((window.output[0] * window.output[1], weights.shape[1]), channels, 1),)
 
     def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         window = _window(attributes)

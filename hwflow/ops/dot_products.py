@@ -28,12 +28,26 @@ def row_intervals(weights: IntArray, ranges: Sequence[Interval], *, binary: bool
 
     Raises :class:`InternalError` if ``binary`` and a weight or an input may be other than 0 and 1.
     """
+    return group_intervals(weights, [ranges], 1, binary=binary)
+
+
+def group_intervals(
+    weights: IntArray, ranges: Sequence[Sequence[Interval]], repeat: int, *, binary: bool
+) -> tuple[Interval, ...]:
+    """The same for groups of as many rows each, one after the other, whose inputs lie within ranges of their own:
+    ``ranges`` are those of each group, and each of them is that of ``repeat`` inputs side by side."""
+    low, high = np.array([[r.lo for r in own] for own in ranges]), np.array([[r.hi for r in own] for own in ranges])
     if binary:
         _check_bits("weights", int(weights.min(initial=0)), int(weights.max(initial=0)))
-        _check_bits("inputs", min(r.lo for r in ranges), max(r.hi for r in ranges))
+        _check_bits("inputs", int(low.min()), int(high.max()))
     factors, zeros = _as_products(weights, binary)
-    low, high = bounds(factors, np.array([r.lo for r in ranges]), np.array([r.hi for r in ranges]))
-    return tuple(Interval(a + int(z), b + int(z)) for a, b, z in zip(low, high, zeros, strict=True))
+    low, high = (np.repeat(ends, repeat, axis=1) for ends in (low, high))
+    if len(ranges) > 1:
+        low, high = (np.repeat(ends, len(weights) // len(ranges), axis=0) for ends in (low, high))
+    else:
+        low, high = low[0], high[0]
+    least, greatest = bounds(factors, low, high)
+    return tuple([Interval(a + z, b + z) for a, b, z in zip(least, greatest, zeros.tolist(), strict=True)])
 
 
 def row_values(weights: IntArray, x: IntArray, *, binary: bool) -> IntArray:

@@ -8,10 +8,12 @@ realisation, proved equal to the step functions over their whole intervals).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from amaranth.hdl import Shape
 
 from hdl_lib.digit_product import Digits
 from hdl_lib.multiplier import PART
@@ -43,6 +45,7 @@ from hwflow.ops.operator import (
     grouped,
 )
 from hwflow.ops.requantize_knowledge import changing_bits, comparisons
+from hwflow.ops.requantize_parameters import lane_columns, parameter_bits, row_products
 from hwflow.ops.shapes import shape_of
 from hwflow.ops.timing import Timing, beat_by_beat
 from hwflow.types import Interval, IntType, TensorType
@@ -68,10 +71,10 @@ class Requantize(LogicalOperator, HardwareOperator):
         same: dict[tuple[int, int], StepFunction] = {}  # by identity: a million channels share objects
         for stage, interval in zip(stages, intervals, strict=True):
             if (id(stage), id(interval)) not in same:
-                key = (stage, interval)
-                if key not in made:
-                    made[key] = chain(stage, interval.lo, interval.hi)
-                same[id(stage), id(interval)] = made[key]
+                steps = made.get((stage, interval))
+                if steps is None:
+                    steps = made[stage, interval] = chain(stage, interval.lo, interval.hi)
+                same[id(stage), id(interval)] = steps
         return {"steps": tuple([same[id(s), id(i)] for s, i in zip(stages, intervals, strict=True)])}
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -112,9 +115,9 @@ class Requantize(LogicalOperator, HardwareOperator):
         form = form_of(node)
         if not isinstance(form, MultiplyAddShift) or constant_requantize.shifts_only(form):
             return options
-        others = []
+        others, worth_offering = [], constant_requantize.worth_offering(form)
         for lanes in (folding.input_lanes for folding in options):
-            constant = _Hardware(node, Folding(lanes, lanes)).words == 1 and constant_requantize.worth_offering(form)
+            constant = worth_offering and _Hardware(node, Folding(lanes, lanes)).words == 1
             others.append(Folding(lanes, lanes, multiplier=constant_requantize.KIND if constant else "lut"))
         return options + others + serial_requantize.foldings(node, form)
 
@@ -209,8 +212,8 @@ class _Hardware:
             return costs.multiply_add_shift(
                 family, self.input, self._multiplier(form), self._addend(form), form.shift,
                 form.rounding != "floor", self.output, self.lanes, self.words, dsp, self.part, depth,
-                limits=(form.low, form.high), known=self._known_parameters(form, family), rows=self._rows(form),
-                changing=self._changing(self._product_fields(form)),
+                limits=(form.low, form.high), known=self._known_parameters(form, family), rows=self._rows(form, family),
+                changing=self._changing(lambda: self._product_fields(form)),
             )
         if isinstance(form, ThresholdForm):
             known: Resources | None = None
@@ -227,7 +230,7 @@ class _Hardware:
                 family, self.input, form.levels, self.output, self.lanes, self.words, depth,
                 len(form.direction_bits), sum(d in form.direction_bits for d in form.directions), not form.one_base,
                 known, ones, bases, self._queue_bits(family, depth), form.bases[0] if form.one_base else 0,
-                complemented, self._changing(self._threshold_fields(form)) if known is None else None,
+                complemented, self._changing(lambda: self._threshold_fields(form)) if known is None else None,
             )
         if isinstance(form, SearchForm):
             return costs.search(
@@ -285,19 +288,20 @@ class _Hardware:
     ) -> int:
         """The same where blocks take two narrow products: by what each lane's multipliers are."""
         shape = shape_of(self._multiplier(form))
-        columns = [
-            [MultiplyAddShiftCore.part_constants(multiplier, shape, self.part) for multiplier in column]
-            for column in self._padded(form.multipliers).T.tolist()
-        ]
+        lanes = min(self.lanes, self.own)
+        times = self.lanes // lanes  # lanes of several pixels are alike
         parts = [
-            (factor, values) for column in columns
-            for factor, values in zip(factors, zip(*column, strict=True), strict=True)
+            (factor, values) for column in lane_columns(form.multipliers[: self.own], lanes)
+            for factor, values in zip(
+                factors, zip(*(_part_constants(number, shape, self.part) for number in column), strict=True),
+                strict=True,
+            )
         ]
         if self.words == 1:
             made = [costs.FixedFactor(x, factor, values[0]) for factor, values in parts if values[0] for x in xs]
-            return costs.blocks_of(family, made)
-        within = [(factor, IntType.holding(Interval(min(0, *values), max(0, *values)))) for factor, values in parts]
-        return costs.blocks_of_tables(family, [(x, *types) for types in within for x in xs])
+            return costs.blocks_of(family, ((factor, times) for factor in made))
+        within = [(factor, _holding_zero(min(values), max(values))) for factor, values in parts]
+        return costs.blocks_of_tables(family, ((x, *types, times) for types in within for x in xs))
 
     def build(self, depth: int, name: str) -> Built:
         common = {"lanes": self.lanes, "channels": self.channels, "depth": depth}
@@ -352,13 +356,15 @@ class _Hardware:
             fields.append((self._padded(form.bases), self.output.bits))
         return fields
 
-    def _rows(self, form: MultiplyAddShift) -> costs.Rows | None:
-        """Of products of look-up tables: the digits, and the multipliers where there are few."""
+    def _rows(self, form: MultiplyAddShift, family: str) -> costs.Rows | None:
+        """Of products of look-up tables: the digits, and what the products take where tables have few words."""
         if self.digits is None:
             return None
         if self.words > costs.FEW:
             return costs.Rows(self.digits)
-        return costs.Rows(self.digits, tuple(map(tuple, self._padded(form.multipliers).T.tolist())))
+        lanes = min(self.lanes, self.own)
+        made = row_products(self.node, form, self.digits, family, self.input, self.own, lanes)
+        return costs.Rows(self.digits, made.times(self.lanes // lanes))
 
     def _queue_bits(self, family: str, depth: int) -> int:
         """Of a beat in the queue. A memory made of flip-flops has none for bits that never change and those that are
@@ -377,11 +383,11 @@ class _Hardware:
         self._table("", fields, files)
         return costs.filled_rom(family, files[0].words, files[0].width) if files else Resources()
 
-    def _changing(self, fields: list[Field]) -> costs.Changing | None:
+    def _changing(self, fields: Callable[[], list[Field]]) -> costs.Changing | None:
         """Of the bits of a table of these fields; None for all, as long as a search asks for every folding."""
         files: list[MemoryFile] = []
         if self.node.attributes.get("folding") == self.folding:
-            self._table("", fields, files)
+            self._table("", fields(), files)
         return costs.changing_bits(files[0].words, files[0].width) if files else None
 
     def _known_parameters(self, form: MultiplyAddShift, family: str) -> costs.Parameters | None:
@@ -390,17 +396,16 @@ class _Hardware:
         if self.channels * (multiplier.bits + addend.bits) > costs.MOST_KNOWN_BITS:
             return None
         if self.words == 1 and self.digits is None:
-            lanes = [lane % self.own for lane in range(self.lanes)]
-            constants = tuple((form.multipliers[lane], form.addends[lane]) for lane in lanes)
-            return costs.Parameters(Resources(), constants=constants)
-        fields = self._product_fields(form)
-        table, addends = self._known(fields, family), self._known(fields[1:], family)
+            constants = tuple(zip(form.multipliers[: self.own], form.addends[: self.own], strict=True))
+            return costs.Parameters(Resources(), constants=constants * (self.lanes // self.own))
+        held = parameter_bits(self.node, form, self.digits, self.own)
+        lanes = min(self.lanes, self.own)
+        table = costs.filled_table(family, held.table(lanes))
         if table.bram:
             return None
-        ones = [int(np.bitwise_or.reduce(column)) for column in fields[1][0].T]
-        # Where all addends are 0 nothing is added.
-        zeros = tuple((number & -number).bit_length() - 1 if number else costs.NOTHING for number in ones)
-        return costs.Parameters(table, (table.ff // 2, addends.ff // 2), zeros=zeros)
+        addends = costs.filled_table(family, held.addends_table(lanes))
+        zeros = held.addend_zeros(lanes) * (self.lanes // lanes)
+        return costs.Parameters(table, (table.ff // 2, addends.ff // 2), zeros=tuple(zeros))
 
     @staticmethod
     def _directions(form: ThresholdForm) -> list[str | int]:
@@ -479,6 +484,17 @@ class _Hardware:
                     words[word] |= (int(values[word, lane]) & ((1 << bits) - 1)) << offset
                 offset += bits
         return _table(name, words, width, files)
+
+
+@lru_cache(maxsize=1 << 12)
+def _part_constants(multiplier: int, shape: Shape, part: int) -> list[int]:
+    """See :meth:`hdl_lib.requantize_mas.MultiplyAddShift.part_constants`: each folding asks for the same."""
+    return MultiplyAddShiftCore.part_constants(multiplier, shape, part)
+
+
+@lru_cache(maxsize=1 << 12)
+def _holding_zero(low: int, high: int) -> IntType:
+    return IntType.holding(Interval(min(0, low), max(0, high)))
 
 
 def _table(name: str, words: list[int], width: int, files: list[MemoryFile]) -> Table:

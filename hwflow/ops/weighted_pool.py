@@ -16,7 +16,7 @@ from hdl_lib.rom import Table
 from hdl_lib.weighted_pool import WeightedPool as Core
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ops import costs
-from hwflow.ops.dot_products import row_intervals
+from hwflow.ops.dot_products import group_intervals
 from hwflow.ops.memory import pack_words
 from hwflow.ops.operator import Built, Device, Folding, HardwareOperator, MemoryFile, Resources, beats
 from hwflow.ops.shapes import shape_of
@@ -35,11 +35,10 @@ class WeightedPool(HardwareOperator):
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         weights = attributes["weights"]
         window = weights.shape[1]
-        found = []
-        for channel, interval in enumerate(inputs[0].channel_intervals(1)):
-            ends = row_intervals(weights[:, :, channel], [interval] * window, binary=False)
-            found.append(Interval(min(end.lo for end in ends), max(end.hi for end in ends)))
-        return (TensorType.of((inputs[0].shape[0] // window, inputs[0].shape[1]), tuple(found), 1),)
+        ranges = [[interval] for interval in inputs[0].channel_intervals(1)]
+        of_sets = [group_intervals(each.T, ranges, window, binary=False) for each in weights]
+        channels = tuple(Interval(min(r.lo for r in c), max(r.hi for r in c)) for c in zip(*of_sets, strict=True))
+        return (TensorType.of((inputs[0].shape[0] // window, inputs[0].shape[1]), channels, 1),)
 
     def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         frames, pixels, channels = inputs[0].shape

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from hwflow.errors import Finding, ModelRefused
-from hwflow.ir.graph import Graph, Node, Value
+from hwflow.ir.graph import Graph, Inferred, Node, Value
 from hwflow.numerics.stages import NoSteps
 from hwflow.numerics.staircase import LIMIT
 from hwflow.ops.registry import OPERATORS
+from hwflow.types import TensorType
 
 
 def infer_types(graph: Graph) -> Graph:
@@ -21,15 +22,13 @@ def infer_types(graph: Graph) -> Graph:
         if not unknown.isdisjoint(node.inputs):
             unknown.update(node.outputs)
             continue
-        operator = OPERATORS[node.op]
-        inputs = [value.typed for value in node.inputs]
         try:
-            node.attributes.update(operator.derive(node.attributes, inputs))
+            types = _types(node)
         except NoSteps as error:
             findings.append(_undecided(node, error))
             unknown.update(node.outputs)
             continue
-        for value, type_ in zip(node.outputs, operator.infer(node.attributes, inputs), strict=True):
+        for value, type_ in zip(node.outputs, types, strict=True):
             if max(-type_.interval.lo, type_.interval.hi) > LIMIT:
                 findings.append(_too_wide(node, str(type_.interval)))
                 unknown.add(value)
@@ -37,6 +36,16 @@ def infer_types(graph: Graph) -> Graph:
     if findings:
         raise ModelRefused(findings)
     return graph
+
+
+def _types(node: Node) -> tuple[TensorType, ...]:
+    """Of the node's outputs; as they were, if nothing else has come to it since. Derived attributes are added."""
+    inputs = [value.typed for value in node.inputs]
+    if node.inferred is None or not node.inferred.holds(node.attributes, inputs):
+        operator = OPERATORS[node.op]
+        node.attributes.update(operator.derive(node.attributes, inputs))
+        node.inferred = Inferred(dict(node.attributes), tuple(inputs), operator.infer(node.attributes, inputs))
+    return node.inferred.outputs
 
 
 def _place(node: Node) -> str:

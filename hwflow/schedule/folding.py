@@ -33,7 +33,7 @@ from hwflow.ir.graph import Graph, Node, Value
 from hwflow.ops.operator import Device, Folding, Resources, beats
 from hwflow.ops.registry import hardware
 from hwflow.schedule.elimination import IntArray, Selection, Table
-from hwflow.schedule.plumbing import Step, View, conversions
+from hwflow.schedule.plumbing import View, steps_between
 from hwflow.schedule.selection import cheapest, undercut_by_none
 
 RESOURCES = Resources._fields
@@ -109,7 +109,7 @@ class FoldingSearch:
         self._outputs: dict[Node, int] = {}  # the variable of a node's output lanes
         self._inputs: dict[Node, int] = {}
         self._bridges: dict[tuple[Any, ...], dict[int, Resources]] = {}
-        self._converters: dict[tuple[int, int, int, View], Resources] = {}
+        self._converters: dict[tuple[int, int, int, int], Resources] = {}
         self._options = {node: self._options_of(node) for node in graph.nodes}
         self._edges = [self._edge(node, value, reader) for node, value, reader in self._connections()]
 
@@ -227,19 +227,19 @@ class FoldingSearch:
         """Width converters from each of ``here`` to ``there`` lanes."""
         shape, bits, whole = value.typed.shape, value.typed.element.bits, there[1]
         lanes = _lanes_at(reader, value, *there)
-        known = self._bridges.setdefault(
-            (shape, bits, hardware(reader.op).input_view(reader, shape, lanes, whole_vector=whole), lanes), {}
-        )
+        target = hardware(reader.op).input_view(reader, shape, lanes, whole_vector=whole)
+        known = self._bridges.setdefault((shape, bits, target, lanes), {})
         for own in here:
             if own not in known:
-                steps = conversions(value, reader, own, lanes, whole_vector=whole)
-                known[own] = sum((self._converter(value, step) for step in steps), Resources())
+                known[own] = Resources()
+                for step in steps_between(shape, target, own, lanes):
+                    known[own] += self._converter(value, *step)
         return [known[own] for own in here]
 
-    def _converter(self, value: Value, step: Step) -> Resources:
-        key = value.typed.element.bits, step.folding.input_lanes, step.folding.output_lanes, step.view
+    def _converter(self, value: Value, view: View, here: int, there: int) -> Resources:
+        key = value.typed.element.bits, here, there, view[1]  # how many pixels there are does not matter
         if key not in self._converters:
-            self._converters[key] = self._inserted("width_converter", value, step.folding, step.view)
+            self._converters[key] = self._inserted("width_converter", value, Folding(here, there), view)
         return self._converters[key]
 
     def _inserted(self, op: str, value: Value, folding: Folding, view: View) -> Resources:

@@ -31,31 +31,35 @@ def conversions(value: Value, reader: Node, here: int, there: int, *, whole_vect
 
     Raises ValueError if the lanes suit neither a part of a pixel nor whole pixels that divide the frame.
     """
-    source = grouped(value.typed.shape, here)
     target = hardware(reader.op).input_view(reader, value.typed.shape, there, whole_vector=whole_vector)
+    return [Step(view, Folding(a, b)) for view, a, b in steps_between(value.typed.shape, target, here, there)]
+
+
+def steps_between(shape: tuple[int, ...], target: View, here: int, there: int) -> list[tuple[View, int, int]]:
+    """The same (views, lanes from and to) for a stream of this ``shape`` whose reader has ``target`` for its view."""
+    source = grouped(shape, here)
     fills, suits = source[1] % here == 0, target[1] % there == 0
     if fills and suits:
-        return _within(value, lcm(here, there), here, there)
+        return _within(shape, lcm(here, there), here, there)
     if fills and target[1] % here == 0:
-        return _within(value, target[1], here, there)
+        return _within(shape, target[1], here, there)
     if (suits and source[1] % there == 0) or source == target:
-        return _within(value, source[1], here, there)
+        return _within(shape, source[1], here, there)
     if not fills:
-        rest = conversions(value, reader, source[1], there, whole_vector=whole_vector)
-        return _within(value, source[1], here, source[1]) + rest
-    return _within(value, lcm(here, target[1]), here, target[1]) + _within(value, target[1], target[1], there)
+        return _within(shape, source[1], here, source[1]) + steps_between(shape, target, source[1], there)
+    return _within(shape, lcm(here, target[1]), here, target[1]) + _within(shape, target[1], target[1], there)
 
 
-def _within(value: Value, channels: int, here: int, there: int) -> list[Step]:
+def _within(shape: tuple[int, ...], channels: int, here: int, there: int) -> list[tuple[View, int, int]]:
     """From ``here`` to ``there`` lanes of pixels of so many ``channels``: in one step where one divides the other or is
     the whole pixel, else up and then down."""
     if here == there:
         return []
-    pixels = value.typed.shape[0] * value.typed.shape[1] // channels
-    if lcm(here, there) in (here, there) or channels in (here, there):
-        return [Step((pixels, channels), Folding(here, there))]
-    middle = min(lcm(here, there), channels)
-    return [Step((pixels, channels), Folding(a, b)) for a, b in ((here, middle), (middle, there))]
+    view, together = (shape[0] * shape[1] // channels, channels), lcm(here, there)
+    if together in (here, there) or channels in (here, there):
+        return [(view, here, there)]
+    middle = min(together, channels)
+    return [(view, here, middle), (view, middle, there)]
 
 
 def insert_plumbing(graph: Graph) -> None:

@@ -9,7 +9,8 @@ from hdl_lib.rom import banks_of
 from hdl_lib.signed_sum import Summand
 from hwflow.numerics.step_function import StepFunction
 from hwflow.ops import costs
-from hwflow.ops.costs.digit_rows import multiple_product, row_product
+from hwflow.ops.costs.digit_rows import row_product
+from hwflow.ops.costs.multiple_rows import multiple_product
 from hwflow.ops.costs.narrow_sums import narrow_sum
 from hwflow.ops.operator import Resources
 from hwflow.ops.requantize_knowledge import changing_bits, comparisons

@@ -6,22 +6,25 @@ They are written from the operators' definitions, in float64 numpy and apart fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from onnx.reference.op_run import OpRun
 
 from hwflow.onnxspec.dialect_operators import microsoft, qonnx
 from hwflow.onnxspec.dialect_operators.levels import AnyArray
 from hwflow.onnxspec.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
+
+if TYPE_CHECKING:
+    from onnx.reference.op_run import OpRun
 
 _Run = Callable[[Sequence[AnyArray | None], dict[str, Any]], AnyArray]
 
 
 def operators() -> list[type[OpRun]]:
     """For ``onnx.reference.ReferenceEvaluator(new_ops=...)``."""
-    return [*_MADE]
+    return [*_made()]
 
 
 def can_run(domain: str, name: str) -> bool:
@@ -29,8 +32,20 @@ def can_run(domain: str, name: str) -> bool:
     return domain in ("", "ai.onnx.ml") or (domain, name) in _NAMES
 
 
+def _runs() -> Iterator[tuple[str, str, _Run]]:
+    """Domain and name of each operator, and what computes it."""
+    yield from ((domain, name, run) for domain in sorted(QONNX_DOMAINS) for name, run in qonnx.RUN.items())
+    yield from ((MICROSOFT_DOMAIN, name, run) for name, run in microsoft.RUN.items())
+
+
+@cache
+def _made() -> tuple[type[OpRun], ...]:
+    return tuple(_operator(*run) for run in _runs())
+
+
 def _operator(domain: str, name: str, run: _Run) -> type[OpRun]:
     """An operator class; the evaluator finds it by its domain and name."""
+    from onnx.reference.op_run import OpRun  # the reference evaluator is slow to import
 
     def call(self: OpRun, *inputs: AnyArray | None, **attributes: Any) -> tuple[AnyArray]:
         return (np.asarray(run(inputs, attributes)),)
@@ -38,8 +53,4 @@ def _operator(domain: str, name: str, run: _Run) -> type[OpRun]:
     return type(name, (OpRun,), {"op_domain": domain, "_run": call})
 
 
-_MADE = [
-    *(_operator(domain, name, run) for domain in sorted(QONNX_DOMAINS) for name, run in qonnx.RUN.items()),
-    *(_operator(MICROSOFT_DOMAIN, name, run) for name, run in microsoft.RUN.items()),
-]
-_NAMES = frozenset((made.op_domain, made.__name__) for made in _MADE)
+_NAMES = frozenset((domain, name) for domain, name, _ in _runs())

@@ -26,6 +26,7 @@ from hwflow.ops.costs.constant_lanes import constant_requantizer as constant_req
 from hwflow.ops.costs.constant_lanes import longest_path as longest_path
 from hwflow.ops.costs.depthwise import depthwise as depthwise
 from hwflow.ops.costs.depthwise import depthwise_weights as depthwise_weights
+from hwflow.ops.costs.digit_rows import row_products as row_products
 from hwflow.ops.costs.elementwise import Operand as Operand
 from hwflow.ops.costs.elementwise import Operands as Operands
 from hwflow.ops.costs.elementwise import comparison as comparison
@@ -44,12 +45,15 @@ from hwflow.ops.costs.matrix import MOST_CHOSEN_BITS as MOST_CHOSEN_BITS
 from hwflow.ops.costs.matrix import MOST_KNOWN_BITS as MOST_KNOWN_BITS
 from hwflow.ops.costs.matrix import FewWords as FewWords
 from hwflow.ops.costs.matrix import mvu as mvu
+from hwflow.ops.costs.memory import BitArray as BitArray
 from hwflow.ops.costs.memory import asynchronous_memory as asynchronous_memory
+from hwflow.ops.costs.memory import bits_of_words as bits_of_words
 from hwflow.ops.costs.memory import block_queue as block_queue
 from hwflow.ops.costs.memory import block_ram_shape as block_ram_shape
 from hwflow.ops.costs.memory import block_rams as block_rams
 from hwflow.ops.costs.memory import cheapest_style as cheapest_style
 from hwflow.ops.costs.memory import filled_rom as filled_rom
+from hwflow.ops.costs.memory import filled_table as filled_table
 from hwflow.ops.costs.memory import in_block_ram as in_block_ram
 from hwflow.ops.costs.memory import memory as memory
 from hwflow.ops.costs.memory import queue as queue

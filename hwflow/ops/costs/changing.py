@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from hdl_lib.rom import bank_words, banks_of
 from hwflow.ir.graph import IntArray
@@ -38,6 +39,18 @@ def changing_bits(words: Sequence[int], width: int) -> Changing:
         columns += changing.bit_count()
         together |= changing | (first ^ words[0])
     return Changing(columns, together.bit_count())
+
+
+def changing_columns(bits: npt.NDArray[np.uint8]) -> Changing:
+    """Of a table of [words, bits]."""
+    words, width = bits.shape
+    count = bank_words(width, words)
+    rows = np.zeros((-(-words // count) * count, width), dtype=np.uint8)  # the last rows hold 0
+    rows[:words] = bits
+    stored = rows.reshape(-1, count, width)
+    columns = (stored != stored[:, :1]).any(axis=1)
+    together = columns | (stored[:, 0] != stored[0, 0])
+    return Changing(int(columns.sum()), int(together.any(axis=0).sum()))
 
 
 def changing_numbers(words: IntArray, bits: Sequence[int]) -> Changing:

@@ -1,174 +1,267 @@
 """Products of look-up tables with weights from a table of few words, bit by bit: what is the same in all words, or the
-same as another bit, is made once or not at all (:mod:`hdl_lib.digit_product`)."""
+same as another bit, is made once or not at all (:mod:`hdl_lib.digit_product`).
+
+A product is a sum of rows, one for each digit of the weight, added two at a time. A bit of a row is in each word a bit
+of the input, its complement, the one below it, the complement of that, 1 or 0: a *choice*, by the word's digit. Bits
+are told from one another by numbers: equal are those with the same number, whatever they come from. Arrays have a row
+for each product, so that many take hardly longer than one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from functools import cache, lru_cache
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
 
 from hdl_lib.adder_tree import shape_of
 from hdl_lib.digit_product import Digits
-from hwflow.ops.costs.basics import adder, carried_chain, chain
-from hwflow.ops.costs.family import FAMILIES
+from hwflow.ir.graph import IntArray
+from hwflow.ops.costs.basics import carried_chain, chain
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
 
-Shapes = Callable[[int, int], tuple[int, bool]]
+MOST_WORDS = 16
+"""Of a table whose products are looked at: so many choices of a bit, and the input's number, fit 63 bits."""
+
 ZERO, ONE = 0, 1  # bits that never change
-BLOCK = 256  # numbers that bits have which belong together: more than any number in a design has bits
+CONSTANTS = 2
+_INNER_SPAN = 1  # of a row's
+
+# What a bit is in a word, where it is not 0: the input's bit at that place, its complement, the one below it, the
+# complement of that, 1.
+OWN, NOT_OWN, BELOW, NOT_BELOW, SET = 1, 2, 3, 4, 5
+KINDS = 6
+_Kinds = tuple[int, int, int, int, int]  # of a bit, by the word's digit from -2 to 2
+LOWEST_DIGIT = -2
+_FIRST: _Kinds = (SET, NOT_OWN, 0, OWN, 0)  # a row's lowest bit
+_INNER: _Kinds = (NOT_BELOW, NOT_OWN, 0, OWN, BELOW)  # those at the other places of the input
+_SIGN: _Kinds = (NOT_OWN, NOT_OWN, 0, OWN, OWN)  # the copy of the input's sign
+_ABOVE: _Kinds = (NOT_BELOW, SET, 0, 0, BELOW)  # the one above an input without sign
+_NEGATIVE: _Kinds = (SET, SET, 0, 0, 0)  # the one above that, and what a negative digit's product lacks
 
 
-class _Part(NamedTuple):
-    """A sum of rows: its bits, by their numbers, the last one the sign, and the bit that it lacks."""
+def row_products(family: str, x: IntType, digits: Digits, weights: Sequence[Sequence[int]]) -> list[Resources]:
+    """What each product of an input of type ``x`` takes by itself, with a register behind every adder and every part
+    that is left over. ``weights``: of each product one for each word of its table, at most :data:`MOST_WORDS`."""
+    most = max(map(len, weights), default=0)
+    # A word that stands twice in a table changes nothing.
+    filled = [[*words, *words[:1] * (most - len(words))] for words in map(tuple, weights)]
+    return _Products(family, x, digits, filled, None).resources() if filled else []
 
-    bits: list[int]
-    carry: int
+
+def row_product(family: str, x: IntType, digits: Digits, weights: Sequence[int]) -> Resources:
+    """One product alone."""
+    return row_products(family, x, digits, [weights])[0]
 
 
-class Rows:
-    """Sums of rows, two at a time: what several of them have alike is made once. ``controls``: bits that choose a
-    row's digit.
+def joint_row_products(
+    family: str, x: IntType, digits: Digits, weights: Sequence[Sequence[int]], lanes: Sequence[int]
+) -> Resources:
+    """What different products take together; ``lanes``: the input of each, by a number from 0 on. All have the same
+    number of words."""
+    return _Products(family, x, digits, weights, lanes).resources()[0] if weights else Resources()
 
-    Bits are told from one another by numbers: equal are those with the same number, whatever they come from.
-    """
 
-    def __init__(self, family: str, controls: int) -> None:
-        self.family, self._controls = family, controls
-        self._numbers: dict[Hashable, int] = {}  # the first one of what has a name
-        # Of every BLOCK numbers: tables of a bit in front of an adder, in front of a register.
-        self._inputs: list[tuple[int, int]] = [(0, 0)]
-        self._tables: set[int] = set()  # that are made, in front of adders
-        self._registers: list[set[int]] = []  # that are made, level by level
-        self._luts = self._flip_flops = 0
+class _Part:
+    """A sum of rows: its ``bits`` [products, bits], the last one the sign, and the bit that it lacks; ``name``: for
+    each product a number that tells the input and the digits."""
 
-    @property
-    def resources(self) -> Resources:
-        """With a register behind every adder and every part that is left over."""
-        return Resources(lut=self._luts, ff=self._flip_flops)
+    def __init__(self, bits: IntArray, carry: IntArray, name: IntArray) -> None:
+        self.bits, self.carry, self.name = bits, carry, name
 
-    def add(self, name: Hashable, columns: Sequence[Hashable], rows: Sequence[_Part], shapes: Shapes) -> None:
-        """The sum of ``rows``, each two places above the one before it; ``columns``: what they are products with,
-        ``name``: of what; ``shapes``: bits of the sum of some, and whether it has a sign."""
-        parts = [(place, place + 1, row) for place, row in enumerate(rows)]
-        level = 0
-        while len(parts) > 1 or level == 0:
-            sums = []
-            for index in range(0, len(parts), 2):
-                first, end, part = parts[index]
-                if index + 1 < len(parts):
-                    middle, end, upper = parts[index + 1]
-                    made = name, first, *columns[first:end]
-                    part = self._sum(part, upper, 2 * (middle - first), *shapes(first, end), made, level)
-                self._hold(part, level)
-                sums.append((first, end, part))
-            parts = sums
-            level += 1
 
-    def _block(self, name: Hashable, inputs: tuple[int, int]) -> int:
-        """The first number of a new block, of what has this name."""
-        self._numbers[name] = first = BLOCK * len(self._inputs)
-        self._inputs.append(inputs)
+class _Products:
+    """Products that are counted together, or without ``lanes`` each by itself: a group is what is counted together."""
+
+    def __init__(
+        self, family: str, x: IntType, digits: Digits, weights: Sequence[Sequence[int]], lanes: Sequence[int] | None
+    ) -> None:
+        count = len(weights)
+        self._x, self._digits, self._widths = x, digits, _digit_widths(x, digits)
+        self._lanes = np.arange(count) if lanes is None else np.array(lanes, dtype=np.int64)
+        self._groups = self._lanes if lanes is None else np.zeros(count, dtype=np.int64)
+        self._luts = np.zeros(int(self._groups[-1]) + 1, dtype=np.int64)
+        self._owners = [np.zeros(CONSTANTS, dtype=np.int64)]  # of each number the group
+        self._numbers = CONSTANTS  # that are taken
+        # [2, numbers] of the bits of rows: tables in front of an adder, in front of a register.
+        self._tables: IntArray
+        # Numbers [products, bits] in front of an adder, or in a register behind, of the first sums one after the other.
+        self._added: list[IntArray] = []
+        self._held: list[list[IntArray]] = []  # of all levels' sums, the bits they lack among them
+        widest = range(self._widths[0, digits.count] + 1)
+        self._chains = np.array([[length(family, width) for width in widest] for length in (chain, carried_chain)])
+        self._add(self._rows(_digits_of(weights, digits.count)))
+
+    def resources(self) -> list[Resources]:
+        """Of each group."""
+        owners, groups = np.concatenate(self._owners), len(self._luts)
+        flip_flops = np.zeros(groups, dtype=np.int64)
+        for level in self._held:
+            held = np.zeros(self._numbers, dtype=bool)
+            for bits in level:
+                held[bits] = True
+            held[:CONSTANTS] = False
+            flip_flops += np.bincount(owners[held], minlength=groups)
+        end = CONSTANTS + self._tables.shape[1]
+        added, held_first = self._first(self._added)[CONSTANTS:end], self._first(self._held[0])[CONSTANTS:end]
+        luts = np.where(added < _NEVER, self._tables[0], 0) + np.where(held_first < added, self._tables[1], 0)
+        total = self._luts + np.bincount(owners[CONSTANTS:end], weights=luts, minlength=groups).astype(np.int64)
+        return [Resources(lut=a, ff=b) for a, b in zip(total.tolist(), flip_flops.tolist(), strict=True)]
+
+    def _first(self, sums: Sequence[IntArray]) -> IntArray:
+        """For each number in which sum it comes first, product by product."""
+        bits = np.concatenate(sums, axis=1)
+        places = np.repeat(np.arange(len(sums)), [part.shape[1] for part in sums])
+        turns = np.arange(len(bits))[:, None] * len(sums) + places
+        found = np.full(self._numbers, _NEVER)
+        found[bits.reshape(-1)[::-1]] = turns.reshape(-1)[::-1]  # of several the last one stays
+        return found
+
+    def _take(self, groups: IntArray, each: int) -> IntArray:
+        """The first of ``each`` new numbers for things that belong to these groups."""
+        first = self._numbers + each * np.arange(len(groups))
+        self._owners.append(np.repeat(groups, each))
+        self._numbers += each * len(groups)
         return first
 
-    def _sum(
-        self, lower: _Part, upper: _Part, distance: int, width: int, signed: bool, name: tuple[Hashable, ...],
-        level: int,
-    ) -> _Part:
-        bits = _extended(lower.bits, width)
-        low, above, other = bits[:distance], bits[distance:], _extended(upper.bits, width - distance)
-        top = [] if signed else [ZERO]
-        kept = 0
-        if upper.carry == ZERO:  # bits that meet zeros pass by the adder
-            if not (any(above) and any(other)):
-                return _Part(low + (above if any(above) else other) + top, lower.carry)
-            kept = next(place for place, pair in enumerate(zip(above, other, strict=True)) if all(pair))
-        places = width - distance - kept
-        known = self._numbers.get(name)
-        first = self._block(name, (0, 0)) if known is None else known
-        passing = [a or b for a, b in zip(above[:kept], other[:kept], strict=True)]
-        result = _Part([*low, *passing, *range(first, first + places), *top], lower.carry)
-        if known is not None:
-            return result
-        if level == 0:  # in front of the first adders; behind them are registers
-            before = {*above[kept:], *other[kept:]} - self._tables
-            self._luts += sum([self._inputs[bit // BLOCK][0] for bit in before])
-            self._tables |= before
-        carried = upper.carry not in (ZERO, ONE)
-        self._luts += carried_chain(self.family, places) if carried else chain(self.family, places)
-        return result
+    def _rows(self, digits: IntArray) -> list[_Part]:
+        """The inputs times their digits [words, products, places], less one of a negative digit."""
+        size = self._x.bits
+        spans = [(_FIRST, 0), (_INNER, 1)]  # with the place of their first bit; the second has bits at all others
+        spans += [(_SIGN, size - 1)] if self._x.signed else [(_ABOVE, size), (_NEGATIVE, 0)]
+        is_digit = digits == np.arange(LOWEST_DIGIT, LOWEST_DIGIT + 5).reshape(-1, 1, 1, 1)
+        words = np.tensordot(KINDS ** np.arange(len(digits)), is_digit.astype(np.int64), (0, 1))
+        firsts, carry = self._choices([*spans, (_NEGATIVE, 0)], words)
+        spread = [firsts[0][..., None], firsts[1][..., None] + np.arange(size - 1)]
+        bits = np.concatenate([*spread, *(first[..., None] for first in firsts[2:])], axis=2)
+        bits[(digits == 0).all(axis=0)] = ZERO
+        names = np.tensordot(np.arange(5), words, 1) * (int(self._lanes.max()) + 1) + self._lanes[:, None]
+        names = np.unique(names, return_inverse=True)[1].reshape(names.shape)
+        return [
+            _Part(_extended(bits[:, place], self._widths[place, place + 1]), carry[:, place], names[:, place])
+            for place in range(self._digits.count)
+        ]
 
-    def _row_bits(self, name: Hashable, kinds: int, places: int, zero: bool, complemented: bool) -> int:
-        """The number of the first of some bits of a row. Each is one of so many ``kinds``, ``zero`` among them or not,
-        of bits of the input at so many ``places`` and constants, some of them ``complemented`` or not."""
-        known = self._numbers.get(name)
-        if known is not None:
-            return known
-        tables = int(complemented)  # of one kind, or constants: the digit's sign
-        if kinds > 1 and places:
-            tables = 1 + (places + min(self._controls, (kinds - 1).bit_length()) > 4)
-        # A register of a bit of the input or 0 is cleared without a table.
-        return self._block(name, (tables, tables if kinds - zero > 1 or complemented else 0))
+    def _choices(self, spans: Sequence[tuple[_Kinds, int]], words: IntArray) -> tuple[IntArray, IntArray]:
+        """Numbers of the first bits of ``spans`` [spans, products, places], and of those of the last one, which is the
+        same for all inputs. ``words``: by digit those that have it, each a power of :data:`KINDS`."""
+        kinds = np.array([kinds for kinds, _ in spans])
+        own = _present(kinds, words)
+        lowered = np.array([0, 0, 0, OWN, NOT_OWN, SET])[kinds]  # where no word has the own bit, the one below is that
+        at_own, below = own[OWN] | own[NOT_OWN], _present(lowered, words)
+        at_below = ~at_own & (below[OWN] | below[NOT_OWN])
+        present = np.where(at_own, own, below)
+        choice = np.where(at_own, np.tensordot(kinds, words, 1), np.tensordot(lowered, words, 1))
+        place = np.array([first for _, first in spans])[:, None, None]
+        place = np.where(at_own, place, np.where(at_below, place - 1, 0))
+        changing = at_own | at_below | (present[0] & present[SET])
+        inputs = int(self._lanes.max()) + 1
+        source = np.broadcast_to(self._lanes[:, None], choice.shape).copy()
+        source[-1] = inputs + self._groups[:, None]
+        names = choice * (inputs + len(self._luts)) + source
+        numbers = present[SET].astype(np.int64) * ONE
+        inner = np.zeros(names.shape, dtype=bool)
+        inner[_INNER_SPAN] = changing[_INNER_SPAN]
+        # An inner span has numbers for all places of the input, and other bits that are like its own have these.
+        known, at, which = np.unique(names[inner], return_index=True, return_inverse=True)
+        groups = np.broadcast_to(self._groups[:, None], names.shape)
+        blocks = self._take(groups[inner][at], self._x.bits)
+        tables = [np.repeat(_tables(present[:, inner][:, at], 2 + self._digits.wide), self._x.bits, axis=1)]
+        numbers[inner] = blocks[which] + place[inner]
+        found = np.searchsorted(known, names)
+        alike = changing & ~inner & (np.append(known, -1)[found] == names)
+        numbers[alike] = blocks[found[alike]] + place[alike]
+        rest = changing & ~inner & ~alike  # single bits, at the first place or the last
+        _, at, which = np.unique(names[rest] * 2 + (place[rest] > 0), return_index=True, return_inverse=True)
+        numbers[rest] = self._take(groups[rest][at], 1)[which]
+        tables.append(_tables(present[:, rest][:, at], 2 + self._digits.wide))
+        self._tables = np.concatenate(tables, axis=1)
+        return numbers[:-1], numbers[-1]
 
-    def _hold(self, part: _Part, level: int) -> None:
-        """Registers, and what is in front of those of bits of rows."""
-        if level == len(self._registers):
-            self._registers.append({ZERO, ONE})
-        new = {*part.bits, part.carry} - self._registers[level]
-        self._registers[level] |= new
-        self._flip_flops += len(new)
-        if level == 0:
-            self._luts += sum([self._inputs[bit // BLOCK][1] for bit in new - self._tables])
+    def _add(self, rows: Sequence[_Part]) -> None:
+        """The sums of rows, each two places above the one before it."""
+        parts = [(place, place + 1, row) for place, row in enumerate(rows)]
+        while len(parts) > 1 or not self._held:
+            sums, held = [], []
+            for index in range(0, len(parts), 2):
+                first, end, part = parts[index]
+                added = np.zeros((len(part.bits), 0), dtype=np.int64)
+                if index + 1 < len(parts):
+                    middle, end, upper = parts[index + 1]
+                    part, added = self._sum(part, upper, 2 * (middle - first), self._widths[first, end])
+                if not self._held:
+                    self._added.append(added)
+                held.append(np.column_stack([part.bits, part.carry]))
+                sums.append((first, end, part))
+            self._held.append(held)
+            parts = sums
+
+    def _sum(self, lower: _Part, upper: _Part, distance: int, width: int) -> tuple[_Part, IntArray]:
+        """The sum, and the bits in front of its adder."""
+        at = which = np.arange(len(lower.name))
+        if len(self._luts) == 1:  # else each has an input of its own
+            names = lower.name * (int(upper.name.max()) + 1) + upper.name
+            _, at, which = np.unique(names, return_index=True, return_inverse=True)
+        low, above = np.split(_extended(lower.bits, width), [distance], axis=1)
+        other = _extended(upper.bits, width - distance)
+        # Without a bit that is lacking, those that meet zeros pass by the adder.
+        passes = upper.carry == ZERO
+        both = (above != ZERO) & (other != ZERO)
+        alone = passes & ~both.any(axis=1)
+        kept = np.where(passes, both.argmax(axis=1), 0)
+        places = np.where(alone, 0, width - distance - kept)
+        inside = np.arange(width - distance) >= (width - distance - places)[:, None]
+        first = self._take(self._groups[at], width - distance)[which]
+        made = first[:, None] + np.arange(width - distance)
+        result = np.where(inside, made, np.where(above != ZERO, above, other))
+        tables = self._chains[(upper.carry >= CONSTANTS).astype(np.int64), places]
+        self._luts += np.bincount(
+            self._groups[at], weights=np.where(alone, 0, tables)[at], minlength=len(self._luts)
+        ).astype(np.int64)
+        added = np.where(np.column_stack([inside, inside]), np.column_stack([above, other]), ZERO)
+        return _Part(np.column_stack([low, result]), lower.carry, which), added
 
 
-class DigitRows(Rows):
-    """Products of inputs of type ``x`` with weights in ``digits`` (:mod:`hdl_lib.digit_product`)."""
+_NEVER = np.iinfo(np.int64).max
 
-    def __init__(self, family: str, x: IntType, digits: Digits) -> None:
-        super().__init__(family, 2 + digits.wide)
-        self.x, self.digits = x, digits
-        self._widths = _digit_widths(x, digits)
 
-    def product(self, lane: Hashable, weights: Sequence[int]) -> None:
-        """One more: of an input, by its name, with one of the ``weights`` for each word of the table."""
-        columns = _columns_of(tuple(weights), self.digits.count)
-        rows = [self._row(lane, column, self._widths[place, place + 1]) for place, column in enumerate(columns)]
-        self.add(lane, columns, rows, lambda first, end: (self._widths[first, end], True))
+def _present(kinds: IntArray, words: IntArray) -> npt.NDArray[np.bool_]:
+    """[KINDS, spans, products, places]: which ``kinds`` [spans, digits] a span's bits are in some word."""
+    is_kind = (kinds == np.arange(KINDS)[:, None, None]).astype(np.int64)
+    found: npt.NDArray[np.bool_] = np.tensordot(is_kind, (words > 0).astype(np.int64), 1) > 0
+    return found
 
-    def _row(self, lane: Hashable, values: tuple[int, ...], width: int) -> _Part:
-        """The input times a digit, less one of a negative digit."""
-        a, b, c, d = _words_of(values)
-        if not a | b | c | d:
-            return _Part([ZERO] * width, ZERO)
-        size, every = self.x.bits, (1 << len(values)) - 1
-        bits = [*self._span(lane, (a, b, 0, 0, d), every, 0, 1)]
-        bits += self._span(lane, (a, b, c, d, 0), every, 1, size)
-        if self.x.signed:
-            bits += self._span(lane, (a | c, b | d, 0, 0, 0), every, size - 1, size)
-        else:
-            bits += self._span(lane, (0, 0, c, d, b), every, size, size + 1)
-            bits += self._span(lane, (0, 0, 0, 0, b | d), every, size, size + 1)
-        return _Part(_extended(bits, width), self._span(None, (0, 0, 0, 0, b | d), every, 0, 1)[0])
 
-    def _span(
-        self, lane: Hashable, words: tuple[int, int, int, int, int], every: int, first: int, end: int
-    ) -> Sequence[int]:
-        """Bits ``first .. end - 1`` of a row, by the ``words`` in which they are the bit of the input at that place,
-        its complement, the one below, its complement, 1; ``every``: all words there are."""
-        a, b, c, d, ones = words
-        if not a | b:  # nothing is at that place
-            a, b, c, d, first, end = c, d, 0, 0, first - 1, end - 1
-            if not a | b:
-                if ones in (0, every):
-                    return [ONE if ones else ZERO] * (end - first)
-                first, end = 0, 1
-            words = a, b, c, d, ones
-        number = self._numbers.get((lane, words))
-        if number is None:
-            zero = (a | b | c | d | ones) != every
-            kinds = (a > 0) + (b > 0) + (c > 0) + (d > 0) + (ones > 0) + zero
-            number = self._row_bits((lane, words), kinds, (a | b > 0) + (c | d > 0), zero, b | d > 0)
-        return range(number + first, number + end)
+def _tables(present: npt.NDArray[np.bool_], controls: int) -> IntArray:
+    """[2, choices]: look-up tables of bits that are of the kinds ``present`` [KINDS, choices] in front of an adder, and
+    of a register. ``controls``: bits that choose the digit."""
+    kinds = present.sum(axis=0)
+    places = (present[OWN] | present[NOT_OWN]).astype(np.int64) + (present[BELOW] | present[NOT_BELOW])
+    complemented = present[NOT_OWN] | present[NOT_BELOW]
+    choosing = np.minimum(controls, np.array([(n - 1).bit_length() for n in range(1, KINDS + 1)])[kinds - 1])
+    # Of one kind, or constants, the digit's sign alone matters.
+    tables = np.where((kinds > 1) & (places > 0), 1 + (places + choosing > 4), complemented)
+    # A register of a bit of the input or 0 is cleared without a table.
+    behind = np.where((kinds - present[0] > 1) | complemented, tables, 0)
+    return np.stack([tables, behind])
+
+
+def _extended(bits: IntArray, width: int) -> IntArray:
+    """With copies of the sign, or cut."""
+    return bits[:, np.minimum(np.arange(width), bits.shape[1] - 1)]
+
+
+def _digits_of(weights: Sequence[Sequence[int]], count: int) -> IntArray:
+    """[words, products, places], the lowest digit first; the top one is what is left."""
+    left = np.array(weights, dtype=np.int64 if count < 31 else object).T
+    digits = []
+    for _ in range(count - 1):
+        digits.append((left + 2 & 3) - 2)
+        left = left - digits[-1] >> 2
+    return np.stack([*digits, left], axis=2).astype(np.int64)
 
 
 @cache
@@ -179,139 +272,4 @@ def _digit_widths(x: IntType, digits: Digits) -> Mapping[tuple[int, int], int]:
         for end in range(first + 1, digits.count + 1):
             ends = [a * b for a in (x.min, x.max) for b in digits.part(first, end)]
             found[first, end] = int(shape_of(min(ends) - 1, max(ends)).width)
-    return found
-
-
-@cache
-def _digits_of(weight: int, count: int) -> tuple[int, ...]:
-    """The lowest first; the top one is what is left."""
-    found = []
-    for _ in range(count - 1):
-        digit = (weight + 2 & 3) - 2
-        found.append(digit)
-        weight = weight - digit >> 2
-    return *found, weight
-
-
-@lru_cache(maxsize=1 << 14)
-def _columns_of(weights: tuple[int, ...], count: int) -> tuple[tuple[int, ...], ...]:
-    """The digits of all weights at each place."""
-    return tuple(zip(*[_digits_of(weight, count) for weight in weights], strict=True))
-
-
-@lru_cache(maxsize=1 << 14)
-def _words_of(values: tuple[int, ...]) -> tuple[int, int, int, int]:
-    """The words, a bit for each, in which a digit is 1, -1, 2 and -2."""
-    words = {-2: 0, -1: 0, 0: 0, 1: 0, 2: 0}
-    for word, value in enumerate(values):
-        words[value] |= 1 << word
-    return words[1], words[-1], words[2], words[-2]
-
-
-_Multiple = tuple[str, int] | None  # a bit of a multiple of the input; None: 0
-
-
-class MultipleRows(Rows):
-    """Products of inputs of type ``x`` with weights of type ``w`` by multiples of the inputs, of which two bits of the
-    weight choose one (:mod:`hdl_lib.multiplier`, the form "lut")."""
-
-    def __init__(self, family: str, x: IntType, w: IntType) -> None:
-        super().__init__(family, 2)
-        self.x, self.w = x, w
-
-    def product(self, lane: Hashable, weights: Sequence[int]) -> None:
-        """One more: of an input, by its name, with one of the ``weights`` for each word of the table."""
-        columns = [
-            _possible([weight >> first & (3 if first + 1 < self.w.bits else 1) for weight in weights])
-            for first in range(0, self.w.bits, 2)
-        ]
-        taken: set[_Multiple] = set()
-        rows = [self._row(lane, column, place, taken) for place, column in enumerate(columns)]
-        self._multiples(taken)
-        self.add(lane, columns, rows, self._shape)
-
-    def _shape(self, first: int, end: int) -> tuple[int, bool]:
-        part = IntType(min(2 * end, self.w.bits) - 2 * first, self.w.signed and 2 * end >= self.w.bits)
-        ends = [a * b for a in (self.x.min, self.x.max) for b in (part.min, part.max)]
-        shape = shape_of(min(ends), max(ends))
-        return int(shape.width), bool(shape.signed)
-
-    def _row(self, lane: Hashable, values: Sequence[int], place: int, taken: set[_Multiple]) -> _Part:
-        """A digit's product; to ``taken`` the bits of multiples are added that it takes."""
-        width, signed = self._shape(place, place + 1)
-        top = self.w.signed and 2 * place + 2 >= self.w.bits
-        words: dict[int, int] = {}  # that have a number, a bit for each
-        for word, value in enumerate(values):
-            number = value - (1 << (self.w.bits - 2 * place)) if top and self._negative(value, place) else value
-            words[number] = words.get(number, 0) | 1 << word
-        bits = []
-        for index in range(width):
-            literals: dict[_Multiple, int] = {}
-            for number, those in words.items():
-                literal = self._literal(number, index)
-                literals[literal] = literals.get(literal, 0) | those
-            taken |= {literal for literal in literals if literal is not None}
-            bits.append(self._bit(lane, literals))
-        return _Part(bits if signed else [*bits, ZERO], ZERO)
-
-    def _bit(self, lane: Hashable, literals: Mapping[_Multiple, int]) -> int:
-        """The number of what takes these, each in so many words."""
-        if len(literals) > 1:
-            places, zero = len(literals) - (None in literals), None in literals
-            return self._row_bits((lane, frozenset(literals.items())), len(literals), places, zero, False)
-        (literal,) = literals
-        return ZERO if literal is None else self._row_bits((lane, literal), 1, 1, False, False)
-
-    def _negative(self, value: int, place: int) -> bool:
-        return bool(value >> (self.w.bits - 2 * place - 1))
-
-    def _literal(self, number: int, index: int) -> _Multiple:
-        """Bit ``index`` of the input times a number within -2 .. 3."""
-        index -= abs(number) == 2
-        if not number or index < 0:
-            return None
-        if number < 0:
-            return "negative", min(index, self.x.bits)
-        end = self.x.bits + 2 * (number == 3)
-        if index >= end and not self.x.signed:
-            return None
-        return "triple" if number == 3 and index else "x", min(index, end - 1)  # the lowest bit is the input's own
-
-    def _multiples(self, taken: Collection[_Multiple]) -> None:
-        """Registers of the input's multiples, as far as they are taken."""
-        self._flip_flops += len(taken)
-        for kind in ("triple", "negative"):
-            if any(each is not None and each[0] == kind for each in taken):
-                self._luts += adder(self.family, self.x.bits + 1)
-                if kind == "negative" and FAMILIES[self.family].carry_bits == 1:  # a carry cell reads the complement
-                    self._luts += self.x.bits
-
-
-def _possible(digits: Sequence[int]) -> tuple[int, ...]:
-    """Digits of two bits, and behind them all others that synthesis does not exclude: what is in the table it sees only
-    of a bit that never changes, and of two that are alike."""
-    columns = [tuple(digit >> bit & 1 for digit in digits) for bit in range(2)]
-    if columns[0] == columns[1] or any(len(set(column)) == 1 for column in columns):
-        return tuple(digits)
-    return *digits, 0, 1, 2, 3
-
-
-def _extended(bits: list[int], width: int) -> list[int]:
-    """With copies of the sign, or cut."""
-    return bits[:width] if width <= len(bits) else bits + bits[-1:] * (width - len(bits))
-
-
-@cache
-def row_product(family: str, x: IntType, digits: Digits, weights: tuple[int, ...]) -> Resources:
-    """One product alone, in ``digits``."""
-    rows = DigitRows(family, x, digits)
-    rows.product(0, weights)
-    return rows.resources
-
-
-@cache
-def multiple_product(family: str, x: IntType, w: IntType, weights: tuple[int, ...]) -> Resources:
-    """One product alone, by multiples of the input, with their registers."""
-    rows = MultipleRows(family, x, w)
-    rows.product(0, weights)
-    return rows.resources
+    return MappingProxyType(found)

@@ -101,35 +101,37 @@ class FixedFactor:
         return (x_sign, self.x.bits == device.dsp_pair, self.holds_product, self.holds_input), sign
 
 
-def blocks_of(family: str, factors: Iterable[FixedFactor]) -> int:
-    """Multiplier blocks, after two products went into one where that can be (:mod:`hwflow.toolchain.packing`)."""
+def blocks_of(family: str, factors: Iterable[tuple[FixedFactor, int]]) -> int:
+    """Multiplier blocks of so many products each, after two went into one where that can be
+    (:mod:`hwflow.toolchain.packing`)."""
     device, whole = FAMILIES[family], 0
     kinds: dict[tuple[bool, ...], Counter[int]] = {}
-    for factor in factors:
+    for factor, count in factors:
         if not factor.takes_block(device):
             continue
         half = factor.half(device) if device.dsp_pair else None
         if half is None:
-            whole += 1
+            whole += count
         else:
-            kinds.setdefault(half[0], Counter())[half[1]] += 1
+            kinds.setdefault(half[0], Counter())[half[1]] += count
     return whole + sum(_pairs(signs) for signs in kinds.values())
 
 
-def blocks_of_tables(family: str, products: Iterable[tuple[IntType, IntType, IntType]]) -> int:
-    """Multiplier blocks of products of ``x`` with a factor from a table, in registers of a type, within another: what
-    factors there are decides whether two products go into one block, but not whether a block is taken."""
+def blocks_of_tables(family: str, products: Iterable[tuple[IntType, IntType, IntType, int]]) -> int:
+    """Multiplier blocks of so many products each of ``x`` with a factor from a table, in registers of a type, within
+    another: what factors there are decides whether two products go into one block, but not whether a block is
+    taken."""
     device, whole = FAMILIES[family], 0
     kinds: dict[bool, Counter[int]] = {}
-    for x, w, within in products:
+    for x, w, within, count in products:
         if min(x.bits, w.bits) == 1 or x.bits + w.bits < device.dsp_product:
             continue
         # Half a block's output is as long as both of its operands.
         if max(x.bits, within.bits) > device.dsp_pair or x.bits + w.bits > 2 * device.dsp_pair:
-            whole += 1
+            whole += count
         else:
             sign = 1 if within.signed else 0 if within.bits == device.dsp_pair else -1
-            kinds.setdefault(x.signed, Counter())[sign] += 1
+            kinds.setdefault(x.signed, Counter())[sign] += count
     return whole + sum(_pairs(signs) for signs in kinds.values())
 
 
@@ -154,7 +156,7 @@ def fixed_products(family: str, lanes: Sequence[Sequence[FixedFactor]]) -> Resou
                 total += Resources(lut=_soft(family, factor))
         if outside:
             total += Resources(ff=factors[0].x.bits)
-    every = (factor for factors in lanes for factor in dict.fromkeys(factors))
+    every = ((factor, 1) for factors in lanes for factor in dict.fromkeys(factors))
     return total + Resources(dsp=blocks_of(family, every))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hwflow.ops.costs.digit_rows import multiple_product
+from hwflow.ops.costs.multiple_rows import multiple_product
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
 

@@ -9,7 +9,7 @@ from hdl_lib.adder_tree import shape_of
 from hdl_lib.digit_product import Digits
 from hwflow.ir.graph import IntArray
 from hwflow.ops.costs.basics import carried_chain, chain
-from hwflow.ops.costs.digit_rows import DigitRows
+from hwflow.ops.costs.digit_rows import joint_row_products
 from hwflow.ops.operator import Resources
 from hwflow.types import IntType
 
@@ -53,18 +53,15 @@ def digit_sums(
     family: str, x: IntType, digits: Digits, weights: IntArray, limit: int, accumulated: bool
 ) -> Resources:
     """Of ``weights`` [words, rows, lanes] (:mod:`hdl_lib.digit_product`)."""
-    made: set[Key] = set()
-    products, rows = DigitRows(family, x, digits), []
+    rows = [
+        [(lane, tuple(words)) if any(words) else None for lane, words in enumerate(row)]
+        for row in weights.transpose(1, 2, 0).tolist()
+    ]
+    made = list({key: None for keys in rows for key in keys if key is not None})
+    products = joint_row_products(family, x, digits, [words for _, words in made], [lane for lane, _ in made])
     corners = [a * b for a in (x.min, x.max) for b in digits.range]
     low, high = min(corners), max(corners)
-    for row in weights.transpose(1, 2, 0).tolist():
-        keys = [(lane, tuple(words)) if any(words) else None for lane, words in enumerate(row)]
-        rows.append(keys)
-        for key in keys:
-            if key is not None and key not in made:
-                made.add(key)
-                products.product(*key)
-    total = products.resources + shared_sums(family, rows, low, high, limit, carried=True)
+    total = products + shared_sums(family, rows, low, high, limit, carried=True)
     if not accumulated:
         lanes = weights.shape[2]
         different = len({tuple(keys) for keys in rows if any(key is not None for key in keys)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from math import ceil
 
 from amaranth.hdl import Shape
@@ -293,6 +293,7 @@ def _latency(
 _UNLIMITED = 1000  # bits: sums before the split are exact
 
 
+@lru_cache(maxsize=1 << 12)
 def _control(sets: int, synapse: int, neuron: int, groups: int, latency: int, ahead: int, surplus: int) -> Resources:
     """Counters of the folds and of the table's address, and what says of a step whether it reads (``ahead`` cycles
     later), updates and ends a sum (in ``groups`` registers each), pushes."""

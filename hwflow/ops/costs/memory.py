@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import ceil, log2
 
+import numpy as np
+import numpy.typing as npt
+
 from hdl_lib.rom import SELECT_REACH, banks_of
 from hdl_lib.storage import REGISTER_DEPTH
-from hwflow.ops.costs.changing import Changing, changing_bits
+from hwflow.ops.costs.changing import Changing, changing_columns
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.plain_tables import plain_tables, without_idle_bits
 from hwflow.ops.operator import Resources
+
+BitArray = npt.NDArray[np.uint8]
 
 
 @lru_cache(maxsize=1 << 14)
@@ -39,6 +44,7 @@ def read_only_block_rams(family: str, words: int, width: int) -> int:
     return block_ram_shape(family, words, width, writable=False)[0]
 
 
+@lru_cache(maxsize=1 << 12)
 def rom(family: str, words: int, width: int, changing: Changing | None = None) -> Resources:
     """A synchronous read-only table with an output register; ``changing``: of its bits (None: all)."""
     changing = changing or Changing.every(words, width)
@@ -59,8 +65,13 @@ def rom(family: str, words: int, width: int, changing: Changing | None = None) -
 
 
 def filled_rom(family: str, words: Sequence[int], width: int, *, output_register: bool = True) -> Resources:
-    """A synchronous read-only table of known words (patterns of ``width`` bits): a bit that is the same in all words
-    costs nothing, and of bits that are alike in all words look-up tables hold one.
+    """A synchronous read-only table of known words, patterns of ``width`` bits: see :func:`filled_table`."""
+    return filled_table(family, bits_of_words(words, width), output_register=output_register)
+
+
+def filled_table(family: str, bits: BitArray, *, output_register: bool = True) -> Resources:
+    """A synchronous read-only table of known ``bits`` [words, bits]: a bit that is the same in all words costs nothing,
+    and of bits that are alike in all words look-up tables hold one.
 
     Of logic, a block of 16 words is a look-up table; 32 to 128 words are made of such blocks with multiplexers of the
     device's own. A half in which a bit never changes is a reset of the bit's register, and an address bit that goes
@@ -68,26 +79,36 @@ def filled_rom(family: str, words: Sequence[int], width: int, *, output_register
     words, which are mapped for the fewest levels. Where there are no multiplexers but look-up tables, see
     :mod:`hwflow.ops.costs.plain_tables`.
     """
-    columns = [bits for bits in _columns(words, width) if len(set(bits)) > 1]
-    if not columns:
+    words, width = bits.shape
+    changing = (bits != bits[:1]).any(axis=0)
+    count = int(changing.sum())
+    if not count:
         return Resources()
     narrow = FAMILIES[family].lutram is None  # of tables alone, whose multiplexers are tables as well
-    blocks, _ = block_ram_shape(family, len(words), len(columns), writable=False)
-    if len(words) * len(columns) > 16 * FAMILIES[family].bram_cost * blocks:
-        banks = banks_of(width, len(words))
+    blocks, _ = block_ram_shape(family, words, count, writable=False)
+    if words * count > 16 * FAMILIES[family].bram_cost * blocks:
+        banks = banks_of(width, words)
         if banks > 1:
-            return _banked(family, len(words), banks, changing_bits(words, width), output_register)
-        choice = BLOCK_CHOICE.get(_rows_of_blocks(family, len(words), len(columns), blocks), 0) if narrow else 0
-        return Resources(lut=choice * len(columns), ff=len(columns) * output_register, bram=blocks)
+            return _banked(family, words, banks, changing_columns(bits), output_register)
+        choice = BLOCK_CHOICE.get(_rows_of_blocks(family, words, count, blocks), 0) if narrow else 0
+        return Resources(lut=choice * count, ff=count * output_register, bram=blocks)
+    stored = (bits.T[changing] + ord("0")).tobytes()
+    columns = [stored[start : start + words] for start in range(0, len(stored), words)]
     if narrow:
         luts, functions = plain_tables(columns)
         return Resources(lut=luts, ff=functions * (1 + output_register))
     known: set[bytes] = set()
-    size = 1 << (len(words) - 1).bit_length()
+    size = 1 << (words - 1).bit_length()
     different = {column + column[-1:] * (size - len(column)) for column in columns}
     # A table of 16 words stays a look-up table as it is.
     luts = sum(_tables(family, column, known, size == 16) for column in sorted(map(without_idle_bits, different)))
     return Resources(lut=luts, ff=len(different) * (1 + output_register))
+
+
+def bits_of_words(words: Sequence[int], width: int) -> BitArray:
+    """[words, bits] of patterns of ``width`` bits, the lowest first."""
+    digits = "".join([f"{word:0{width}b}" for word in words]) if width else ""
+    return np.frombuffer(digits.encode(), dtype=np.uint8).reshape(len(words), width)[:, ::-1] & np.uint8(1)
 
 
 def _banked(family: str, words: int, banks: int, changing: Changing, output_register: bool) -> Resources:
@@ -145,12 +166,6 @@ def _rows_of_blocks(family: str, words: int, width: int, blocks: int) -> int:
     return min(count for count, bits in rows if ceil(count * width / bits) == blocks)
 
 
-def _columns(words: Sequence[int], width: int) -> list[bytes]:
-    """For each bit its value in all words, one byte a word."""
-    digits = "".join(f"{word:0{width}b}" for word in words).encode()
-    return [digits[bit::width] for bit in range(width)]
-
-
 def memory(family: str, words: int, width: int) -> Resources:
     """A synchronous memory with one write and one read port and an output register."""
     blocks = in_block_ram(family, words, width)
@@ -159,6 +174,7 @@ def memory(family: str, words: int, width: int) -> Resources:
     return asynchronous_memory(family, words, width) + Resources(ff=2 * width)
 
 
+@lru_cache(maxsize=1 << 12)
 def in_block_ram(family: str, words: int, width: int) -> int:
     """Block RAMs yosys takes for a memory that is written and read, 0 if it makes it of something else."""
     device, blocks = FAMILIES[family], block_rams(family, words, width)
@@ -176,6 +192,7 @@ def in_block_ram(family: str, words: int, width: int) -> int:
 BLOCK_EXTRA = 6
 
 
+@lru_cache(maxsize=1 << 12)
 def asynchronous_memory(family: str, words: int, width: int) -> Resources:
     """A memory read in the same cycle."""
     per_block = FAMILIES[family].lutram
@@ -203,6 +220,7 @@ def _choice(blocks: int) -> int:
     return blocks - 2 if blocks <= 8 else round(1.2 * blocks)
 
 
+@lru_cache(maxsize=1 << 12)
 def queue(family: str, width: int, depth: int) -> Resources:
     """An output queue: shift registers up to 4 entries, an asynchronous memory beyond."""
     address = (depth - 1).bit_length()

@@ -15,7 +15,6 @@ from hdl_lib.digit_product import Digits
 from hdl_lib.wide_product import WideProduct
 from hwflow.ops.costs.basics import chain, count_up, difference
 from hwflow.ops.costs.changing import Changing
-from hwflow.ops.costs.digit_rows import row_product
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.fixed_factors import FixedFactor
 from hwflow.ops.costs.memory import queue, rom
@@ -43,11 +42,11 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Rows:
-    """Products of look-up tables, a row for each of the ``digits``; ``multipliers``: those of each lane, in all words,
-    where they are looked at."""
+    """Products of look-up tables, a row for each of the ``digits``; ``products``: what those of all lanes take
+    (:func:`hwflow.ops.costs.digit_rows.row_products`), where their multipliers are looked at."""
 
     digits: Digits
-    multipliers: tuple[tuple[int, ...], ...] = ()
+    products: Resources | None = None
 
 
 def multiply_add_shift(
@@ -154,11 +153,10 @@ def _row_products(
     family: str, x: IntType, multiplier: IntType, addend: IntType, rows: Rows, lanes: int
 ) -> Resources:
     """Products that are sums of rows of look-up tables."""
-    if not rows.multipliers:
-        width = 2 * _whole(x, multiplier, addend).width
-        return digit_sum(family, x, rows.digits, 1, width, True).times(lanes)
-    alike = Counter(rows.multipliers)
-    return sum((row_product(family, x, rows.digits, m).times(count) for m, count in alike.items()), Resources())
+    if rows.products is not None:
+        return rows.products
+    width = 2 * _whole(x, multiplier, addend).width
+    return digit_sum(family, x, rows.digits, 1, width, True).times(lanes)
 
 
 def result_of(

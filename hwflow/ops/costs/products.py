@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from math import ceil
 
 from amaranth.hdl import Shape
@@ -64,6 +64,11 @@ def multiplier_blocks(family: str, made: Iterable[tuple[IntType, IntType, int]])
     and signs of operands are alike; which operand stands first does not matter, and a number without a sign that has
     fewer bits than the block takes is one with a sign as well (:mod:`hwflow.toolchain.packing`).
     """
+    return _multiplier_blocks(family, tuple(made))
+
+
+@lru_cache(maxsize=1 << 12)
+def _multiplier_blocks(family: str, made: tuple[tuple[IntType, IntType, int], ...]) -> int:
     device = FAMILIES[family]
     total, halves = 0, []
     for x, w, count in made:
@@ -95,6 +100,7 @@ def _blocks_of_parts(family: str, x: IntType, w: IntType) -> int:
 SOFT_PRODUCT = 1.6  # look-up tables a bit of one operand and the other, of a product that no block is taken for
 
 
+@lru_cache(maxsize=1 << 12)
 def products(family: str, x: IntType, w: IntType, count: int, kind: str, limit: int | None = None) -> Resources:
     """``count`` products in registers; in multiplier blocks with three behind each."""
     if min(x.bits, w.bits) == 1:  # a selection, of several bits by the register's reset
@@ -157,6 +163,7 @@ def _lut_product(x: int, w: int, limit: int) -> Resources:
     return total
 
 
+@lru_cache(maxsize=1 << 12)
 def operands(family: str, x: IntType, w: IntType, count: int, kind: str, limit: int | None = None) -> Resources:
     """The operands of multiplier blocks, or the multiples of the inputs that products made of LUTs select from, of
     which bits of the product from ``limit`` on need none. The lowest bit of all multiples but 0 is the same; synthesis
