@@ -32,6 +32,7 @@ from hwflow.schedule.events import (
     tracks_of,
     waits_of,
 )
+from hwflow.schedule.places import Places
 
 Causes = npt.NDArray[np.int32]  # numbers of arcs, or:
 _PASSES, _VISITS = 3, 2  # sweeps through all processes, visits of each event that moved: then circuits are searched for
@@ -77,13 +78,13 @@ class _Arc:
 
     source: _Line
     target: _Line
-    events: Steps
-    targets: Steps
+    events: Places
+    targets: Places
     offsets: Steps
     wait: bool  # of a core's processes for each other
 
     def wanted(self) -> Steps:
-        least: Steps = self.source.base.take(self.events) + self.offsets
+        least: Steps = self.events.take(self.source.base) + self.offsets
         return least
 
 
@@ -98,12 +99,13 @@ class Steady:
         self._period = period
         self._lines = {t: _Line(t, period - t.of, np.zeros(t.events, dtype=np.int64)) for t in self.events.tracks}
         self._credits: dict[Channel, _Arc] = {}
+        self._arrivals: dict[Channel, _Arc] = {}
         self.depths: dict[Channel, int] = {}
         self._dirty: dict[_Line, dict[_Arc, None]] = {}
         for order in self.events.waits:
             self._add(order, wait=True)
         for channel in self.events.channels:
-            self._add(channel.arrivals())
+            self._arrivals[channel] = self._add(channel.arrivals())
             self._lines[channel.maker].channels.append(channel)
             if channel.taker is not channel.maker:
                 self._lines[channel.taker].channels.append(channel)
@@ -203,7 +205,7 @@ class Steady:
         source, target = self._lines[order.source], self._lines[order.target]
         frame, event = np.divmod(order.events, order.source.events)
         offsets = frame * self._period + order.lag + order.source.steps[event] - order.target.steps[order.targets]
-        arc = _Arc(source, target, event, order.targets, offsets, wait)
+        arc = _Arc(source, target, Places(event), Places(order.targets), offsets, wait)
         self._restore(arc)
         return arc
 
@@ -270,51 +272,73 @@ class Steady:
         """Move the events of a line as its arcs say; whether any did."""
         first = line.size
         for arc in arcs:
-            least = arc.wanted()
-            later = (least > line.base.take(arc.targets)).nonzero()[0]
-            if len(later):
-                if line.saved is None:
-                    line.saved, line.base = line.base, line.base.copy()
-                    line.cause = np.full(line.size, _NOT_MOVED, dtype=np.int32)
-                events = arc.targets[later]
-                line.base[events] = least[later]
-                line.cause[events] = line.arcs.index(arc)
-                first = min(first, int(events[0]))
+            least, run = arc.wanted(), arc.targets.run
+            present = line.base[run] if run else line.base.take(arc.targets.at)
+            later = least > present
+            place = int(later.argmax())
+            if not later[place]:
+                continue
+            if line.saved is None:
+                line.saved, line.base = line.base, line.base.copy()
+                line.cause = np.full(line.size, _NOT_MOVED, dtype=np.int32)
+            number = line.arcs.index(arc)
+            if run:
+                np.maximum(line.base[run], least, out=line.base[run])
+                line.cause[run][later] = number
+            else:
+                places = later.nonzero()[0]
+                events = arc.targets.at[places]
+                line.base[events] = least[places]
+                line.cause[events] = number
+            first = min(first, int(arc.targets.at[place]))
         if first == line.size:
             return False
         line.visits += 1
         self._follow(line, first)
         if line.visits > ROUND_TRIPS:
-            for number, channel in enumerate(line.channels):
-                self._round_trips(line, channel, number)
-            self._follow(line, 0)
+            moved = [self._round_trips(line, channel, number) for number, channel in enumerate(line.channels)]
+            if any(moved):
+                self._follow(line, 0)
         return True
 
     def _follow(self, line: _Line, first: int) -> None:
         """A step a cycle, the frame after the one before; ``first``: what moved last is not before it."""
         moved = line.base[first:]
-        before = moved.copy()
-        np.maximum.accumulate(moved, out=moved)
-        np.copyto(line.cause[first:], _STEP_BEFORE, where=moved != before)
+        descends = moved[1:] < moved[:-1]
+        place = int(descends.argmax()) if len(descends) else 0
+        if len(descends) and descends[place]:
+            moved = moved[place:]
+            before = moved.copy()
+            np.maximum.accumulate(moved, out=moved)
+            np.copyto(line.cause[first + place :], _STEP_BEFORE, where=moved != before)
         least = line.base[-1] - line.spare
         if least > line.base[0]:
             early = int(line.base.searchsorted(least))
             line.base[:early] = least
             line.cause[:early] = _STEP_BEFORE
 
-    def _round_trips(self, line: _Line, channel: Channel, number: int) -> None:
+    def _round_trips(self, line: _Line, channel: Channel, number: int) -> bool:
         """What the credits of a queue say about one of its ends alone: a beat comes a round trip after the beat that
         was ``depth`` beats before it."""
         depth = self.depths.get(channel)
         if depth is None or 2 * depth > channel.beats or channel.maker is channel.taker:
-            return
-        events = channel.makes if line.track is channel.maker else channel.takes
-        cycles = self._cycles(line.track, events)
-        trip = channel.latency + 1
-        after = round_trips(cycles, depth, trip)
+            return False
+        places = self._ends(channel, line)
+        steps = places.take(line.track.steps)
+        cycles = places.take(line.base) + steps
+        after = round_trips(cycles, depth, channel.latency + 1)
+        if after is cycles:
+            return False
         later = np.flatnonzero(after > cycles)
-        line.base[events[later]] = after[later] - line.track.steps[events[later]]
-        line.cause[events[later]] = _ROUND_TRIP - number
+        events = places.at[later]
+        line.base[events] = after[later] - steps[later]
+        line.cause[events] = _ROUND_TRIP - number
+        return True
+
+    def _ends(self, channel: Channel, line: _Line) -> Places:
+        """The events of a line at one end of a queue that make its beats or take them."""
+        arc = self._arrivals[channel]
+        return arc.events if line.track is channel.maker else arc.targets
 
     # --- circuits --------------------------------------------------------------------------------------------------
 
@@ -324,7 +348,7 @@ class Steady:
         walk = 0
         for arcs in waiting:
             for arc in arcs:
-                line, at = arc.source, int(arc.events[len(arc.events) // 2])
+                line, at = arc.source, int(arc.events.at[len(arc.events.at) // 2])
                 walk += 1
                 while line.saved is not None:
                     if line not in views:
@@ -345,10 +369,9 @@ class Steady:
                         break
                     if cause <= _ROUND_TRIP:
                         channel = line.channels[_ROUND_TRIP - cause]
-                        events = channel.makes if line.track is channel.maker else channel.takes
-                        at = int(events[events.searchsorted(found) - self.depths[channel]])
+                        places = self._ends(channel, line)
+                        at = places[places.index(found) - self.depths[channel]]
                     else:
                         arc = line.arcs[cause]
-                        place = found if len(arc.targets) == line.size else arc.targets.searchsorted(found)
-                        line, at = arc.source, int(arc.events[place])
+                        line, at = arc.source, arc.events[arc.targets.index(found)]
         return False
