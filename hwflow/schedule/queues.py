@@ -128,7 +128,7 @@ def asked_depth(steady: Steady, channel: Channel) -> int:
         if steady.shrink(channel, middle, alone=True):
             high = middle
         else:
-            low = middle + 1
+            low = steady.too_small + 1
     return low
 
 
@@ -139,14 +139,15 @@ def shrink_queue(steady: Steady, channel: Channel, low: int, near: int | None) -
     if near is None and low < high:
         if steady.shrink(channel, low):
             high = low
-        low += 1
+        else:
+            low = steady.too_small + 1
     tried = max(low, min(near or high, high) - 1)
     stride, hit, missed = 1, False, False
     while low < high:
         if steady.shrink(channel, tried):
             high, hit, following = tried, True, tried - stride
         else:
-            low, missed, following = tried + 1, True, tried + stride
+            low, missed, following = steady.too_small + 1, True, tried + stride
         stride, middle = 2 * stride, (low + high) // 2
         tried = middle if hit and missed else max(following, middle) if hit else min(following, middle)
     if steady.depths.get(channel) != high:

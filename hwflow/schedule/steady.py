@@ -12,6 +12,7 @@ other on is one of the contrary: it is searched for among the events that moved.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -32,11 +33,13 @@ from hwflow.schedule.events import (
     tracks_of,
     waits_of,
 )
+from hwflow.schedule.loops import Hop, settles
 from hwflow.schedule.places import Places
 
 Causes = npt.NDArray[np.int32]  # numbers of arcs, or:
 _PASSES, _VISITS = 3, 2  # sweeps through all processes, visits of each event that moved: then circuits are searched for
-_GROWTH = 1.1  # of the visits between two searches: of many, few find anything
+_LONGEST = 64  # processes of a loop that is looked at by itself
+_GROWTH = 1.25  # of the visits between two searches: of many, few find anything
 _STEP_BEFORE, _NOT_MOVED, _ROUND_TRIP = -1, -2, -3  # that less the number of a channel
 
 
@@ -88,6 +91,9 @@ class _Arc:
         return least
 
 
+_Waiting = dict[_Line, dict[_Arc, None]]  # arcs to look at
+
+
 class Steady:
     """A schedule of one frame every ``period`` cycles: at first with all the room in queues that it wants.
 
@@ -101,6 +107,8 @@ class Steady:
         self._credits: dict[Channel, _Arc] = {}
         self._arrivals: dict[Channel, _Arc] = {}
         self.depths: dict[Channel, int] = {}
+        self.too_small = 0
+        self._tried: Channel | None = None
         self._dirty: dict[_Line, dict[_Arc, None]] = {}
         for order in self.events.waits:
             self._add(order, wait=True)
@@ -141,7 +149,9 @@ class Steady:
                 line for line in self._all if line.track.node in nodes or line.track in (channel.maker, channel.taker)
             )
         size = sum(line.size for line in lines)
+        self._tried, self.too_small = channel, depth
         good = self._settle(lines, self._budget(size), not alone)
+        self._tried = None
         if alone or not good:
             self._remove(self._credits.pop(channel))
             del self.depths[channel]
@@ -202,12 +212,15 @@ class Steady:
         return cycles
 
     def _add(self, order: Order, *, wait: bool = False) -> _Arc:
+        arc = self._arc(order, wait)
+        self._restore(arc)
+        return arc
+
+    def _arc(self, order: Order, wait: bool) -> _Arc:
         source, target = self._lines[order.source], self._lines[order.target]
         frame, event = np.divmod(order.events, order.source.events)
         offsets = frame * self._period + order.lag + order.source.steps[event] - order.target.steps[order.targets]
-        arc = _Arc(source, target, Places(event), Places(order.targets), offsets, wait)
-        self._restore(arc)
-        return arc
+        return _Arc(source, target, Places(event), Places(order.targets), offsets, wait)
 
     def _restore(self, arc: _Arc) -> None:
         arc.target.arcs.append(arc)
@@ -248,9 +261,7 @@ class Steady:
                 budget -= line.size
                 visited += line.size
                 if self._sweep(line, arcs):
-                    for arc in line.leaving:
-                        if arc.target in lines:
-                            waiting.setdefault(arc.target, {})[arc] = None
+                    _mark(line, lines, waiting)
             order.reverse()
             passes += 1
             if not waiting or passes < _PASSES:
@@ -270,27 +281,7 @@ class Steady:
 
     def _sweep(self, line: _Line, arcs: Iterable[_Arc]) -> bool:
         """Move the events of a line as its arcs say; whether any did."""
-        first = line.size
-        for arc in arcs:
-            least, run = arc.wanted(), arc.targets.run
-            present = line.base[run] if run else line.base.take(arc.targets.at)
-            later = least > present
-            place = int(later.argmax())
-            if not later[place]:
-                continue
-            if line.saved is None:
-                line.saved, line.base = line.base, line.base.copy()
-                line.cause = np.full(line.size, _NOT_MOVED, dtype=np.int32)
-            number = line.arcs.index(arc)
-            if run:
-                np.maximum(line.base[run], least, out=line.base[run])
-                line.cause[run][later] = number
-            else:
-                places = later.nonzero()[0]
-                events = arc.targets.at[places]
-                line.base[events] = least[places]
-                line.cause[events] = number
-            first = min(first, int(arc.targets.at[place]))
+        first = min([self._move(arc, arc.wanted()) for arc in arcs])
         if first == line.size:
             return False
         line.visits += 1
@@ -300,6 +291,28 @@ class Steady:
             if any(moved):
                 self._follow(line, 0)
         return True
+
+    def _move(self, arc: _Arc, least: Steps) -> int:
+        """Move what an arc leads to; the first event that did, or the number of all."""
+        line, run = arc.target, arc.targets.run
+        present = line.base[run] if run else line.base.take(arc.targets.at)
+        later = least > present
+        place = int(later.argmax())
+        if not later[place]:
+            return line.size
+        if line.saved is None:
+            line.saved, line.base = line.base, line.base.copy()
+            line.cause = np.full(line.size, _NOT_MOVED, dtype=np.int32)
+        number = line.arcs.index(arc)
+        if run:
+            np.maximum(line.base[run], least, out=line.base[run])
+            line.cause[run][later] = number
+        else:
+            places = later.nonzero()[0]
+            events = arc.targets.at[places]
+            line.base[events] = least[places]
+            line.cause[events] = number
+        return int(arc.targets.at[place])
 
     def _follow(self, line: _Line, first: int) -> None:
         """A step a cycle, the frame after the one before; ``first``: what moved last is not before it."""
@@ -343,13 +356,17 @@ class Steady:
     # --- circuits --------------------------------------------------------------------------------------------------
 
     def _too_slow(self, waiting: Iterable[dict[_Arc, None]]) -> bool:
-        """Whether an event that moved, to make room for what made it move, is among what made it move."""
+        """Whether an event that moved, to make room for what made it move, is among what made it move; or will be, if
+        events go on to move like that."""
         views: dict[_Line, tuple[memoryview, memoryview]] = {}  # causes, and the walk that came by
+        credits = self._credits.get(self._tried) if self._tried else None
+        loops: set[tuple[_Arc, ...]] = set()  # from the credits of the queue that is tried to where they come from
         walk = 0
         for arcs in waiting:
             for arc in arcs:
-                line, at = arc.source, int(arc.events.at[len(arc.events.at) // 2])
+                line, at = arc.source, arc.events[len(arc.events.at) // 2]
                 walk += 1
+                loop: list[_Arc] = []
                 while line.saved is not None:
                     if line not in views:
                         views[line] = line.cause.data, np.zeros(line.size, dtype=np.int32).data
@@ -371,7 +388,61 @@ class Steady:
                         channel = line.channels[_ROUND_TRIP - cause]
                         places = self._ends(channel, line)
                         at = places[places.index(found) - self.depths[channel]]
+                        passed = [self._credits[channel], self._arrivals[channel]]
+                        if line.track is channel.taker:
+                            passed.reverse()
                     else:
-                        arc = line.arcs[cause]
+                        passed = [arc := line.arcs[cause]]
                         line, at = arc.source, arc.events[arc.targets.index(found)]
-        return False
+                    for arc in passed:
+                        if arc is credits:
+                            if 0 < len(loop) <= _LONGEST:
+                                loops.add(tuple(loop))
+                            loop = [arc]
+                        elif loop:
+                            loop.append(arc)
+        return any([self._never_rests(loop) for loop in loops])
+
+    def _never_rests(self, loop: tuple[_Arc, ...]) -> bool:
+        """Whether the events of a loop (the credits of the queue that is tried, then the arcs before them, the last one
+        first) go on to move forever."""
+        first, *before = loop
+        way = [*before[::-1], first]
+        hops = [_hop(entry, leave) for entry, leave in zip([first, *way], way, strict=False)]
+        base = first.targets.take(first.target.base)
+        if settles(hops, base):
+            return False
+        self._rule_out(way[-2] if before else first, hops, base)
+        return True
+
+    def _rule_out(self, last: _Arc, hops: list[Hop], base: Steps) -> None:
+        """All depths of the queue that is tried with which a loop by its credits is too slow, like with the present
+        one. ``last``: the arc before the credits."""
+        assert self._tried is not None
+
+        def possible(depth: int) -> bool:
+            assert self._tried is not None
+            hop = _hop(last, self._arc(self._tried.credits(depth), False))
+            return settles([*hops[:-1], hop], base)
+
+        stride = 1
+        while not possible(self.too_small + stride):
+            self.too_small += stride
+            stride *= 2
+        self.too_small += bisect_left(range(1, stride), True, key=lambda more: possible(self.too_small + more))
+
+
+def _hop(before: _Arc, arc: _Arc) -> Hop:
+    """From the events that an arc leads to, by way of the next arc."""
+    if len(before.targets.at) == before.target.size:
+        entered = arc.events.at + 1
+    else:
+        entered = np.searchsorted(before.targets.at, arc.events.at, side="right")
+    return Hop(entered, arc.offsets, arc.source.spare)
+
+
+def _mark(line: _Line, lines: frozenset[_Line], waiting: _Waiting) -> None:
+    """What waits for a line that moved must be looked at."""
+    for arc in line.leaving:
+        if arc.target in lines:
+            waiting.setdefault(arc.target, {})[arc] = None
