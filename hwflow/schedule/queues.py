@@ -145,7 +145,7 @@ def shrink_queue(steady: Steady, channel: Channel, low: int, near: int | None) -
     stride, hit, missed = 1, False, False
     while low < high:
         if steady.shrink(channel, tried):
-            high, hit, following = tried, True, tried - stride
+            high, hit, following = steady.backlog(channel), True, tried - stride
         else:
             low, missed, following = steady.too_small + 1, True, tried + stride
         stride, middle = 2 * stride, (low + high) // 2

@@ -12,6 +12,7 @@ other on is one of the contrary: it is searched for among the events that moved.
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -40,6 +41,7 @@ Causes = npt.NDArray[np.int32]  # numbers of arcs, or:
 _PASSES, _VISITS = 3, 2  # sweeps through all processes, visits of each event that moved: then circuits are searched for
 _LONGEST = 64  # processes of a loop that is looked at by itself
 _GROWTH = 1.25  # of the visits between two searches: of many, few find anything
+_MOST_VISITS, _FEW = 100, 2_000_000  # of each event that moved, unless they are few; of all together
 _STEP_BEFORE, _NOT_MOVED, _ROUND_TRIP = -1, -2, -3  # that less the number of a channel
 
 
@@ -129,7 +131,7 @@ class Steady:
 
     def _budget(self, size: int) -> int:
         """Events to visit in a trial before it is given up, among ``size`` of them."""
-        return self.patience * size + 2_000_000
+        return self.patience * size + _FEW
 
     def shrink(self, channel: Channel, depth: int, *, alone: bool = False) -> bool:
         """Give a queue ``depth`` beats. False, and nothing changed, if the period could then not be kept.
@@ -243,7 +245,7 @@ class Steady:
         between a few neighbours, and found before the rest of the graph has moved."""
         waiting = {line: arcs for line, arcs in self._dirty.items() if line in lines and arcs}
         rest = {line: arcs for line, arcs in self._dirty.items() if line not in lines and arcs}
-        passes, visited, good = 0, 0, True  # visited: events since a circuit was searched for
+        passes, visited, left, good = 0, 0, budget, True  # visited: events since a circuit was searched for
         visits = float(_VISITS)
         near, reach = set(waiting), 1
         order = [line for line in self._lines.values() if line in near]
@@ -258,7 +260,7 @@ class Steady:
                 arcs = waiting.pop(line, None)
                 if arcs is None:
                     continue
-                budget -= line.size
+                left -= line.size
                 visited += line.size
                 if self._sweep(line, arcs):
                     _mark(line, lines, waiting)
@@ -266,9 +268,10 @@ class Steady:
             passes += 1
             if not waiting or passes < _PASSES:
                 continue
-            if visited > visits * sum(line.size for line in lines if line.saved is not None):
+            moved = sum(line.size for line in lines if line.saved is not None)
+            if visited > visits * moved:
                 visited, visits, good = 0, _GROWTH * visits, not self._too_slow(waiting.values())
-            if not good or budget < 0:
+            if not good or left < 0 or budget - left > max(_FEW, _MOST_VISITS * moved):
                 good = False
                 break
         for line in lines:
@@ -366,7 +369,7 @@ class Steady:
             for arc in arcs:
                 line, at = arc.source, arc.events[len(arc.events.at) // 2]
                 walk += 1
-                loop: list[_Arc] = []
+                way: list[_Arc] = []
                 while line.saved is not None:
                     if line not in views:
                         views[line] = line.cause.data, np.zeros(line.size, dtype=np.int32).data
@@ -386,21 +389,24 @@ class Steady:
                         break
                     if cause <= _ROUND_TRIP:
                         channel = line.channels[_ROUND_TRIP - cause]
-                        places = self._ends(channel, line)
-                        at = places[places.index(found) - self.depths[channel]]
-                        passed = [self._credits[channel], self._arrivals[channel]]
+                        both = (self._credits[channel], self._arrivals[channel])
                         if line.track is channel.taker:
-                            passed.reverse()
+                            both = both[::-1]
+                        places, depth, beats = self._ends(channel, line), self.depths[channel], channel.beats
+                        beat = places.index(found)
+                        while True:
+                            beat = (beat - depth) % beats
+                            at = places[beat]
+                            way += both
+                            if causes[at] != cause or seen[at]:
+                                break
+                            seen[at] = walk
                     else:
-                        passed = [arc := line.arcs[cause]]
+                        arc = line.arcs[cause]
+                        way.append(arc)
                         line, at = arc.source, arc.events[arc.targets.index(found)]
-                    for arc in passed:
-                        if arc is credits:
-                            if 0 < len(loop) <= _LONGEST:
-                                loops.add(tuple(loop))
-                            loop = [arc]
-                        elif loop:
-                            loop.append(arc)
+                if credits is not None:
+                    loops.update(_loops(way, credits))
         return any([self._never_rests(loop) for loop in loops])
 
     def _never_rests(self, loop: tuple[_Arc, ...]) -> bool:
@@ -439,6 +445,12 @@ def _hop(before: _Arc, arc: _Arc) -> Hop:
     else:
         entered = np.searchsorted(before.targets.at, arc.events.at, side="right")
     return Hop(entered, arc.offsets, arc.source.spare)
+
+
+def _loops(way: list[_Arc], credits: _Arc) -> Iterable[tuple[_Arc, ...]]:
+    """The parts of a way that begin where these credits came back, up to where they did before."""
+    places = [place for place, arc in enumerate(way) if arc is credits]
+    return (tuple(way[a:b]) for a, b in itertools.pairwise(places) if b - a <= _LONGEST)
 
 
 def _mark(line: _Line, lines: frozenset[_Line], waiting: _Waiting) -> None:
