@@ -16,43 +16,44 @@ class Places:
 
     def __init__(self, at: Steps) -> None:
         self.at = at
-        self.runs = _runs(at)
+        self._runs = _runs(at)
         self._view = at.data  # quicker than the array where numbers are looked up one by one
 
     def __getitem__(self, index: int) -> int:
-        place: int = self._view[index]
-        return place
+        return int(self._view[index])
 
     def index(self, place: int) -> int:
         """Which of them ``place`` is; they ascend."""
-        if len(self.runs) == 1:
-            return (place - self.runs[0].start) // self.runs[0].step
+        if len(self._runs) == 1:
+            return int(place - self._runs[0].start) // int(self._runs[0].step)
         return bisect_left(self._view, place)
 
-    @property
-    def run(self) -> slice | None:
-        """All of them, where they are evenly spaced."""
-        return self.runs[0] if len(self.runs) == 1 else None
+    def run(self, first: int = 0) -> slice | None:
+        """All of them from the one numbered ``first`` on, where they are evenly spaced."""
+        if len(self._runs) != 1:
+            return None
+        (run,) = self._runs
+        return slice(run.start + first * run.step, run.stop, run.step) if first else run
 
-    def take(self, array: Steps) -> Steps:
-        """What is there; a view where that is possible."""
-        if not self.runs:
-            return array.take(self.at)
-        if len(self.runs) == 1:
-            return array[self.runs[0]]
-        return np.concatenate([array[run] for run in self.runs])
+    def take(self, array: Steps, first: int = 0) -> Steps:
+        """What is there, from the place numbered ``first`` on; a view where that is possible."""
+        run = self.run(first)
+        if run:
+            return array[run]
+        if self._runs and not first:
+            return np.concatenate([array[run] for run in self._runs])
+        taken: Steps = array.take(self.at[first:])
+        return taken
 
 
 def _runs(at: Steps) -> list[slice]:
     """The evenly spaced, ascending ranges that ``at`` consists of; none if there are many."""
-    runs = []
+    runs: list[slice] = []
     begin = 0
     while begin < len(at):
         if len(runs) == _MOST_RUNS:
             return []
-        step = int(at[begin + 1] - at[begin]) if begin + 1 < len(at) else 1
-        if step <= 0:
-            step = 1
+        step = max(1, int(at[begin + 1] - at[begin])) if begin + 1 < len(at) else 1
         even = at[begin:] == np.arange(at[begin], at[begin] + step * (len(at) - begin), step)
         end = len(at) if even.all() else begin + int(even.argmin())
         runs.append(slice(int(at[begin]), int(at[end - 1]) + 1, step))

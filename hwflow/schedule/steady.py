@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -99,12 +99,14 @@ _Waiting = dict[_Line, dict[_Arc, None]]  # arcs to look at
 class Steady:
     """A schedule of one frame every ``period`` cycles: at first with all the room in queues that it wants.
 
-    ``period`` must be at least the steps a frame of every process.
+    ``period`` must be at least the steps a frame of every process. ``too_small``: after :meth:`shrink` failed, the
+    greatest depth, that one at the least, with which the period cannot be kept.
     """
 
-    def __init__(self, graph: Graph, period: int) -> None:
+    def __init__(self, graph: Graph, period: int, like: Steady | None = None) -> None:
+        """``like``: of the graph before nodes were added, whose cycles are where the search for a schedule begins."""
         self.events: Events = events_of(graph)
-        self._period = period
+        self.period = period
         self._lines = {t: _Line(t, period - t.of, np.zeros(t.events, dtype=np.int64)) for t in self.events.tracks}
         self._credits: dict[Channel, _Arc] = {}
         self._arrivals: dict[Channel, _Arc] = {}
@@ -119,14 +121,30 @@ class Steady:
             self._lines[channel.maker].channels.append(channel)
             if channel.taker is not channel.maker:
                 self._lines[channel.taker].channels.append(channel)
+        if like is not None:
+            self._begin_like(like)
         self._all = frozenset(self._lines.values())
         self.patience = 4
         self._size = sum(line.size for line in self._all)
 
+    def _begin_like(self, other: Steady) -> None:
+        """Take over the cycles of processes that the other one has too."""
+        there: dict[Node | None, list[_Line]] = {}
+        for track, line in other._lines.items():
+            there.setdefault(track.node, []).append(line)
+        for track, line in self._lines.items():
+            if there.get(track.node):
+                line.base = there[track.node].pop(0).base.copy()
+
     # --- what is asked ---------------------------------------------------------------------------------------------
 
-    def settle(self) -> bool:
-        """Whether the period can be kept as things are; the schedule then says how."""
+    def settle(self, depths: Mapping[Channel, int] | None = None) -> bool:
+        """Whether the period can be kept as things are; the schedule then says how. If not, it is of no more use.
+
+        ``depths``: of queues that had all the room that they wanted until now."""
+        for channel, depth in (depths or {}).items():
+            self._credits[channel] = self._add(channel.credits(depth))
+            self.depths[channel] = depth
         return self._settle(self._all, 100 * self._size + 20_000_000, True)
 
     def _budget(self, size: int) -> int:
@@ -191,7 +209,7 @@ class Steady:
     def least(self, channel: Channel) -> int:
         """A depth that no queue of this channel can do with less than: an entry holds a beat for as long as it takes to
         arrive, and a cycle more until its credit is back, and all beats come every period."""
-        return max(1, -(-channel.beats * (channel.latency + 1) // self._period))
+        return max(1, -(-channel.beats * (channel.latency + 1) // self.period))
 
     def backlog(self, channel: Channel) -> int:
         """The least depth with which this very schedule is possible."""
@@ -200,10 +218,10 @@ class Steady:
         frames, beats = 0, channel.beats
         latest = int((made - taken[0]).max())  # cycles by which something is made after the frame's first was taken
         earliest = int((made - taken[-1]).min())
-        first, last = earliest // self._period - 2, latest // self._period + 2
+        first, last = earliest // self.period - 2, latest // self.period + 2
         back = np.zeros(beats, dtype=np.int64)
         for frames in range(first, last + 1):
-            back += np.searchsorted(taken + frames * self._period, made - 1, side="right")
+            back += np.searchsorted(taken + frames * self.period, made - 1, side="right")
         # Frames before `first` are taken wholly: count beats from the start of that frame.
         return max(1, int((np.arange(beats) + 1 - first * beats - back).max()))
 
@@ -221,7 +239,7 @@ class Steady:
     def _arc(self, order: Order, wait: bool) -> _Arc:
         source, target = self._lines[order.source], self._lines[order.target]
         frame, event = np.divmod(order.events, order.source.events)
-        offsets = frame * self._period + order.lag + order.source.steps[event] - order.target.steps[order.targets]
+        offsets = frame * self.period + order.lag + order.source.steps[event] - order.target.steps[order.targets]
         return _Arc(source, target, Places(event), Places(order.targets), offsets, wait)
 
     def _restore(self, arc: _Arc) -> None:
@@ -297,7 +315,7 @@ class Steady:
 
     def _move(self, arc: _Arc, least: Steps) -> int:
         """Move what an arc leads to; the first event that did, or the number of all."""
-        line, run = arc.target, arc.targets.run
+        line, run = arc.target, arc.targets.run()
         present = line.base[run] if run else line.base.take(arc.targets.at)
         later = least > present
         place = int(later.argmax())
