@@ -30,6 +30,7 @@ from hwflow.errors import Finding, InternalError
 from hwflow.ir.graph import Graph, Value
 from hwflow.ops.timing import Steps, every
 from hwflow.schedule.events import ROUND_TRIPS, events_of, round_trips
+from hwflow.schedule.places import Places
 
 _BEFORE = -(1 << 60)  # the cycle of what was before the first frame: nothing waits for it
 # Sweeps compute each event of a frame so many times on average before the frame is done step by step; after such a
@@ -49,7 +50,7 @@ class _Runner:
     steps: Steps
     needs: list[_Need] = field(default_factory=list)
     needed_by: list[_Need] = field(default_factory=list)
-    loops: list[tuple[Steps, int, int]] = field(default_factory=list)  # events, depth, round trip of its queues
+    loops: list[tuple[Places, int, int]] = field(default_factory=list)  # events, depth, round trip of its queues
     visits: int = 0  # sweeps in this frame
     back: int = 1
     cycles: Steps = field(default_factory=lambda: every(0))
@@ -78,9 +79,13 @@ class _Need:
     lag: int
 
     @cached_property
-    def places(self) -> Steps:
+    def places(self) -> Places:
         """Where the events are among the source's cycles, whose ``back`` must be known."""
-        return self.events + self.source.back * self.source.events
+        return Places(self.events + self.source.back * self.source.events)
+
+    @cached_property
+    def target_places(self) -> Places:
+        return Places(self.targets)
 
 
 @dataclass(frozen=True)
@@ -140,8 +145,31 @@ class Network:
     def run(self, frames: int) -> Run:
         """Go on until there are ``frames``; all of them. Raises :class:`InternalError` naming cores that deadlock."""
         while self._frame < frames:
-            self._next_frame()
+            delay = self._repeats()
+            if delay is None:
+                self._next_frame()
+            else:
+                self._frames_like_the_last(frames - self._frame, delay)
         return Run(tuple(np.array(frames) for frames in self._left))
+
+    def _repeats(self) -> int | None:
+        """Cycles by which all that the next frame can depend on is later than what the last one could depend on, where
+        that is the same for all: so much later it is then, and all that follow."""
+        if self._frame <= max(runner.back for runner in self._runners):
+            return None
+        delays = {int(r.cycles[-1] - r.cycles[-1 - r.events]) for r in self._runners}
+        if len(delays) > 1:
+            return None
+        (delay,) = delays
+        same = all((r.cycles[r.events :] == r.cycles[: -r.events] + delay).all() for r in self._runners)
+        return delay if same else None
+
+    def _frames_like_the_last(self, more: int, delay: int) -> None:
+        for runner in self._runners:
+            runner.cycles += more * delay
+        for cycles in self._left:
+            cycles += [cycles[-1] + frame * delay for frame in range(1, more + 1)]
+        self._frame += more
 
     def _connect(self, graph: Graph) -> None:
         """Processes, and what each needs of the others."""
@@ -155,7 +183,7 @@ class Network:
                 orders.append(channel.credits(channel.depth))
             if 2 * channel.depth <= channel.beats and channel.maker is not channel.taker:
                 for track, beats in ((channel.maker, channel.makes), (channel.taker, channel.takes)):
-                    runners[track].loops.append((beats, channel.depth, channel.latency + 1))
+                    runners[track].loops.append((Places(beats), channel.depth, channel.latency + 1))
             self._takers[channel.value] = runners[channel.taker], channel.takes
         for order in orders:
             target = runners[order.target]
@@ -205,21 +233,25 @@ class Network:
         All that the others say is already so."""
         present, changed = runner.present, runner.events
         for need, later in needs.items():
-            at = need.targets[later:]
-            least = need.source.cycles.take(need.places[later:]) + need.lag
-            moved = np.flatnonzero(least > present.take(at))
-            if len(moved):
-                events = at[moved]
-                present[events] = least[moved]
-                changed = min(changed, int(events[0]))
+            least = need.places.take(need.source.cycles, later) + need.lag
+            run = need.target_places.run(later)
+            events = present[run] if run else need.target_places.take(present, later)
+            moves = least > events
+            first = int(moves.argmax())
+            if not moves[first]:
+                continue
+            if run:
+                np.maximum(events, least, out=events)
+            else:
+                moved = moves.nonzero()[0]
+                present[need.targets[later:][moved]] = least[moved]
+            changed = min(changed, int(need.targets[later + first]))
         if changed == runner.events:
             return None
-        steps = runner.steps[changed:]
-        cycles = np.maximum.accumulate(present[changed:] - steps) + steps
+        _step_by_step(runner, changed)
         runner.visits += 1
         if runner.visits > ROUND_TRIPS:
-            cycles = _round_trips(runner, changed, cycles)
-        present[changed:] = cycles
+            _round_trips(runner, changed)
         return changed
 
     def _by_steps(self) -> None:
@@ -283,15 +315,28 @@ class Network:
             own.append(cycle)
 
 
-def _round_trips(runner: _Runner, first: int, cycles: Steps) -> Steps:
+def _step_by_step(runner: _Runner, first: int) -> None:
+    """Events from ``first`` on no earlier than those before allow."""
+    cycles, steps = runner.present[first:], runner.steps[first:]
+    begins = cycles - steps
+    if (begins[1:] < begins[:-1]).any():
+        np.add(np.maximum.accumulate(begins), steps, out=cycles)
+
+
+def _round_trips(runner: _Runner, first: int) -> None:
     """No earlier than the credits of its queues come back; these sweeps would bring back one round after the other."""
+    moved = False
     for events, depth, trip in runner.loops:
-        at = events[int(np.searchsorted(events, first)) :] - first
-        if len(at) > depth:
-            cycles[at] = round_trips(cycles[at], depth, trip)
-    steps = runner.steps[first:]
-    least: Steps = np.maximum.accumulate(cycles - steps) + steps
-    return least
+        beat = int(np.searchsorted(events.at, first))
+        if len(events.at) - beat <= depth:
+            continue
+        before = events.take(runner.present, beat)
+        after = round_trips(before, depth, trip)
+        if after is not before:
+            runner.present[events.at[beat:]] = after
+            moved = True
+    if moved:
+        _step_by_step(runner, first)
 
 
 def _mark(runner: _Runner, changed: int, stale: dict[_Runner, dict[_Need, int]]) -> None:
@@ -307,5 +352,5 @@ def _column(need: _Need) -> Steps:
     """For each event the place among the source's known cycles (one entry is before them) of what it needs: 0 if
     nothing."""
     column = np.zeros(need.target.events, dtype=np.int64)
-    column[need.targets] = need.places + 1
+    column[need.targets] = need.places.at + 1
     return column

@@ -50,11 +50,7 @@ def size_queues(graph: Graph, device: Device) -> Run:
     moved = _into_block_ram(graph, device, found.depths)
     if moved:
         before = _carried_over(found, steady, moved)
-        steady = Steady(graph, period)
-        _hold(steady, steady.settle(), period)
-        for channel in steady.events.channels:
-            if channel.value in found.depths and channel.value not in moved:
-                steady.shrink(channel, found.depths[channel.value])  # no loss where it fails: it is as deep as it likes
+        steady = _with_depths(graph, steady, {v: depth for v, depth in found.depths.items() if v not in moved})
         _shrink_all(steady, before)
     _shrink_rows(graph, steady)
     _set_depths(graph, steady)
@@ -89,6 +85,20 @@ def _roomy(graph: Graph, period: int) -> Steady:
             return steady
         for node in short:
             node.attributes["rows"] += node.attributes["geometry"].strides[0]
+
+
+def _with_depths(graph: Graph, before: Steady, depths: Mapping[Value, int]) -> Steady:
+    """A schedule of the graph with some nodes more than ``before``, with these queues so deep, or as deep as they like
+    where the period could then not be kept."""
+    steady = Steady(graph, before.period, before)
+    if steady.settle({c: depths[c.value] for c in steady.events.channels if c.value in depths}):
+        return steady
+    steady = Steady(graph, before.period)
+    _hold(steady, steady.settle(), before.period)
+    for channel in steady.events.channels:
+        if channel.value in depths:
+            steady.shrink(channel, depths[channel.value])
+    return steady
 
 
 def _hold(steady: Steady, good: bool, period: int) -> None:
@@ -128,7 +138,7 @@ def asked_depth(steady: Steady, channel: Channel) -> int:
         if steady.shrink(channel, middle, alone=True):
             high = middle
         else:
-            low = middle + 1
+            low = steady.too_small + 1
     return low
 
 
@@ -139,14 +149,15 @@ def shrink_queue(steady: Steady, channel: Channel, low: int, near: int | None) -
     if near is None and low < high:
         if steady.shrink(channel, low):
             high = low
-        low += 1
+        else:
+            low = steady.too_small + 1
     tried = max(low, min(near or high, high) - 1)
     stride, hit, missed = 1, False, False
     while low < high:
         if steady.shrink(channel, tried):
-            high, hit, following = tried, True, tried - stride
+            high, hit, following = steady.backlog(channel), True, tried - stride
         else:
-            low, missed, following = tried + 1, True, tried + stride
+            low, missed, following = steady.too_small + 1, True, tried + stride
         stride, middle = 2 * stride, (low + high) // 2
         tried = middle if hit and missed else max(following, middle) if hit else min(following, middle)
     if steady.depths.get(channel) != high:

@@ -12,7 +12,9 @@ other on is one of the contrary: it is searched for among the events that moved.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,10 +34,14 @@ from hwflow.schedule.events import (
     tracks_of,
     waits_of,
 )
+from hwflow.schedule.loops import Hop, settles
+from hwflow.schedule.places import Places
 
 Causes = npt.NDArray[np.int32]  # numbers of arcs, or:
 _PASSES, _VISITS = 3, 2  # sweeps through all processes, visits of each event that moved: then circuits are searched for
-_GROWTH = 1.1  # of the visits between two searches: of many, few find anything
+_LONGEST = 64  # processes of a loop that is looked at by itself
+_GROWTH = 1.25  # of the visits between two searches: of many, few find anything
+_MOST_VISITS, _FEW = 100, 2_000_000  # of each event that moved, unless they are few; of all together
 _STEP_BEFORE, _NOT_MOVED, _ROUND_TRIP = -1, -2, -3  # that less the number of a channel
 
 
@@ -77,49 +83,73 @@ class _Arc:
 
     source: _Line
     target: _Line
-    events: Steps
-    targets: Steps
+    events: Places
+    targets: Places
     offsets: Steps
     wait: bool  # of a core's processes for each other
 
     def wanted(self) -> Steps:
-        least: Steps = self.source.base.take(self.events) + self.offsets
+        least: Steps = self.events.take(self.source.base) + self.offsets
         return least
+
+
+_Waiting = dict[_Line, dict[_Arc, None]]  # arcs to look at
 
 
 class Steady:
     """A schedule of one frame every ``period`` cycles: at first with all the room in queues that it wants.
 
-    ``period`` must be at least the steps a frame of every process.
+    ``period`` must be at least the steps a frame of every process. ``too_small``: after :meth:`shrink` failed, the
+    greatest depth, that one at the least, with which the period cannot be kept.
     """
 
-    def __init__(self, graph: Graph, period: int) -> None:
+    def __init__(self, graph: Graph, period: int, like: Steady | None = None) -> None:
+        """``like``: of the graph before nodes were added, whose cycles are where the search for a schedule begins."""
         self.events: Events = events_of(graph)
-        self._period = period
+        self.period = period
         self._lines = {t: _Line(t, period - t.of, np.zeros(t.events, dtype=np.int64)) for t in self.events.tracks}
         self._credits: dict[Channel, _Arc] = {}
+        self._arrivals: dict[Channel, _Arc] = {}
         self.depths: dict[Channel, int] = {}
+        self.too_small = 0
+        self._tried: Channel | None = None
         self._dirty: dict[_Line, dict[_Arc, None]] = {}
         for order in self.events.waits:
             self._add(order, wait=True)
         for channel in self.events.channels:
-            self._add(channel.arrivals())
+            self._arrivals[channel] = self._add(channel.arrivals())
             self._lines[channel.maker].channels.append(channel)
             if channel.taker is not channel.maker:
                 self._lines[channel.taker].channels.append(channel)
+        if like is not None:
+            self._begin_like(like)
         self._all = frozenset(self._lines.values())
         self.patience = 4
         self._size = sum(line.size for line in self._all)
 
+    def _begin_like(self, other: Steady) -> None:
+        """Take over the cycles of processes that the other one has too."""
+        there: dict[Node | None, list[_Line]] = {}
+        for track, line in other._lines.items():
+            there.setdefault(track.node, []).append(line)
+        for track, line in self._lines.items():
+            if there.get(track.node):
+                line.base = there[track.node].pop(0).base.copy()
+
     # --- what is asked ---------------------------------------------------------------------------------------------
 
-    def settle(self) -> bool:
-        """Whether the period can be kept as things are; the schedule then says how."""
+    def settle(self, depths: Mapping[Channel, int] | None = None) -> bool:
+        """Whether the period can be kept as things are; the schedule then says how. If not, it is of no more use.
+
+        ``depths``: of queues that had all the room that they wanted until now."""
+        for channel, depth in (depths or {}).items():
+            self._credits[channel] = self._add(channel.credits(depth))
+            self.depths[channel] = depth
         return self._settle(self._all, 100 * self._size + 20_000_000, True)
 
     def _budget(self, size: int) -> int:
         """Events to visit in a trial before it is given up, among ``size`` of them."""
-        return self.patience * size + 2_000_000
+        return self.patience * size + _FEW
 
     def shrink(self, channel: Channel, depth: int, *, alone: bool = False) -> bool:
         """Give a queue ``depth`` beats. False, and nothing changed, if the period could then not be kept.
@@ -139,7 +169,9 @@ class Steady:
                 line for line in self._all if line.track.node in nodes or line.track in (channel.maker, channel.taker)
             )
         size = sum(line.size for line in lines)
+        self._tried, self.too_small = channel, depth
         good = self._settle(lines, self._budget(size), not alone)
+        self._tried = None
         if alone or not good:
             self._remove(self._credits.pop(channel))
             del self.depths[channel]
@@ -177,7 +209,7 @@ class Steady:
     def least(self, channel: Channel) -> int:
         """A depth that no queue of this channel can do with less than: an entry holds a beat for as long as it takes to
         arrive, and a cycle more until its credit is back, and all beats come every period."""
-        return max(1, -(-channel.beats * (channel.latency + 1) // self._period))
+        return max(1, -(-channel.beats * (channel.latency + 1) // self.period))
 
     def backlog(self, channel: Channel) -> int:
         """The least depth with which this very schedule is possible."""
@@ -186,10 +218,10 @@ class Steady:
         frames, beats = 0, channel.beats
         latest = int((made - taken[0]).max())  # cycles by which something is made after the frame's first was taken
         earliest = int((made - taken[-1]).min())
-        first, last = earliest // self._period - 2, latest // self._period + 2
+        first, last = earliest // self.period - 2, latest // self.period + 2
         back = np.zeros(beats, dtype=np.int64)
         for frames in range(first, last + 1):
-            back += np.searchsorted(taken + frames * self._period, made - 1, side="right")
+            back += np.searchsorted(taken + frames * self.period, made - 1, side="right")
         # Frames before `first` are taken wholly: count beats from the start of that frame.
         return max(1, int((np.arange(beats) + 1 - first * beats - back).max()))
 
@@ -200,12 +232,15 @@ class Steady:
         return cycles
 
     def _add(self, order: Order, *, wait: bool = False) -> _Arc:
-        source, target = self._lines[order.source], self._lines[order.target]
-        frame, event = np.divmod(order.events, order.source.events)
-        offsets = frame * self._period + order.lag + order.source.steps[event] - order.target.steps[order.targets]
-        arc = _Arc(source, target, event, order.targets, offsets, wait)
+        arc = self._arc(order, wait)
         self._restore(arc)
         return arc
+
+    def _arc(self, order: Order, wait: bool) -> _Arc:
+        source, target = self._lines[order.source], self._lines[order.target]
+        frame, event = np.divmod(order.events, order.source.events)
+        offsets = frame * self.period + order.lag + order.source.steps[event] - order.target.steps[order.targets]
+        return _Arc(source, target, Places(event), Places(order.targets), offsets, wait)
 
     def _restore(self, arc: _Arc) -> None:
         arc.target.arcs.append(arc)
@@ -228,7 +263,7 @@ class Steady:
         between a few neighbours, and found before the rest of the graph has moved."""
         waiting = {line: arcs for line, arcs in self._dirty.items() if line in lines and arcs}
         rest = {line: arcs for line, arcs in self._dirty.items() if line not in lines and arcs}
-        passes, visited, good = 0, 0, True  # visited: events since a circuit was searched for
+        passes, visited, left, good = 0, 0, budget, True  # visited: events since a circuit was searched for
         visits = float(_VISITS)
         near, reach = set(waiting), 1
         order = [line for line in self._lines.values() if line in near]
@@ -243,19 +278,18 @@ class Steady:
                 arcs = waiting.pop(line, None)
                 if arcs is None:
                     continue
-                budget -= line.size
+                left -= line.size
                 visited += line.size
                 if self._sweep(line, arcs):
-                    for arc in line.leaving:
-                        if arc.target in lines:
-                            waiting.setdefault(arc.target, {})[arc] = None
+                    _mark(line, lines, waiting)
             order.reverse()
             passes += 1
             if not waiting or passes < _PASSES:
                 continue
-            if visited > visits * sum(line.size for line in lines if line.saved is not None):
+            moved = sum(line.size for line in lines if line.saved is not None)
+            if visited > visits * moved:
                 visited, visits, good = 0, _GROWTH * visits, not self._too_slow(waiting.values())
-            if not good or budget < 0:
+            if not good or left < 0 or budget - left > max(_FEW, _MOST_VISITS * moved):
                 good = False
                 break
         for line in lines:
@@ -268,64 +302,92 @@ class Steady:
 
     def _sweep(self, line: _Line, arcs: Iterable[_Arc]) -> bool:
         """Move the events of a line as its arcs say; whether any did."""
-        first = line.size
-        for arc in arcs:
-            least = arc.wanted()
-            later = (least > line.base.take(arc.targets)).nonzero()[0]
-            if len(later):
-                if line.saved is None:
-                    line.saved, line.base = line.base, line.base.copy()
-                    line.cause = np.full(line.size, _NOT_MOVED, dtype=np.int32)
-                events = arc.targets[later]
-                line.base[events] = least[later]
-                line.cause[events] = line.arcs.index(arc)
-                first = min(first, int(events[0]))
+        first = min([self._move(arc, arc.wanted()) for arc in arcs])
         if first == line.size:
             return False
         line.visits += 1
         self._follow(line, first)
         if line.visits > ROUND_TRIPS:
-            for number, channel in enumerate(line.channels):
-                self._round_trips(line, channel, number)
-            self._follow(line, 0)
+            moved = [self._round_trips(line, channel, number) for number, channel in enumerate(line.channels)]
+            if any(moved):
+                self._follow(line, 0)
         return True
+
+    def _move(self, arc: _Arc, least: Steps) -> int:
+        """Move what an arc leads to; the first event that did, or the number of all."""
+        line, run = arc.target, arc.targets.run()
+        present = line.base[run] if run else line.base.take(arc.targets.at)
+        later = least > present
+        place = int(later.argmax())
+        if not later[place]:
+            return line.size
+        if line.saved is None:
+            line.saved, line.base = line.base, line.base.copy()
+            line.cause = np.full(line.size, _NOT_MOVED, dtype=np.int32)
+        number = line.arcs.index(arc)
+        if run:
+            np.maximum(line.base[run], least, out=line.base[run])
+            line.cause[run][later] = number
+        else:
+            places = later.nonzero()[0]
+            events = arc.targets.at[places]
+            line.base[events] = least[places]
+            line.cause[events] = number
+        return int(arc.targets.at[place])
 
     def _follow(self, line: _Line, first: int) -> None:
         """A step a cycle, the frame after the one before; ``first``: what moved last is not before it."""
         moved = line.base[first:]
-        before = moved.copy()
-        np.maximum.accumulate(moved, out=moved)
-        np.copyto(line.cause[first:], _STEP_BEFORE, where=moved != before)
+        descends = moved[1:] < moved[:-1]
+        place = int(descends.argmax()) if len(descends) else 0
+        if len(descends) and descends[place]:
+            moved = moved[place:]
+            before = moved.copy()
+            np.maximum.accumulate(moved, out=moved)
+            np.copyto(line.cause[first + place :], _STEP_BEFORE, where=moved != before)
         least = line.base[-1] - line.spare
         if least > line.base[0]:
             early = int(line.base.searchsorted(least))
             line.base[:early] = least
             line.cause[:early] = _STEP_BEFORE
 
-    def _round_trips(self, line: _Line, channel: Channel, number: int) -> None:
+    def _round_trips(self, line: _Line, channel: Channel, number: int) -> bool:
         """What the credits of a queue say about one of its ends alone: a beat comes a round trip after the beat that
         was ``depth`` beats before it."""
         depth = self.depths.get(channel)
         if depth is None or 2 * depth > channel.beats or channel.maker is channel.taker:
-            return
-        events = channel.makes if line.track is channel.maker else channel.takes
-        cycles = self._cycles(line.track, events)
-        trip = channel.latency + 1
-        after = round_trips(cycles, depth, trip)
+            return False
+        places = self._ends(channel, line)
+        steps = places.take(line.track.steps)
+        cycles = places.take(line.base) + steps
+        after = round_trips(cycles, depth, channel.latency + 1)
+        if after is cycles:
+            return False
         later = np.flatnonzero(after > cycles)
-        line.base[events[later]] = after[later] - line.track.steps[events[later]]
-        line.cause[events[later]] = _ROUND_TRIP - number
+        events = places.at[later]
+        line.base[events] = after[later] - steps[later]
+        line.cause[events] = _ROUND_TRIP - number
+        return True
+
+    def _ends(self, channel: Channel, line: _Line) -> Places:
+        """The events of a line at one end of a queue that make its beats or take them."""
+        arc = self._arrivals[channel]
+        return arc.events if line.track is channel.maker else arc.targets
 
     # --- circuits --------------------------------------------------------------------------------------------------
 
     def _too_slow(self, waiting: Iterable[dict[_Arc, None]]) -> bool:
-        """Whether an event that moved, to make room for what made it move, is among what made it move."""
+        """Whether an event that moved, to make room for what made it move, is among what made it move; or will be, if
+        events go on to move like that."""
         views: dict[_Line, tuple[memoryview, memoryview]] = {}  # causes, and the walk that came by
+        credits = self._credits.get(self._tried) if self._tried else None
+        loops: set[tuple[_Arc, ...]] = set()  # from the credits of the queue that is tried to where they come from
         walk = 0
         for arcs in waiting:
             for arc in arcs:
-                line, at = arc.source, int(arc.events[len(arc.events) // 2])
+                line, at = arc.source, arc.events[len(arc.events.at) // 2]
                 walk += 1
+                way: list[_Arc] = []
                 while line.saved is not None:
                     if line not in views:
                         views[line] = line.cause.data, np.zeros(line.size, dtype=np.int32).data
@@ -345,10 +407,72 @@ class Steady:
                         break
                     if cause <= _ROUND_TRIP:
                         channel = line.channels[_ROUND_TRIP - cause]
-                        events = channel.makes if line.track is channel.maker else channel.takes
-                        at = int(events[events.searchsorted(found) - self.depths[channel]])
+                        both = (self._credits[channel], self._arrivals[channel])
+                        if line.track is channel.taker:
+                            both = both[::-1]
+                        places, depth, beats = self._ends(channel, line), self.depths[channel], channel.beats
+                        beat = places.index(found)
+                        while True:
+                            beat = (beat - depth) % beats
+                            at = places[beat]
+                            way += both
+                            if causes[at] != cause or seen[at]:
+                                break
+                            seen[at] = walk
                     else:
                         arc = line.arcs[cause]
-                        place = found if len(arc.targets) == line.size else arc.targets.searchsorted(found)
-                        line, at = arc.source, int(arc.events[place])
-        return False
+                        way.append(arc)
+                        line, at = arc.source, arc.events[arc.targets.index(found)]
+                if credits is not None:
+                    loops.update(_loops(way, credits))
+        return any([self._never_rests(loop) for loop in loops])
+
+    def _never_rests(self, loop: tuple[_Arc, ...]) -> bool:
+        """Whether the events of a loop (the credits of the queue that is tried, then the arcs before them, the last one
+        first) go on to move forever."""
+        first, *before = loop
+        way = [*before[::-1], first]
+        hops = [_hop(entry, leave) for entry, leave in zip([first, *way], way, strict=False)]
+        base = first.targets.take(first.target.base)
+        if settles(hops, base):
+            return False
+        self._rule_out(way[-2] if before else first, hops, base)
+        return True
+
+    def _rule_out(self, last: _Arc, hops: list[Hop], base: Steps) -> None:
+        """All depths of the queue that is tried with which a loop by its credits is too slow, like with the present
+        one. ``last``: the arc before the credits."""
+        assert self._tried is not None
+
+        def possible(depth: int) -> bool:
+            assert self._tried is not None
+            hop = _hop(last, self._arc(self._tried.credits(depth), False))
+            return settles([*hops[:-1], hop], base)
+
+        stride = 1
+        while not possible(self.too_small + stride):
+            self.too_small += stride
+            stride *= 2
+        self.too_small += bisect_left(range(1, stride), True, key=lambda more: possible(self.too_small + more))
+
+
+def _hop(before: _Arc, arc: _Arc) -> Hop:
+    """From the events that an arc leads to, by way of the next arc."""
+    if len(before.targets.at) == before.target.size:
+        entered = arc.events.at + 1
+    else:
+        entered = np.searchsorted(before.targets.at, arc.events.at, side="right")
+    return Hop(entered, arc.offsets, arc.source.spare)
+
+
+def _loops(way: list[_Arc], credits: _Arc) -> Iterable[tuple[_Arc, ...]]:
+    """The parts of a way that begin where these credits came back, up to where they did before."""
+    places = [place for place, arc in enumerate(way) if arc is credits]
+    return (tuple(way[a:b]) for a, b in itertools.pairwise(places) if b - a <= _LONGEST)
+
+
+def _mark(line: _Line, lines: frozenset[_Line], waiting: _Waiting) -> None:
+    """What waits for a line that moved must be looked at."""
+    for arc in line.leaving:
+        if arc.target in lines:
+            waiting.setdefault(arc.target, {})[arc] = None
