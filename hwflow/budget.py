@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 # Place and route gets slow and clocks fall when a device is full; multipliers and memories are placed easily.
 FILL = {"lut": 0.5, "ff": 0.5, "dsp": 1.0, "bram": 0.9}
 
+SHARED_CELLS = frozenset({"ice40"})
+"""Families whose flip-flops are in the cells of look-up tables, each with one that drives it or with none that is used:
+a part holds, for sure, any design whose look-up tables and flip-flops together are no more than its cells."""
+
+SHARES = (0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.55, 0.6)
+"""Of such a part's cells that look-up tables may take, the rest is for flip-flops: what a network needs more of depends
+on its bits, so the best of these is taken."""
+
 # Without a wish, a design stays small enough for place and route to take minutes (6,000 look-up tables take one to two
 # of them, 30,000 more than seven): whoever wants more asks for it by --fps or --budget. Flip-flops are not limited
 # beyond that: most of a design's are those of its multiplier blocks, which go into the blocks.
@@ -74,21 +82,23 @@ def _most_bytes(port: Port) -> int:
     return 2 * prod(port.value.typed.shape) * -(-port.value.typed.element.bits // 8)
 
 
-def budget_for(
+def budgets_for(
     board: Board, graph: Graph, asked: Mapping[str, int | float | str] | None, *, for_rate: bool
-) -> Budget:
-    """The budget of ``graph`` on ``board``: of each resource what is ``asked``, else the default.
+) -> list[Budget]:
+    """The budgets of ``graph`` on ``board``, the best of which is to be taken: of each resource what is ``asked``, else
+    the default.
 
-    The default is :data:`FILL` of what the board's shell leaves of the part; of look-up tables and flip-flops no more
-    than :data:`UNASKED`, unless a rate is to be reached (``for_rate``) or one of the two is asked for. ``asked``: by
-    name, a number or a percentage such as "50%" of what the shell leaves, perhaps more than there is
-    (:func:`beyond_part`).
+    The default is :data:`FILL` of what the board's shell leaves of the part, or :data:`SHARES` of it for look-up tables
+    and the rest for flip-flops; of look-up tables and flip-flops no more than :data:`UNASKED`, unless a rate is to be
+    reached (``for_rate``) or one of the two is asked for. ``asked``: by name, a number or a percentage such as "50%" of
+    what the shell leaves, perhaps more than there is (:func:`beyond_part`).
 
     Raises :class:`UsageError` as :func:`check_values`.
     """
     check_values(asked)
     asked = asked or {}
     there = _there(board, frame_bytes(graph), queued_bytes(graph))
+    asked_for = {name: min(MOST, _count(value, there[name]) or 0) for name, value in asked.items()}
     most = {name: int(there[name] * FILL[name]) for name in RESOURCES}
     # of a part with fewer flip-flops than look-up tables as many as of these
     most["ff"] = min(there["ff"], max(most["ff"], int(there["lut"] * FILL["ff"])))
@@ -96,8 +106,11 @@ def budget_for(
     if not for_rate and not asked.keys() & UNASKED.keys():
         leeway = min(LEEWAY, max(0, most["lut"] - UNASKED["lut"]))
         most |= {name: min(most[name], limit) for name, limit in UNASKED.items()}
-    asked_for = {name: min(MOST, _count(value, there[name]) or 0) for name, value in asked.items()}
-    return Budget(**most | asked_for, leeway=leeway)
+    if board.part.family in SHARED_CELLS and not asked.keys() & {"lut", "ff"}:
+        splits = [{"lut": int(there["lut"] * share), "ff": int(there["ff"] * (1 - share))} for share in SHARES]
+    else:
+        splits = [{}]
+    return [Budget(**most | split | asked_for, leeway=leeway) for split in splits]
 
 
 def _there(board: Board, frame: int, queued: Sequence[int]) -> dict[str, int]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hwflow.boards import Board
-from hwflow.budget import beyond_part, budget_for, frame_bytes, queued_bytes
+from hwflow.budget import beyond_part, budgets_for, frame_bytes, queued_bytes
 from hwflow.codegen.clock_plan import ClockPlan
 from hwflow.codegen.report import Seconds
 from hwflow.errors import Finding, ModelRefused, UsageError
@@ -169,7 +169,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
 
     ``model``: as :func:`load` takes it, or loaded; ``dimensions`` and ``trusted``: as there. ``clock_mhz``: what the
     design is to run at (:func:`hwflow.codegen.clock.clock_for`; default: the board's clock). ``budget``: what it may
-    use of "lut", "ff", "dsp" and "bram", numbers or percentages like "50%" (:func:`hwflow.budget.budget_for`).
+    use of "lut", "ff", "dsp" and "bram", numbers or percentages like "50%" (:func:`hwflow.budget.budgets_for`).
     ``what_if``: more than the board's part has of them, too; the design is then for Verilog only.
 
     Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (unknown board, no such
@@ -185,7 +185,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     dataflow = _dataflow(model.quantized)
     seconds = Seconds()
     seconds.steps["import"] = model.seconds + time.perf_counter() - begin
-    limits = budget_for(board, dataflow, budget, for_rate=fps is not None)
+    limits, *others = budgets_for(board, dataflow, budget, for_rate=fps is not None)
     beyond = beyond_part(board, budget, frame_bytes(dataflow), queued_bytes(dataflow))
     if beyond and not what_if:
         raise UsageError(beyond)
@@ -193,7 +193,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     begin = time.perf_counter()
     interval = None if fps is None else max(1, int(clock.frequency_hz / Fraction(min(fps, 1e18))))
     try:
-        scheduled = schedule(dataflow, board.part, limits, interval)
+        scheduled = schedule(dataflow, board.part, limits, interval, others)
     except OutOfReach as refused:
         assert fps is not None
         raise ModelRefused([_too_fast(board, clock, fps, refused.best), *refused.findings]) from None

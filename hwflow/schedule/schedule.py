@@ -5,7 +5,7 @@ Requires: single-consumer, stream-shape. Ensures: scheduled-nodes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -53,7 +53,9 @@ class OutOfReach(ModelRefused):
         self.best = best
 
 
-def schedule(graph: Graph, device: Chip, budget: Budget, interval: int | None = None) -> Schedule:
+def schedule(
+    graph: Graph, device: Chip, budget: Budget, interval: int | None = None, others: Sequence[Budget] = ()
+) -> Schedule:
     """Fold for at most ``interval`` cycles a frame at least cost, or (None) for the least interval that fits.
 
     ``graph`` stays as it is. The search for foldings takes queues of a few beats for granted. How deep they must be is
@@ -61,24 +63,63 @@ def schedule(graph: Graph, device: Chip, budget: Budget, interval: int | None = 
     asked again with so much less. Without an ``interval``, the least one is thus found among those that the search
     calls feasible: exactly where the first of them fits, else to within :data:`_NEAR`.
 
+    ``others``: budgets that would do as well; the design is the fastest within any of them, or (with an ``interval``)
+    one within the first that holds such a design.
+
     Raises :class:`ModelRefused` if nothing fits at any interval, :class:`OutOfReach` if only slower designs do.
     """
     search = FoldingSearch(graph, device, budget)
-    if interval is None:
-        return _fastest(graph, device, budget, search)
-    made, findings = _attempt(graph, device, budget, search, interval)
-    if made is not None:
-        return made
-    fastest = _fastest(graph, device, budget, search)
+    budgets = _by_interval(search, [budget, *others]) if others else [(0, budget)]
+    findings: list[Finding] = []
+    if interval is not None:
+        for _, some in budgets:
+            made, why = _attempt(graph, device, some, search, interval)
+            if made is not None:
+                return made
+            findings = findings or why
+    fastest = _fastest_of(graph, device, budgets, search)
     best = fastest.initiation_interval
-    if best <= interval:
+    if interval is None or best <= interval:
         return fastest
-    raise OutOfReach(findings or search.refusal(interval, best), best)
+    raise OutOfReach(findings or search.within(budgets[0][1]).refusal(interval, best), best)
+
+
+def _by_interval(search: FoldingSearch, budgets: Sequence[Budget]) -> list[tuple[int, Budget]]:
+    """The budgets that hold something, with the least intervals that the search calls feasible, ascending; the first
+    one if none does."""
+    found = []
+    for budget in budgets:
+        try:
+            found.append((search.within(budget).least(), budget))
+        except ModelRefused:
+            continue
+    return sorted(found, key=lambda pair: pair[0]) or [(0, budgets[0])]
+
+
+def _fastest_of(
+    graph: Graph, device: Chip, budgets: Sequence[tuple[int, Budget]], search: FoldingSearch
+) -> Schedule:
+    """The design of the least interval within any of the budgets, which come as :func:`_by_interval` says."""
+    best: Schedule | None = None
+    refused: ModelRefused | None = None
+    for least, budget in budgets:
+        if best is None or least < best.initiation_interval:
+            try:
+                made = _fastest(graph, device, budget, search)
+            except ModelRefused as why:
+                refused = refused or why
+                continue
+            best = made if best is None else min(best, made, key=lambda design: design.initiation_interval)
+    if best is None:
+        assert refused is not None, "there is a budget"
+        raise refused
+    return best
 
 
 def _fastest(graph: Graph, device: Chip, budget: Budget, search: FoldingSearch) -> Schedule:
     """The least interval: the first that the search calls feasible, else the first found beyond it at growing distance,
     and by halves back."""
+    search = search.within(budget)
     try:
         least = search.least()
     except ModelRefused:

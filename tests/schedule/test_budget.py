@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from itertools import permutations
 
 import pytest
 
 from boards import find_board
+from hwflow.budget import budgets_for
 from hwflow.errors import ModelRefused
 from hwflow.ops.operator import Resources
 from hwflow.ops.registry import hardware
@@ -122,3 +124,50 @@ def test_the_remedy_helps(seed: int) -> None:
             assert not Budget(*enough).shortages(scheduled.resources)
             assert scheduled.initiation_interval <= interval
     assert refusals >= 2
+
+
+def test_the_best_of_several_budgets() -> None:
+    """Of two budgets, neither of which holds what the other does, the faster design is made, in whatever order they
+    come; one that holds nothing does no harm, and if none does, the refusal is the first one's."""
+    graph = dataflow(meeting_graph(0))
+    tables, blocks, nothing = Budget(60_000, 60_000, 0, 100), Budget(6_000, 6_000, 20, 100), Budget(10, 10, 0, 0)
+    alone = {budget: schedule(graph, PART, budget).initiation_interval for budget in (tables, blocks)}
+    assert alone[tables] < alone[blocks]
+    for first, *others in permutations((tables, blocks, nothing)):
+        made = schedule(graph, PART, first, others=others)
+        assert made.initiation_interval == alone[tables]
+        assert not tables.shortages(whole(made))
+    with pytest.raises(ModelRefused) as alone_refused:
+        schedule(graph, PART, nothing)
+    with pytest.raises(ModelRefused) as refused:
+        schedule(graph, PART, nothing, others=[Budget(5, 5, 0, 0)])
+    assert refused.value.findings == alone_refused.value.findings
+
+
+def test_an_interval_within_the_first_budget_that_holds_it() -> None:
+    graph = dataflow(meeting_graph(0))
+    tables, blocks = Budget(60_000, 60_000, 0, 100), Budget(6_000, 6_000, 20, 100)
+    slow, fast = (schedule(graph, PART, budget).initiation_interval for budget in (blocks, tables))
+    made = schedule(graph, PART, blocks, slow, [tables])
+    assert not blocks.shortages(whole(made))
+    made = schedule(graph, PART, blocks, fast, [tables])
+    assert made.initiation_interval <= fast
+    assert not tables.shortages(whole(made))
+    with pytest.raises(OutOfReach) as refused:
+        schedule(graph, PART, blocks, 1, [tables])
+    assert refused.value.best == fast
+
+
+@pytest.mark.parametrize("name", ["icebreaker", "ulx3s_85f", "tang_nano_9k"])
+def test_default_budgets(name: str) -> None:
+    """Cells that a table and a flip-flop share: together never more than there are. Elsewhere half of each."""
+    board, graph = find_board(name), dataflow(meeting_graph(0))
+    budgets = budgets_for(board, graph, None, for_rate=True)
+    shared = name == "icebreaker"
+    assert len(set(budgets)) == (8 if shared else 1)
+    for budget in budgets:
+        assert budget.lut + budget.ff <= (board.part.lut if shared else board.part.lut + 1)
+    assert budgets[0].lut <= board.part.lut / 2
+    asked = budgets_for(board, graph, {"lut": 1234}, for_rate=True)
+    assert [budget.lut for budget in asked] == [1234]
+    assert [budget.dsp for budget in budgets_for(board, graph, {"dsp": 3}, for_rate=True)] == [3] * len(budgets)
