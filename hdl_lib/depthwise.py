@@ -16,7 +16,7 @@ from .blocks import block_count, count_up, delayed, loop
 from .multiplier import PART, Multiplier, interval
 from .output_queue import OutputQueue
 from .release_steps import present_change
-from .rom import Rom, Table
+from .rom import Rom, Table, lies_in_block
 from .storage import check_depth
 from .window_geometry import WindowGeometry
 
@@ -173,8 +173,13 @@ class Depthwise(wiring.Component):
         stages = arrival + product.operand_latency + product.latency + tree_levels(self.taps)
         m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
         ahead = arrival + product.operand_latency - product.weight_lead - rom.latency
+        word = rom.data
+        if lies_in_block(self.weights.width, self.weights.depth):  # elements always come a cycle later than words
+            word = Signal(len(rom.data), name="weights_near", reset_less=True)
+            m.d.sync += word.eq(rom.data)
+            ahead -= 1
         m.d.comb += rom.addr.eq(delayed(m, "weight_address", walk.place, ahead))
-        sums = self._sums(m, self._elements(m, walk, buffers), rom.data)
+        sums = self._sums(m, self._elements(m, walk, buffers), word)
         results = sums
         if walk.steps > 1:
             update = delayed(m, "update", issue, stages - 1)
