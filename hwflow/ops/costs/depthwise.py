@@ -27,13 +27,13 @@ def depthwise_weights(
 ) -> Resources:
     """The table of ``depth`` words (looked at where they are given) and the products of ``lanes`` weights;
     ``changing``: of a larger table's bits (None: all)."""
-    near = int(lies_in_block(lanes * w.bits, depth))  # a register behind the table's own
+    width = lanes * w.bits
+    near = lies_in_block(width, depth)  # a register behind the table's own
     if words is not None:
-        table = filled_rom(family, words, lanes * w.bits)
-        total = table + Resources(ff=near * changing_bits(words, lanes * w.bits).bits)
-        return total + products_of_table(family, x, w, words, lanes, kind)[0]
-    total = rom(family, depth, lanes * w.bits, changing)
-    total += Resources(ff=near * (lanes * w.bits if changing is None else changing.bits))
+        total = filled_rom(family, words, width) + products_of_table(family, x, w, words, lanes, kind)[0]
+        return total + Resources(ff=changing_bits(words, width).bits if near else 0)
+    total = rom(family, depth, width, changing)
+    total += Resources(ff=(width if changing is None else changing.bits) if near else 0)
     if kind == "dsp" and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
         total += wide_product(family, x, w, lanes)
     else:
