@@ -16,7 +16,7 @@ from .blocks import block_count, count_up, delayed, loop
 from .multiplier import PART, Multiplier, interval
 from .output_queue import OutputQueue
 from .release_steps import present_change
-from .rom import Rom, Table
+from .rom import Rom, Table, lies_in_block
 from .shared import SharedComponent
 from .storage import check_depth
 from .window_geometry import WindowGeometry
@@ -174,6 +174,11 @@ class Depthwise(wiring.Component):
         stages = arrival + product.operand_latency + product.latency + tree_levels(self.taps)
         m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
         ahead = arrival + product.operand_latency - product.weight_lead - rom.latency
+        weights = rom.data
+        if lies_in_block(self.weights.width, self.weights.depth):  # elements always come a cycle later than words
+            weights = Signal(len(rom.data), name="weights_near", reset_less=True)
+            m.d.sync += weights.eq(rom.data)
+            ahead -= 1
         m.d.comb += rom.addr.eq(delayed(m, "weight_address", walk.place, ahead))
         groups = []
         if walk.steps > 1:
@@ -191,7 +196,7 @@ class Depthwise(wiring.Component):
             for tap, word in enumerate(words):
                 m.d.comb += [
                     lane.x[tap].eq(word.word_select(index, self.shape.width)),
-                    lane.weights[tap].eq(rom.data.word_select(tap * self.lanes + index, self.weight_shape.width)),
+                    lane.weights[tap].eq(weights.word_select(tap * self.lanes + index, self.weight_shape.width)),
                 ]
             if groups:
                 m.d.comb += [s.eq(kept) for s, kept in zip((lane.update, lane.last), groups[index], strict=True)]

@@ -14,7 +14,7 @@ from .multiplier import PART
 from .mvu_rows import connect_rows, parts_of, row_of
 from .output_queue import OutputQueue
 from .packed_product import Packing
-from .rom import Rom, Table, lies_far
+from .rom import Rom, Table, lies_far, lies_in_block
 
 FORMS = (*PRODUCTS, "dsp2", "xnor")
 MAXIMUM_INPUT = 32  # bits
@@ -235,7 +235,9 @@ class Mvu(wiring.Component):
         m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
         ahead = arrival + row.operand_latency - row.weight_lead - rom.latency
         words = rom.data
-        if ahead and lies_far(self.weights.width, self.weights.depth):  # a cycle that is there anyway
+        table = self.weights.width, self.weights.depth
+        far = lies_far(*table) or (row.weight_lead > 0 and lies_in_block(*table))
+        if ahead and far:  # a cycle that is there anyway
             words = Signal(len(rom.data), name="weights_near", reset_less=True)
             m.d.sync += words.eq(rom.data)
             ahead -= 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 from amaranth.hdl import Module, Shape, Signal, Value
 
 from .address_walk import AddressWalk, LoopAxis
-from .blocks import block_count, delayed
+from .blocks import block_count
 from .multiplier import PART
-from .rom import Rom, Table
+from .rom import Table
 from .weighted_pool import WeightedPool
 
 
@@ -77,12 +77,10 @@ class PositionSum(WeightedPool):
         return AddressWalk(axes)
 
     def _weights(self, m: Module, step: Value, ahead: int) -> list[Value]:
-        m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
         walk = self.walk_of(
             self.weights.depth // self.window, self.repeat, self.window, block_count(self.channels, self.lanes)
         )
         address, _, _ = walk.elaborate_on(m, step)
-        m.d.comb += rom.addr.eq(delayed(m, "weight_address", address, ahead - rom.latency))
         weight = Signal(self.weight_shape, name="weight")
-        m.d.comb += weight.eq(rom.data)
+        m.d.comb += weight.eq(self._word(m, address, ahead))
         return [weight] * self.lanes

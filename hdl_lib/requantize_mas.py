@@ -10,7 +10,7 @@ from .carried_sum import carried_sum
 from .digit_product import Digits, DigitSum
 from .multiplier import PART, interval
 from .per_channel import PerChannel, limited
-from .rom import Table
+from .rom import Table, lies_in_block
 from .wide_product import Part, part_product, parts_of
 
 ROUNDINGS = ("floor", "half_even", "half_odd")
@@ -64,6 +64,7 @@ class MultiplyAddShift(PerChannel):
     quotient unless ``rounding`` is "floor", limits, output queue. An operand wider than a multiplier block takes is cut
     in parts, each product of two parts in a block of its own: see :meth:`latency_of` and :meth:`multipliers_of`. With
     ``digits`` there are no stages for operands, but one for each level of the sum of a product's rows.
+    Where the parameters come from a block RAM and go to multiplier blocks, they and the input have one more register.
     Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun go on.
 
     Ordering
@@ -130,21 +131,34 @@ class MultiplyAddShift(PerChannel):
     @staticmethod
     def latency_of(
         input_shape: Shape, multiplier_shape: Shape, rounding: str = "floor", part: int = PART,
-        digits: Digits | None = None,
+        digits: Digits | None = None, table: tuple[int, int] = (1, 1),
     ) -> int:
         """Cycles from a step to ``o.valid``: 9 if both operands fit a multiplier block (``part`` bits, or one more with
-        sign), 10 if one of them takes two, or both do; with ``digits`` 5 and the levels of a tree over so many, at
-        least one; one more if ``rounding`` is not "floor"."""
+        sign), 10 if one of them takes two, or both do, and one more if the parameters, in a ``table`` of so many bits a
+        word and words, lie in a block RAM; with ``digits`` 5 and the levels of a tree over so many, at least one; one
+        more if ``rounding`` is not "floor"."""
         if digits is not None:
             return 5 + max(1, tree_levels(digits.count)) + (rounding != "floor")
         xs, multipliers = (parts_of(Shape.cast(shape), part) for shape in (input_shape, multiplier_shape))
         terms = 1 + len(MultiplyAddShift._sums(xs, multipliers))
-        return 5 + BLOCK_LATENCY + tree_levels(terms) + (rounding != "floor")
+        near = MultiplyAddShift.has_near_register(input_shape, multiplier_shape, part, table)
+        return 5 + near + BLOCK_LATENCY + tree_levels(terms) + (rounding != "floor")
+
+    @staticmethod
+    def has_near_register(
+        input_shape: Shape, multiplier_shape: Shape, part: int, table: tuple[int, int]
+    ) -> bool:
+        """Whether parameters, in a ``table`` of so many bits a word and words, have a register between their block RAM
+        and multiplier blocks."""
+        return lies_in_block(*table) and MultiplyAddShift.multipliers_of(input_shape, multiplier_shape, part) > 0
 
     @property
     def latency(self) -> int:
         """As :meth:`latency_of`."""
-        return self.latency_of(self.input_shape, self.multiplier_shape, self.rounding, self.part, self.digits)
+        return self.latency_of(
+            self.input_shape, self.multiplier_shape, self.rounding, self.part, self.digits,
+            (self.parameters.width, self.parameters.depth),
+        )
 
     @property
     def _factor_bits(self) -> int:
@@ -212,6 +226,12 @@ class MultiplyAddShift(PerChannel):
         m = Module()
         queue, step = self._issue(m)
         xs, word = self._operands(m, step, self.parameters)
+        table = self.parameters.width, self.parameters.depth
+        if self.digits is None and self.has_near_register(self.input_shape, self.multiplier_shape, self.part, table):
+            near = Signal(len(word), name="parameters_near", reset_less=True)
+            m.d.sync += near.eq(word)
+            word, ends = near, interval(self.input_shape)
+            xs = [Value.cast(registered(m, f"x_{lane}_near", Term(x, *ends)).value) for lane, x in enumerate(xs)]
         width = self._factor_bits + self.addend_shape.width
         for lane, x in enumerate(xs):
             fields = word.word_select(lane, width)

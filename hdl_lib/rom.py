@@ -63,7 +63,16 @@ SELECT_REACH = 32
 """Bits of a word for which a register chooses the bank."""
 
 
+BLOCK_BITS = 2048  # of a table of no more for each of its block RAMs synthesis makes look-up tables
 FAR_BITS = 16384  # about a block RAM of the larger families
+
+
+@cache
+def lies_in_block(width: int, depth: int) -> bool:
+    """Whether a table is large enough for block RAMs of 18 Kbit. Where its words go to a multiplier block, and nowhere
+    else, neither can be placed near the other in a device that is full of them: a register halves their way."""
+    blocks = min(-(-(-(-depth // words) * width) // bits) for words, bits in (_BANK_SHAPES[0], *_BLOCK_SHAPES))
+    return width * depth > BLOCK_BITS * blocks
 
 
 def lies_far(width: int, depth: int) -> bool:

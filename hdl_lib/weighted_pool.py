@@ -8,7 +8,7 @@ from .adder_tree import Term, registered
 from .blocks import block_count, count_up, delayed
 from .multiplier import PART, Multiplier, interval
 from .pool import GroupPool
-from .rom import Rom, Table
+from .rom import Rom, Table, lies_in_block
 
 ARRIVAL = 2
 """Cycles from a step to its beat and to its weights, which come from a table with an output register."""
@@ -39,8 +39,9 @@ class WeightedPool(GroupPool):
     Timing
     ------
     A step each input beat. The steps of a group's last pixel produce, and need a credit; :meth:`weighted_latency_of`
-    cycles later the beat shows on ``o.valid``: 2 for the beat and its weights, the operand's and the product's (see
-    :class:`hdl_lib.multiplier.Multiplier`), 1 for the sum, 1 for the queue. Initiation interval 1 cycle an input beat.
+    cycles later the beat shows on ``o.valid``: 2 for the beat and its weights (3 where these come from a block RAM and
+    go to multiplier blocks), the operand's and the product's (see :class:`hdl_lib.multiplier.Multiplier`), 1 for the
+    sum, 1 for the queue. Initiation interval 1 cycle an input beat.
     Under backpressure the steps that would produce wait.
 
     Ordering
@@ -79,40 +80,59 @@ class WeightedPool(GroupPool):
             )
 
     @staticmethod
-    def weighted_latency_of(shape: Shape, weight_shape: Shape, multiplier: str, part: int = PART) -> int:
-        """Cycles from the step that produces a beat to ``o.valid``."""
+    def weighted_latency_of(
+        shape: Shape, weight_shape: Shape, multiplier: str, part: int = PART, *, table: tuple[int, int]
+    ) -> int:
+        """Cycles from the step that produces a beat to ``o.valid``; ``table``: bits of a word of the weights, words."""
         product = Multiplier(Shape.cast(shape), Shape.cast(weight_shape), multiplier, part)
-        return ARRIVAL + product.operand_latency + product.latency + 2
+        return arrival_of(product, *table) + product.operand_latency + product.latency + 2
 
     @property
     def latency(self) -> int:
         """As :meth:`weighted_latency_of`."""
-        product = self.multiplier
-        return self.weighted_latency_of(self.shape, self.weight_shape, product.form, product.part or PART)
+        product, table = self.multiplier, (self.weights.width, self.weights.depth)
+        return self.weighted_latency_of(self.shape, self.weight_shape, product.form, product.part or PART, table=table)
 
     def _terms(self, m: Module, step: Value) -> tuple[list[Value], int]:
         product = self.multiplier
-        weights = self._weights(m, step, ARRIVAL + product.operand_latency - product.weight_lead)
+        arrival = arrival_of(product, self.weights.width, self.weights.depth)
+        weights = self._weights(m, step, arrival + product.operand_latency - product.weight_lead)
         terms: list[Value] = []
         for lane in range(self.lanes):
             x: Value = self.i.payload[lane]
-            for cycle in range(ARRIVAL):
+            for cycle in range(arrival):
                 x = Value.cast(registered(m, f"input{lane}_{cycle + 1}", Term(x, *interval(self.shape))).value)
             operand = product.operand(m, f"input{lane}", x)
             terms.append(Value.cast(product.product(m, f"product{lane}", operand, weights[lane]).value))
-        return terms, ARRIVAL + product.operand_latency + product.latency
+        return terms, arrival + product.operand_latency + product.latency
 
     def _weights(self, m: Module, step: Value, ahead: int) -> list[Value]:
         """Each lane's weight of a step, ``ahead`` cycles behind it."""
-        m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
-        address = count_up(m, "weight", self.weights.depth, step)
-        m.d.comb += rom.addr.eq(delayed(m, "weight_address", address, ahead - rom.latency))
+        word = self._word(m, count_up(m, "weight", self.weights.depth, step), ahead)
         weights: list[Value] = []
         for lane in range(self.lanes):
             weight = Signal(self.weight_shape, name=f"weight{lane}")
-            m.d.comb += weight.eq(rom.data.word_select(lane, self.weight_shape.width))
+            m.d.comb += weight.eq(word.word_select(lane, self.weight_shape.width))
             weights.append(weight)
         return weights
 
+    def _word(self, m: Module, address: Value, ahead: int) -> Value:
+        """The table's word at ``address``, ``ahead`` cycles behind it; in a register near what reads it where the table
+        lies in a block RAM and there is a cycle for that."""
+        m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
+        ahead, word = ahead - rom.latency, rom.data
+        if ahead and lies_in_block(self.weights.width, self.weights.depth):
+            word = Signal(len(rom.data), name="weights_near", reset_less=True)
+            m.d.sync += word.eq(rom.data)
+            ahead -= 1
+        m.d.comb += rom.addr.eq(delayed(m, "weight_address", address, ahead))
+        return word
+
     def _combine(self, beat: Value, before: Value, first: Value) -> Value:
         return Mux(first, 0, before) + beat
+
+
+def arrival_of(product: Multiplier, width: int, depth: int) -> int:
+    """Cycles from a step to its beat: :data:`ARRIVAL`, and one more where the weights, ``depth`` words of ``width``
+    bits, go from a block RAM to multiplier blocks, for a register between them."""
+    return ARRIVAL + int(product.blocks > 0 and lies_in_block(width, depth))

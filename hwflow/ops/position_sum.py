@@ -61,8 +61,12 @@ class PositionSum(HardwareOperator):
         window = node.attributes["weights"].shape[1]
         steps = every(self.cycles(node, folding)).reshape(pixels // window, window, -(-channels // folding.input_lanes))
         process = Process(steps.size, {0: steps.reshape(-1)}, {0: steps[:, -1, :].reshape(-1)})
-        shapes = shape_of(node.inputs[0].typed.element), shape_of(weight_type(node))
-        return Timing((process,), (Core.weighted_latency_of(*shapes, folding.multiplier, folding.part or PART),))
+        weight = weight_type(node)
+        latency = Core.weighted_latency_of(
+            shape_of(node.inputs[0].typed.element), shape_of(weight), folding.multiplier, folding.part or PART,
+            table=(weight.bits, node.attributes["weights"].size),
+        )
+        return Timing((process,), (latency,))
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
         blocks = -(-node.inputs[0].typed.shape[1] // folding.input_lanes)

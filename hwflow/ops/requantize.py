@@ -188,9 +188,10 @@ class _Hardware:
         if isinstance(form, MultiplyAddShift):
             if self.constant:
                 return constant_requantize.latency(self.node, form)
-            multiplier = shape_of(self._multiplier(form))
+            multiplier = self._multiplier(form)
+            table = self.lanes * (multiplier.bits + self._addend(form).bits), self.words
             return MultiplyAddShiftCore.latency_of(
-                shape_of(self.input), multiplier, form.rounding, self.part, self.digits
+                shape_of(self.input), shape_of(multiplier), form.rounding, self.part, self.digits, table
             )
         if isinstance(form, ThresholdForm):
             return ThresholdsCore.latency_of(form.levels, own_bases=not form.one_base)

@@ -65,10 +65,15 @@ class WeightedPool(HardwareOperator):
     def timing(self, node: Node, folding: Folding) -> Timing:
         pixels, channels = node.inputs[0].typed.shape
         window = node.attributes["weights"].shape[1]
-        steps = every(self.cycles(node, folding)).reshape(pixels // window, window, -(-channels // folding.input_lanes))
+        blocks = -(-channels // folding.input_lanes)
+        steps = every(self.cycles(node, folding)).reshape(pixels // window, window, blocks)
         process = Process(steps.size, {0: steps.reshape(-1)}, {0: steps[:, -1, :].reshape(-1)})
-        shapes = shape_of(node.inputs[0].typed.element), shape_of(weight_type(node))
-        return Timing((process,), (Core.weighted_latency_of(*shapes, folding.multiplier, folding.part or PART),))
+        weight = weight_type(node)
+        latency = Core.weighted_latency_of(
+            shape_of(node.inputs[0].typed.element), shape_of(weight), folding.multiplier, folding.part or PART,
+            table=(folding.input_lanes * weight.bits, len(node.attributes["weights"]) * window * blocks),
+        )
+        return Timing((process,), (latency,))
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
         window = node.attributes["weights"].shape[1]

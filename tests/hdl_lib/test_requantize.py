@@ -127,6 +127,16 @@ def test_multiply_add_shift(name, gap, stall):
     Bench(*multiply_add_shift(*arguments)).run(latency, gap, stall)
 
 
+@pytest.mark.parametrize(("gap", "stall"), STALLS)
+def test_parameters_in_a_block_ram_come_a_cycle_later(gap, stall):
+    int8 = MAS["int8"][1]
+    table = 2 * (int8[2].width + int8[3].width), 64  # 64 words of 96 bits: 2048 for each of 3 block RAMs, and no more
+    assert MultiplyAddShift.latency_of(int8[0], int8[2], table=table) == 9
+    arguments = (*int8[:8], 130, *int8[9:])
+    assert MultiplyAddShift.latency_of(int8[0], int8[2], table=(table[0], 65)) == 10
+    Bench(*multiply_add_shift(*arguments)).run(10, gap, stall)
+
+
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.data(), st.integers(0, 9))
 def test_multiply_add_shift_of_any_widths(draws, seed):

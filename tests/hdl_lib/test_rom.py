@@ -8,7 +8,7 @@ import pytest
 from amaranth.back import rtlil
 from amaranth.sim import Simulator
 
-from hdl_lib.rom import VERILOG, Rom, Table, banks_of, readmemh_text
+from hdl_lib.rom import VERILOG, Rom, Table, banks_of, lies_in_block, readmemh_text
 from hwflow.toolchain.yosys import YOSYS
 
 WORDS = [0x1A5, 0x000, 0x3FF, 0x200, 0x001, 0x155, 0x2AA]  # 7 words of 10 bits: depth is not a power of two
@@ -178,3 +178,20 @@ def test_banks_show_the_words_in_order(tmp_path, output_register):
     shown = side_by_side(tmp_path, words, width, output_register, addresses)
     expected = [words[addr] for addr in addresses][: len(shown)]
     assert [b for _, b in shown] == expected and [a for a, _ in shown] == expected
+
+
+@pytest.mark.parametrize(
+    ("width", "depth", "block"),
+    [
+        (8, 256, False),  # 2048 bits in one block RAM
+        (8, 257, True),
+        (1, 2049, True),
+        (96, 64, False),  # three block RAMs of 36 bits
+        (96, 65, True),
+        (200, 12, False),  # many bits in few words
+        (18, 3000, True),
+        (64, 1, False),
+    ],
+)
+def test_tables_that_fill_an_eighth_of_their_block_rams_lie_there(width, depth, block):
+    assert lies_in_block(width, depth) is block

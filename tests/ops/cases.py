@@ -214,6 +214,8 @@ def _with_small_weights(case: Case) -> Case:
     return replace(case, attributes={**case.attributes, "weights": weights})
 
 
+# A table of one block RAM.
+MVU.append(_mvu("middle", 2, 1, 64, 8, U8, I8, (_fold(1, 4, "dsp"), _fold(1, 4, "lut")), seed=43))
 MVU.append(_with_small_weights(_mvu("deep_small_weights", 1, 9, 128, 4, U8, I8, (_fold(2, 2, "dsp"),), seed=42)))
 
 
@@ -264,6 +266,7 @@ MVU += [
     _mvu("pairs_unsigned", 2, 1, 6, 4, U5, U4, (_fold2(6, 4), _fold2(6, 3, 16))),
     _mvu("pairs_signs", 2, 2, 6, 4, I6, IntType(5, False), (_fold2(6, 4),), narrow=True),
     _mvu("pairs_of_int8", 2, 2, 5, 5, U8, I8, (_fold2(5, 4, 25), _fold2(3, 5, 25)), narrow=True),
+    _mvu("pairs_middle", 2, 1, 64, 8, U4, I4, (_fold2(1, 4),), seed=44),
     _mvu("pairs_intervals", 2, 2, 5, 4, I8, IntType(5, True), (_fold2(5, 4),), within=15),
 ]
 

@@ -61,5 +61,6 @@ DEPTHWISE = [
     _case("bits", (4, 4), (3, 3), 4, (2,), pads=(1, 1, 1, 1), element=U1, kinds=("lut",)),
     _case("wide", (3, 4), (2, 2), 3, (2,), element=I20, weight=IntType(18, True), part=17, kinds=("dsp",)),
     _case("many", (3, 3), (3, 3), 40, (5,), pads=(1, 1, 1, 1), kinds=("dsp",)),
+    _case("deep", (3, 4), (3, 3), 64, (4,)),
     _case("intervals", (4, 4), (2, 2), 2, (2,), intervals=(Interval(-3, 5), Interval(0, 100)), kinds=("dsp",)),
 ]

@@ -17,6 +17,9 @@ TWICE = [[4, 0], *[[1, 3], [3, 1]] * 2, [0, 4]]
 CUBIC = [[-9, 71, 253, -27], [-27, 253, 71, -9]]
 """The inner elements of an axis made twice as long, cubic with a coefficient of -0.5625, in 288ths."""
 
+DEEP = np.random.default_rng(1).integers(-256, 256, (64, 4)).tolist()
+"""So many positions that a table of their weights is as large as a block RAM."""
+
 
 def _corners(node: Node) -> IntArray:
     """Each element at the end of its interval at which its product is least, then greatest, for each of the rows."""
@@ -48,5 +51,6 @@ POSITION_SUM = [
     _case("cubic_columns", CUBIC, 1, 3, I12, (3,), rounds=4, kinds=("dsp", "lut")),
     _case("bits", [[1, 2, 1]], 4, 2, U1, (2,)),
     _case("one_channel", [[2, 0], [1, 1]], 1, 1, U4, (1,), rounds=3),
+    _case("deep", DEEP, 1, 4, I8, (2,), kinds=("dsp", "lut")),
     _case("intervals", TWICE, 2, 2, I8, (2,), intervals=(Interval(-3, 5), Interval(0, 100))),
 ]

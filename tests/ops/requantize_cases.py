@@ -76,6 +76,9 @@ REQUANTIZE = [
         "multiply_wide", 2, 2, IntType(36, True), I16, lambda c: Fraction(1234567 + 13 * c, 3 << 42), (1, 2),
         zero_point=3,
     ),
+    _requantize(  # with parameters in a block RAM
+        "multiply_deep", 1, 256, I18, I8, lambda c: Fraction(48271 ** (c + 1) % 65537 + 9999, (1 << 26) - 1), (1, 2)
+    ),
     _requantize("multiply_alike", 3, 4, I16, I8, lambda c: Fraction(3, 1001), (1, 3, 12), uniform=True),
     _requantize("search_ties_alike", 3, 4, I16, I8, lambda c: Fraction(3, 1000), (3,), uniform=True),
     _requantize("multiply_intervals", 2, 3, I18, I8, lambda c: Fraction(97 + 13 * c, 131071), (2,), narrow=True),

@@ -45,5 +45,7 @@ WEIGHTED_POOL = [
     _case("bits", 3, 4, 6, U1, I8, (2, 6), kinds=("lut",)),
     _case("in_turns", 6, 4, 3, U8, U4, (1, 2, 3), sets=3),
     _case("wide", 2, 3, 3, IntType(20, True), IntType(18, True), (2,), part=17, kinds=("dsp",)),
+    _case("deep", 2, 9, 32, I8, I8, (2,)),
+    _case("deep_bits", 2, 9, 32, U1, I8, (2,), kinds=("lut",)),
     _case("intervals", 2, 4, 2, I8, I8, (2,), intervals=(Interval(-3, 5), Interval(0, 100))),
 ]

@@ -9,9 +9,10 @@ from amaranth.hdl import Shape
 
 from hdl_lib.depthwise import ARRIVAL, Depthwise, buffer_words, masks
 from hdl_lib.multiplier import BLOCK, Multiplier
+from hdl_lib.rom import lies_in_block
 from hdl_lib.window_geometry import WindowGeometry
 from hwflow.ops.costs.basics import bits, chain, count_up, loop
-from hwflow.ops.costs.changing import Changing
+from hwflow.ops.costs.changing import Changing, changing_bits
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue, rom
 from hwflow.ops.costs.products import adder_tree, operands, products, wide_product
@@ -26,9 +27,13 @@ def depthwise_weights(
 ) -> Resources:
     """The table of ``depth`` words (looked at where they are given) and the products of ``lanes`` weights;
     ``changing``: of a larger table's bits (None: all)."""
+    width = lanes * w.bits
+    near = lies_in_block(width, depth)  # a register behind the table's own
     if words is not None:
-        return filled_rom(family, words, lanes * w.bits) + products_of_table(family, x, w, words, lanes, kind)[0]
-    total = rom(family, depth, lanes * w.bits, changing)
+        total = filled_rom(family, words, width) + products_of_table(family, x, w, words, lanes, kind)[0]
+        return total + Resources(ff=changing_bits(words, width).bits if near else 0)
+    total = rom(family, depth, width, changing)
+    total += Resources(ff=(width if changing is None else changing.bits) if near else 0)
     if kind == "dsp" and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
         total += wide_product(family, x, w, lanes)
     else:

@@ -16,11 +16,11 @@ from hdl_lib.digit_product import Digits
 from hdl_lib.multiplier import BLOCK, PART
 from hdl_lib.mvu import Mvu
 from hdl_lib.packed_product import Packing
-from hdl_lib.rom import lies_far
+from hdl_lib.rom import lies_far, lies_in_block
 from hdl_lib.storage import REGISTER_DEPTH
 from hwflow.ir.graph import IntArray
 from hwflow.ops.costs.basics import accumulating, carried_chain, count_up, loop
-from hwflow.ops.costs.changing import Changing
+from hwflow.ops.costs.changing import Changing, changing_bits
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.fixed_factors import FixedFactor, fixed_products, fixed_sums, soft_products
 from hwflow.ops.costs.known_blocks import known_products, known_sums
@@ -133,14 +133,16 @@ def mvu(
         table = rom(family, sets * synapse * neuron, word, changing)
     else:
         table = filled_rom(family, known.words, word)
-    far = lies_far(word, sets * synapse * neuron)
+    in_blocks = folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1
+    stored_as = word, sets * synapse * neuron
+    far = lies_far(*stored_as) or (in_blocks and lies_in_block(*stored_as))
     if changing is not None:
         word = changing.bits
     total, idle = table, 0  # multiplier blocks that synthesis saves
     inside = FAMILIES[family].dsp_registers  # then weights' registers at multiplier blocks are theirs
-    if folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1 and sets * synapse * neuron > 1 and not inside:
-        total += Resources(ff=word if known is None else table.ff // 2)  # weights at multiplier blocks
-    in_blocks = folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1
+    if in_blocks and sets * synapse * neuron > 1 and not inside:
+        alike = table.ff if table.bram else table.ff // 2
+        total += Resources(ff=word if known is None else alike)  # weights at multiplier blocks
     constant = known is not None and len(known.words) == 1 and in_blocks and max(x.bits, w.bits) <= BLOCK
     fixed = None
     if constant and known is not None and inside:
@@ -244,7 +246,7 @@ def mvu(
     ahead += int(synapse > 1 and neuron > 1)
     if ahead and far:
         ahead -= 1
-        total += Resources(ff=word)
+        total += Resources(ff=word if known is None else changing_bits(known.words, stored_as[0]).bits)
     total += _control(sets, synapse, neuron, ceil(pe / GROUP), latency, ahead, surplus)
     return total + queue(family, stored, depth)
 

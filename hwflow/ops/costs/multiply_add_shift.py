@@ -12,6 +12,7 @@ from amaranth.hdl import Shape
 from hdl_lib.adder_tree import shape_of, tree_levels
 from hdl_lib.block_product import BLOCK_LATENCY
 from hdl_lib.digit_product import Digits
+from hdl_lib.requantize_mas import MultiplyAddShift
 from hdl_lib.wide_product import WideProduct
 from hwflow.ops.costs.basics import chain, count_up, difference
 from hwflow.ops.costs.changing import Changing
@@ -91,6 +92,10 @@ def multiply_add_shift(
         each = Resources()
         for zeros, count in Counter(known.zeros).items():
             each += _lane(*common, None, zeros).times(count)
+    shapes = Shape(x.bits, x.signed), Shape(multiplier.bits, multiplier.signed)
+    if MultiplyAddShift.has_near_register(*shapes, part, (width, words)):
+        near = changing.bits if changing is not None else width if known is None else known.different[0]
+        each += Resources(ff=near + lanes * x.bits + 1)
     total = table + each + count_up(words) + CONTROL + Resources(ff=registers, dsp=dsp)
     return total + queue(family, lanes * out.bits, depth)
 

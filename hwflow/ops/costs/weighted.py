@@ -8,9 +8,11 @@ from math import gcd
 from amaranth.hdl import Shape
 
 from hdl_lib.block_product import BLOCK_LATENCY
-from hdl_lib.multiplier import BLOCK
-from hdl_lib.weighted_pool import ARRIVAL, WeightedPool
+from hdl_lib.multiplier import BLOCK, Multiplier
+from hdl_lib.rom import lies_in_block
+from hdl_lib.weighted_pool import WeightedPool, arrival_of
 from hwflow.ops.costs.basics import chain, count_up, loop
+from hwflow.ops.costs.changing import changing_bits
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.known_multipliers import lut_product
 from hwflow.ops.costs.memory import filled_rom
@@ -28,9 +30,9 @@ def weighted_pool(
     kind: str, depth: int,
 ) -> Resources:
     """A pool of products: the table, the products, what a sum pool takes."""
-    total = filled_rom(family, words, lanes * w.bits) + count_up(len(words))
+    total, table = _table(family, x, w, words, lanes * w.bits, kind), (lanes * w.bits, len(words))
     made, lanes, zeros = products_of_table(family, x, w, words, lanes, kind)
-    return total + made + _sums(family, x, w, result, lanes, blocks, window, kind, depth, zeros)
+    return total + made + _sums(family, x, w, result, lanes, table, blocks, window, kind, depth, zeros)
 
 
 def products_of_table(
@@ -66,31 +68,42 @@ def position_sum(
 ) -> Resources:
     """A pool of products by one weight for all lanes; ``weights``: those of each position."""
     window, flat = len(weights[0]), [weight & (1 << w.bits) - 1 for row in weights for weight in row]
-    total = filled_rom(family, flat, w.bits) + count_up(len(flat))
+    total, table = _table(family, x, w, flat, w.bits, kind), (w.bits, len(flat))
     if blocks > 1 or repeat > 1:
         total += loop(repeat) + loop(blocks) + loop(window)
     # What digits have in common saves nothing where the mapper has a slice's multiplexers: as measured.
     few = FAMILIES[family].carry_bits == 1
     if kind == "lut" and min(x.bits, w.bits) > 1 and few and len(flat) * w.bits <= MOST_KNOWN_BITS:
         total += lut_product(family, x, w, [weight for row in weights for weight in row]).times(lanes)
-        return total + _sums(family, x, w, result, lanes, blocks, window, kind, depth)
+        return total + _sums(family, x, w, result, lanes, table, blocks, window, kind, depth)
     if kind == "dsp" and max(x.bits, w.bits) > BLOCK:
         total += wide_product(family, x, w, lanes)
     else:
         total += products(family, x, w, lanes, kind)
     total += operands(family, x, w, lanes, kind)
-    return total + _sums(family, x, w, result, lanes, blocks, window, kind, depth)
+    return total + _sums(family, x, w, result, lanes, table, blocks, window, kind, depth)
+
+
+def _table(family: str, x: IntType, w: IntType, words: Sequence[int], width: int, kind: str) -> Resources:
+    """The table of words of ``width`` bits, its address, and the register between its block RAM, where it has one, and
+    products whose operands have a register."""
+    near = Multiplier(Shape(x.bits, x.signed), Shape(w.bits, w.signed), kind).operand_latency
+    near *= lies_in_block(width, len(words))
+    total = filled_rom(family, words, width) + count_up(len(words))
+    return total + Resources(ff=changing_bits(words, width).bits if near else 0)
 
 
 def _sums(
-    family: str, x: IntType, w: IntType, result: IntType, lanes: int, blocks: int, window: int, kind: str, depth: int,
-    zeros: int = 0,
+    family: str, x: IntType, w: IntType, result: IntType, lanes: int, table: tuple[int, int], blocks: int, window: int,
+    kind: str, depth: int, zeros: int = 0,
 ) -> Resources:
-    """What a sum pool takes; its own registers of a beat are those of the products. ``zeros``: bits at the low ends of
-    all lanes' sums that are always 0."""
+    """What a sum pool takes; its own registers of a beat are those of the products. ``table``: bits of a word of the
+    weights, words; ``zeros``: bits at the low ends of all lanes' sums that are always 0."""
     term = product_bits(x, w)
-    latency = WeightedPool.weighted_latency_of(Shape(x.bits, x.signed), Shape(w.bits, w.signed), kind)
-    total = Resources(ff=ARRIVAL * lanes * x.bits + 3 * (latency - 3) - lanes * term * (2 if blocks > 4 else 1))
+    shapes = Shape(x.bits, x.signed), Shape(w.bits, w.signed)
+    latency = WeightedPool.weighted_latency_of(*shapes, kind, table=table)
+    arrival = arrival_of(Multiplier(*shapes, kind), *table)
+    total = Resources(ff=arrival * lanes * x.bits + 3 * (latency - 3) - lanes * term * (2 if blocks > 4 else 1))
     return total + sum_pool(family, lanes, term, result.bits, blocks, window, depth, zeros)
 
 
