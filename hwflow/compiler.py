@@ -99,7 +99,7 @@ class Design:
         executor: Executor | None = None,
     ) -> dict[str, Any]:
         """Write the output folder (see :mod:`hwflow.output`) and return the report; ``until`` None: as far as the tools
-        here go. ``executor``: of processes that share the work (:mod:`hwflow.processes` has one)."""
+        here go. ``executor``: of processes that share the work (:func:`hwflow.processes.second_process`)."""
         from hwflow.output import write_design
 
         return write_design(self, Path(out), until, progress or (lambda line: None), executor)
@@ -163,6 +163,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     dimensions: Mapping[str, int] | None = None,
     trusted: Folders = (),
     progress: Progress | None = None,
+    executor: Executor | None = None,
 ) -> Design:
     """Compile for a board: the cheapest design of at least ``fps`` frames a second, else the fastest that fits, and of
     those the cheapest (see :mod:`hwflow.schedule.folding`).
@@ -170,7 +171,8 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     ``model``: as :func:`load` takes it, or loaded; ``dimensions`` and ``trusted``: as there. ``clock_mhz``: what the
     design is to run at (:func:`hwflow.codegen.clock.clock_for`; default: the board's clock). ``budget``: what it may
     use of "lut", "ff", "dsp" and "bram", numbers or percentages like "50%" (:func:`hwflow.budget.budgets_for`).
-    ``what_if``: more than the board's part has of them, too; the design is then for Verilog only.
+    ``what_if``: more than the board's part has of them, too; the design is then for Verilog only. ``executor``: of
+    processes that share the work (:func:`hwflow.processes.second_process` makes one).
 
     Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (unknown board, no such
     clock, rate or budget; with all that can be told without the model, before it is read).
@@ -193,7 +195,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     begin = time.perf_counter()
     interval = None if fps is None else max(1, int(clock.frequency_hz / Fraction(min(fps, 1e18))))
     try:
-        scheduled = schedule(dataflow, board.part, limits, interval, others)
+        scheduled = schedule(dataflow, board.part, limits, interval, others, executor)
     except OutOfReach as refused:
         assert fps is not None
         raise ModelRefused([_too_fast(board, clock, fps, refused.best), *refused.findings]) from None

@@ -45,6 +45,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
         design = compile(
             arguments.model, arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if,
             dimensions=dimensions, trusted=arguments.trust, progress=progress,
+            executor=executor,
         )
         table = design.write(target, arguments.until, progress, executor)
     _print_report(table, target, fps)

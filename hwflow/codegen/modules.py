@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, Future
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +23,7 @@ from hwflow.codegen.rtlil_text import readable
 from hwflow.ir.graph import Node
 from hwflow.ops.operator import Built, MemoryFile
 from hwflow.ops.registry import hardware
+from hwflow.processes import shared
 
 Job = tuple[Node, str, str]
 """A node, the name of its instance and the one of its module."""
@@ -61,22 +61,8 @@ def build(node: Node, instance: str) -> Built:
 
 
 def core_modules(jobs: Sequence[Job], executor: Executor | None) -> list[CoreModule]:
-    """Every core's module, made here and, one at a time, by ``executor``: whoever is free takes the next.
-
-    The largest come first there and last here, so that both end at about the same time.
-    """
-    if executor is None:
-        return [core_module(job) for job in jobs]
-    order = sorted(range(len(jobs)), key=lambda number: -_weight(jobs[number][0]))
-    given: dict[int, Future[CoreModule]] = {number: executor.submit(core_module, jobs[number]) for number in order}
-    made = {number: core_module(jobs[number]) for number in reversed(order) if given[number].cancel()}
-    for number in order:
-        if number not in made:
-            try:
-                made[number] = given[number].result()
-            except BrokenProcessPool:  # ended from outside, for want of memory say
-                made[number] = core_module(jobs[number])
-    return [made[number] for number in range(len(jobs))]
+    """Every core's module, made here and by ``executor``."""
+    return shared(core_module, jobs, executor, _weight)
 
 
 def core_module(job: Job) -> CoreModule:
@@ -160,7 +146,7 @@ def _ports(component: Component) -> dict[str, tuple[Value, bool]]:
     }
 
 
-def _weight(node: Node) -> int:
+def _weight(job: Job) -> int:
     """Grows with the time that the conversion of a core takes."""
-    folding = node.attributes["folding"]
+    folding = job[0].attributes["folding"]
     return 4 * int(folding.multipliers) + int(folding.input_lanes) + int(folding.output_lanes)

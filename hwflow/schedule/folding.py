@@ -1,11 +1,11 @@
 """The least initiation interval that fits a budget and the cheapest foldings for it: exact under the cost model but
 where :data:`hwflow.schedule.selection.MOST_UNTIL_FOUND` ends the search for any, ``MOST_SUMS`` that for cheaper ones.
 
-The cost model: each node's resources at a folding with queues of the fewest beats that its own pace allows (at most
-:data:`PROVISIONAL_DEPTH`), the width converters between nodes whose lanes differ and the frame synchroniser of each
-input, added up. A combination of foldings reaches an interval if each node's cycles do, and fits if no sum exceeds the
-budget. Whether an interval is feasible is monotone in it, so the least one is a binary search over the cycles that some
-folding of some node takes; each step and the cheapest combination at the end are problems of
+The cost model: each node's resources at a folding with queues of the fewest beats that its own pace allows
+(:mod:`hwflow.schedule.exploration`), the width converters between nodes whose lanes differ and the frame synchroniser
+of each input, added up. A combination of foldings reaches an interval if each node's cycles do, and fits if no sum
+exceeds the budget. Whether an interval is feasible is monotone in it, so the least one is a binary search over the
+cycles that some folding of some node takes; each step and the cheapest combination at the end are problems of
 :mod:`hwflow.schedule.selection` whose variables are lanes: a node's table has a row for each folding at its input and
 output lanes, an edge's for each pair of lanes at its ends.
 
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,14 +31,14 @@ import numpy.typing as npt
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph, Node, Value
-from hwflow.ops.operator import Device, Folding, Resources, beats
+from hwflow.ops.operator import Device, Folding, Resources
 from hwflow.ops.registry import hardware
 from hwflow.schedule.elimination import IntArray, Selection, Table
+from hwflow.schedule.exploration import Explored, explore, graph_inputs, inserted, lanes_at, resources
 from hwflow.schedule.plumbing import View, steps_between
 from hwflow.schedule.selection import cheapest, undercut_by_none
 
 RESOURCES = Resources._fields
-PROVISIONAL_DEPTH = 2  # beats a queue is taken to hold, at most, before depths are computed
 # Look-up tables are what routing is slow for. (Flip-flops at a quarter make a search at the limits ten times as long.)
 WEIGHTS = {"lut": 1.0, "ff": 1.0, "dsp": 0.1, "bram": 0.25}
 EVEN = {"lut": 1.0, "ff": 1.0, "dsp": 0.2, "bram": 0.5}  # for whether anything fits: any price tells, this one soon
@@ -97,9 +98,9 @@ class _Options:
 
 
 class FoldingSearch:
-    """Foldings of one dataflow graph on one device."""
+    """Foldings of one dataflow graph on one device. ``executor``: of processes that help to look at them."""
 
-    def __init__(self, graph: Graph, device: Chip, budget: Budget) -> None:
+    def __init__(self, graph: Graph, device: Chip, budget: Budget, executor: Executor | None = None) -> None:
         self._graph, self._device, self._budget = graph, device, budget
         self.price, self._even = (
             np.array([round(PRICE_UNITS * each[n] / max(1, getattr(device, n))) for n in RESOURCES], dtype=np.int64)
@@ -110,7 +111,8 @@ class FoldingSearch:
         self._inputs: dict[Node, int] = {}
         self._bridges: dict[tuple[Any, ...], dict[int, Resources]] = {}
         self._converters: dict[tuple[int, int, int, int], Resources] = {}
-        self._options = {node: self._options_of(node) for node in graph.nodes}
+        explored = explore(graph, device, executor)
+        self._options = {node: self._options_of(node, found) for node, found in zip(graph.nodes, explored, strict=True)}
         self._edges = [self._edge(node, value, reader) for node, value, reader in self._connections()]
 
     @property
@@ -168,17 +170,7 @@ class FoldingSearch:
 
     def resources(self, node: Node, folding: Folding) -> Resources:
         """Of a node, with the frame synchronisers of the graph inputs that it reads."""
-        core = hardware(node.op)
-        cycles = core.cycles(node, folding)
-        depths = [_least_depth(beats(value.typed.shape, folding.output_lanes), cycles) for value in node.outputs]
-        total = core.resources(node, folding, depths, self._device)
-        for value in node.inputs:
-            if any(port.value is value for port in self._graph.inputs):
-                whole = folding.whole_vector
-                lanes = _lanes_at(node, value, folding.input_lanes, whole)
-                view = hardware(node.op).input_view(node, value.typed.shape, lanes, whole_vector=whole)
-                total += self._inserted("frame_sync", value, Folding(lanes, lanes), view)
-        return total
+        return resources(node, folding, graph_inputs(self._graph, node), self._device)
 
     # The problem
 
@@ -197,11 +189,8 @@ class FoldingSearch:
         self._lanes.append(values)
         return len(self._lanes) - 1, np.array([places[value] for value in lanes], dtype=np.int64)
 
-    def _options_of(self, node: Node) -> _Options:
-        core = hardware(node.op)
-        foldings = list(core.foldings(node, self._device))
-        needs = np.array([self.resources(node, f) for f in foldings], dtype=np.int64)
-        cycles = np.array([core.cycles(node, f) for f in foldings], dtype=np.int64)
+    def _options_of(self, node: Node, explored: Explored) -> _Options:
+        foldings, needs, cycles = explored
         inside = [(f.input_lanes, f.whole_vector) for f in foldings]
         outside = [(f.output_lanes, False) for f in foldings]
         self._inputs[node], left = self._variable(inside)
@@ -226,7 +215,7 @@ class FoldingSearch:
     def _bridges_to(self, value: Value, reader: Node, here: Sequence[int], there: _Lanes) -> list[Resources]:
         """Width converters from each of ``here`` to ``there`` lanes."""
         shape, bits, whole = value.typed.shape, value.typed.element.bits, there[1]
-        lanes = _lanes_at(reader, value, *there)
+        lanes = lanes_at(reader, value, *there)
         target = hardware(reader.op).input_view(reader, shape, lanes, whole_vector=whole)
         known = self._bridges.setdefault((shape, bits, target, lanes), {})
         for own in here:
@@ -239,13 +228,8 @@ class FoldingSearch:
     def _converter(self, value: Value, view: View, here: int, there: int) -> Resources:
         key = value.typed.element.bits, here, there, view[1]  # how many pixels there are does not matter
         if key not in self._converters:
-            self._converters[key] = self._inserted("width_converter", value, Folding(here, there), view)
+            self._converters[key] = inserted("width_converter", value, Folding(here, there), view, self._device)
         return self._converters[key]
-
-    def _inserted(self, op: str, value: Value, folding: Folding, view: View) -> Resources:
-        """Of a node that the plumbing would insert."""
-        node = Node("", op, [value], [value], {"folding": folding, "view": view})
-        return hardware(op).resources(node, folding, [PROVISIONAL_DEPTH], self._device)
 
     def _select(
         self, interval: int, limits: IntArray, *, price: IntArray | None = None, any_at_all: bool = False
@@ -346,17 +330,6 @@ def enough_text(enough: Budget, interval: int, device: Chip) -> str:
     larger = any(getattr(enough, name) > getattr(device, name) for name in RESOURCES)
     act = "use a larger board or a smaller model" if larger else "ask for it by --budget"
     return f"a budget of {text} is enough at {interval} cycles a frame: {act}"
-
-
-def _lanes_at(reader: Node, value: Value, lanes: int, whole: bool) -> int:
-    """Lanes that ``value`` comes in where a reader's folding has so many input lanes."""
-    return hardware(reader.op).lanes_of(reader, reader.inputs.index(value), lanes, whole_vector=whole)
-
-
-def _least_depth(made: int, cycles: int) -> int:
-    """Beats that a queue must hold to pass on what its core has ``made`` in so many ``cycles``: an entry is taken for
-    one of them, and for another until its credit is back."""
-    return max(1, min(PROVISIONAL_DEPTH, -(-2 * made // cycles)))
 
 
 def _cell_by_cell(places: IntArray, columns: IntArray) -> npt.NDArray[np.int64]:

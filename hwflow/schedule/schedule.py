@@ -6,6 +6,7 @@ Requires: single-consumer, stream-shape. Ensures: scheduled-nodes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -54,7 +55,8 @@ class OutOfReach(ModelRefused):
 
 
 def schedule(
-    graph: Graph, device: Chip, budget: Budget, interval: int | None = None, others: Sequence[Budget] = ()
+    graph: Graph, device: Chip, budget: Budget, interval: int | None = None, others: Sequence[Budget] = (),
+    executor: Executor | None = None,
 ) -> Schedule:
     """Fold for at most ``interval`` cycles a frame at least cost, or (None) for the least interval that fits.
 
@@ -64,11 +66,11 @@ def schedule(
     calls feasible: exactly where the first of them fits, else to within :data:`_NEAR`.
 
     ``others``: budgets that would do as well; the design is the fastest within any of them, or (with an ``interval``)
-    one within the first that holds such a design.
+    one within the first that holds such a design. ``executor``: of processes that help.
 
     Raises :class:`ModelRefused` if nothing fits at any interval, :class:`OutOfReach` if only slower designs do.
     """
-    search = FoldingSearch(graph, device, budget)
+    search = FoldingSearch(graph, device, budget, executor)
     budgets = _by_interval(search, [budget, *others]) if others else [(0, budget)]
     findings: list[Finding] = []
     if interval is not None:
