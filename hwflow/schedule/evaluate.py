@@ -10,7 +10,7 @@ in two ways:
   nothing changes. No step depends on itself, so the recurrences have one solution: whatever the sweeps begin with, what
   no longer changes is that one. They begin with the frame before, later by the least that anything was later from frame
   to frame: nothing is ever too late then, so that a sweep only looks at what became later; in the steady state nothing
-  does.
+  does. Once all that a frame depends on is a constant later than for the frame before, so is everything after it.
 - *By steps*: one after the other as they get known. Where queues are so short that beats wait for credits all the time,
   each sweep would only bring a few beats forward.
 

@@ -7,7 +7,8 @@ hardware is then never later than that schedule. So one frame tells everything: 
 graph in which an arc that leads into an earlier frame is ``period`` cycles shorter. They are found as in
 :mod:`hwflow.schedule.evaluate`, by sweeps over all events of a process at once, beginning with the cycles for deeper
 queues: less room only ever makes events later. What no longer changes is a proof. A circuit of events that push each
-other on is one of the contrary: it is searched for among the events that moved.
+other on is one of the contrary: it is searched for among the events that moved, and in the loops by which the credits
+of the queue that is tried come back (:mod:`hwflow.schedule.loops`).
 """
 
 from __future__ import annotations
