@@ -111,6 +111,6 @@ def flip_flops(text: str) -> int:
 def test_attributes_survive():
     """Registers that synthesis must leave stay so in the modules of parts."""
     found = converted(mvu(4, 2, "dsp"))
-    wire = r"attribute \\keep 1\n(?:  attribute .*\n)*  wire width \d+ (?:signed )?\\(\S+)"
-    kept = re.findall(wire, found["core.row"])
+    wire = re.compile(r"attribute \\keep 1\n(?:  attribute .*\n)*  wire width \d+ (?:signed )?\\(\S+)")
+    kept = wire.findall(found["core.row"])
     assert sorted(kept) == ["product_0_output", "product_0_product", "product_1_output", "product_1_product"]
