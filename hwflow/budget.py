@@ -23,7 +23,7 @@ SHARED_CELLS = frozenset({"ice40"})
 SHARES = ((0.5, 0.5), *((lut, 0.95 - lut) for lut in (0.45, 0.4, 0.35, 0.325, 0.3, 0.275, 0.25)))
 """Of such a part's cells for look-up tables, and for flip-flops: what a network needs more of depends on its bits, so
 the best of these is taken. Together no more than the cells, even if no flip-flop shares one, less a twentieth for what
-does not go together in a tile: of five designs those that need 83 to 88 % so counted were placed, one of 91 % was not."""
+does not go together in a tile: of five designs those that take 83 to 88 % so counted were placed, one of 91 % not."""
 
 # Without a wish, a design stays small enough for place and route to take minutes (6,000 look-up tables take one to two
 # of them, 30,000 more than seven): whoever wants more asks for it by --fps or --budget. Flip-flops are not limited
