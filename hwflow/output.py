@@ -64,7 +64,7 @@ def write_design(
         until = "bitstream" if vendor.is_here(design.board.toolchain) else "verilog"
     with replaced_folder(out) as folder:
         progress("writing Verilog")
-        table = _write_verilog(design, folder, single or design.board.zynq is None, executor)
+        table = _write_verilog(design, folder, single or design.board.zynq is None, progress, executor)
     if until != "verilog":
         result = _build(design, out, "netlist" if until == "netlist" else "bitstream", progress)
         add_synthesis(
@@ -98,7 +98,9 @@ def _build(
     return replace(again, seconds=seconds)
 
 
-def _write_verilog(design: Design, folder: Path, with_board: bool, executor: Executor | None) -> dict[str, Any]:
+def _write_verilog(
+    design: Design, folder: Path, with_board: bool, progress: Callable[[str], None], executor: Executor | None
+) -> dict[str, Any]:
     """All files up to the Verilog; returns report.json's contents."""
     begin = time.perf_counter()
     name = design.model.resolved.name
@@ -131,6 +133,7 @@ def _write_verilog(design: Design, folder: Path, with_board: bool, executor: Exe
         if beside is not None and beside.is_file():
             shutil.copyfile(beside, folder / "inputs.npz")
         if with_board:
+            progress("writing the board's top")
             write_board(folder, board, design.clock.frequency_hz / 1_000_000)
             toolchain_build.write_top_verilog(folder, yosys)
             toolchain_build.write_vendor_project(folder)

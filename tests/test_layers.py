@@ -25,6 +25,7 @@ class Layer:
 # The first layer that a module belongs to counts.
 LAYERS = (
     Layer(("hwflow.errors",), (), "everything imports it"),
+    Layer(("hwflow.processes",), ("hwflow.codegen.modules", "hwflow.schedule.exploration"), "it knows what it will run"),
     Layer(("hwflow.types",), ("hwflow.errors",), "a value's type is plain data"),
     Layer(
         ("hwflow.numerics",),
@@ -46,7 +47,7 @@ LAYERS = (
     ),
     Layer(
         ("hwflow.passes", "hwflow.schedule", "hwflow.golden"),
-        ("hwflow.errors", "hwflow.types", "hwflow.numerics", "hwflow.ir", "hwflow.ops", "numpy"),
+        ("hwflow.errors", "hwflow.types", "hwflow.numerics", "hwflow.ir", "hwflow.ops", "hwflow.processes", "numpy"),
         "what works on graphs asks the operators, and neither reads ONNX nor builds hardware",
     ),
     Layer(
@@ -58,7 +59,7 @@ LAYERS = (
         ("hwflow.codegen",),
         (
             "hwflow.errors", "hwflow.types", "hwflow.numerics", "hwflow.ir", "hwflow.ops", "hwflow.schedule",
-            "hwflow.onnxspec.model", "hwflow.boards", "hdl_lib", "amaranth", "numpy",
+            "hwflow.onnxspec.model", "hwflow.boards", "hwflow.processes", "hdl_lib", "amaranth", "numpy",
         ),
         "what is emitted follows from the scheduled graph; of the ONNX model the report states resolved facts only",
     ),

@@ -86,9 +86,11 @@ def emitted(
             (folder / f"part{number}.il").write_text(part)
             (folder / f"part{number}.ys").write_text((LAYERS_SCRIPT if number == 0 else SCRIPT).format(part=number))
             running.append(threads.submit(run_yosys, f"part{number}.ys", folder, f"part{number}.v"))
-        yield
-        for run in running:
-            run.result()
+        try:
+            yield
+        finally:  # what failed here comes first
+            for run in running:
+                run.result()
     printable = re.sub(r"[^ -\[\]-~]+", " ", model)  # a comment of one line, ASCII, without backslashes
     written = [HEADER.format(model=printable, top=TOP)]
     written += [_BANNER.sub("", (folder / f"part{number}.v").read_text()) for number in range(len(parts))]

@@ -63,7 +63,7 @@ def test_the_shell_needs_no_more(tmp_path, board, lanes, beats, blocks):
 def test_the_design_gets_the_rest(tmp_path, monkeypatch):
     seen = []
 
-    def schedule(graph, part, budget, interval):
+    def schedule(graph, part, budget, *rest):
         seen.append(budget)
         raise ModelRefused([])
 
@@ -87,7 +87,7 @@ def test_the_design_gets_the_rest(tmp_path, monkeypatch):
 def test_the_budget_of_other_parts(tmp_path, monkeypatch, board, expected):
     seen = []
 
-    def schedule(graph, part, budget, interval):
+    def schedule(graph, part, budget, *rest):
         seen.append(budget)
         raise ModelRefused([])
 
@@ -115,7 +115,7 @@ def test_the_budget(tmp_path, monkeypatch, fps, asked, expected):
     tables and flip-flops; what is asked for is taken."""
     seen = []
 
-    def schedule(graph, part, budget, interval):
+    def schedule(graph, part, budget, *rest):
         seen.append(budget)
         raise ModelRefused([])
 
