@@ -25,7 +25,9 @@ class Layer:
 # The first layer that a module belongs to counts.
 LAYERS = (
     Layer(("hwflow.errors",), (), "everything imports it"),
-    Layer(("hwflow.processes",), ("hwflow.codegen.modules", "hwflow.schedule.exploration"), "it knows what it will run"),
+    Layer(
+        ("hwflow.processes",), ("hwflow.codegen.modules", "hwflow.schedule.exploration"), "it knows what it will run"
+    ),
     Layer(("hwflow.types",), ("hwflow.errors",), "a value's type is plain data"),
     Layer(
         ("hwflow.numerics",),

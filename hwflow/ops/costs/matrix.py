@@ -141,7 +141,9 @@ def mvu(
     total, idle = table, 0  # multiplier blocks that synthesis saves
     inside = FAMILIES[family].dsp_registers  # then weights' registers at multiplier blocks are theirs
     if in_blocks and sets * synapse * neuron > 1 and not inside:
-        alike = table.ff if table.bram else table.ff // 2
+        alike = table.ff // 2
+        if known is not None and table.bram:  # that of one bank, where it has several
+            alike = min(table.ff, changing_bits(known.words, stored_as[0]).bits)
         total += Resources(ff=word if known is None else alike)  # weights at multiplier blocks
     constant = known is not None and len(known.words) == 1 and in_blocks and max(x.bits, w.bits) <= BLOCK
     fixed = None

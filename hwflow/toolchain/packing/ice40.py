@@ -5,6 +5,7 @@ What the block has: Lattice FPGA-TN-02007 (DSP function usage guide for iCE40 de
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +50,7 @@ def pack_registers(netlist: Netlist, name: str) -> int:
 def pack_pair(netlist: Netlist, name: str) -> int:
     """Put another product of the same kind into the block of ``name``, if both are of 8 by 8 bits; blocks removed.
 
-    The kind: the module that both stand in, so that a core's blocks do not hang on its neighbours; signs of the
+    The kind: the core that both stand in, so that a core's blocks do not hang on its neighbours; signs of the
     operands, in either order; registers, clock and enable. The first product is computed in the lower halves of
     operands and output, the second in the upper ones. A product of the very same kind is preferred to one whose
     operands can be taken with and without a sign.
@@ -67,6 +68,8 @@ def pack_pair(netlist: Netlist, name: str) -> int:
                 return 1
     return 0
 
+
+_PART = re.compile(r"(rows?|lanes?)_\d+")  # instances of shared components (see hdl_lib/shared.py)
 
 Kind = tuple[int | None, int | None]
 """An operand's sign and register, each 1 or 0, None where either will do."""
@@ -92,7 +95,14 @@ def _half(netlist: Netlist, name: str) -> _Half | None:
     if kinds[0] is None or kinds[1] is None:
         return None
     rest = (_flag(netlist, name, PIPELINE[0]), netlist.bit(name, "CLK"), netlist.bit(name, "CE", "1"))
-    return _Half(name, (("A", kinds[0]), ("B", kinds[1])), (netlist.scope(output[0]), *rest))
+    return _Half(name, (("A", kinds[0]), ("B", kinds[1])), (_core(netlist.scope(output[0])), *rest))
+
+
+def _core(scope: tuple[str, ...]) -> tuple[str, ...]:
+    """The instances up to the core: without those of its parts, of which it has several that are alike."""
+    while scope and _PART.fullmatch(scope[-1]):
+        scope = scope[:-1]
+    return scope
 
 
 def _operand(netlist: Netlist, name: str, operand: str) -> Kind | None:
