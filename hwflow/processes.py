@@ -32,8 +32,10 @@ def second_process() -> Iterator[Executor | None]:
             started = False
         else:
             started = True
-        yield executor if started else None
-        executor.shutdown(wait=False, cancel_futures=True)
+        try:
+            yield executor if started else None
+        finally:  # what nobody waits for any more is not begun
+            executor.shutdown(wait=False, cancel_futures=True)
 
 
 def shared(
