@@ -1,15 +1,17 @@
 """A first-in first-out queue between two streams."""
 
+from functools import cached_property
 from typing import Any
 
-from amaranth.hdl import Module, Value
+from amaranth.hdl import Module, Shape, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from .shared import CommonComponent
 from .storage import check_depth, latency_of, storage_for, style_of
 
 
-class Fifo(wiring.Component):
+class Fifo(CommonComponent):
     """A queue of exactly ``depth`` beats.
 
     Parameters:
@@ -28,15 +30,22 @@ class Fifo(wiring.Component):
     Ordering: first in, first out.
     """
 
+    module_name = "fifo"
+
     def __init__(self, shape: Any, depth: int, *, style: str = "auto") -> None:
-        check_depth(depth)
+        check_depth(depth, later=False)
         self.shape = shape
         self.depth = depth
         self.style = style_of(shape, depth, style)
-        self.storage = storage_for(shape, depth, self.style)
         super().__init__(
-            {"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)), "level": Out(range(depth + 1))}
+            {"shape": Shape.cast(shape).width, "depth": depth, "style": style},
+            {"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)), "level": Out(range(depth + 1))},
         )
+
+    @cached_property
+    def storage(self):
+        """Of the beats."""
+        return storage_for(self.shape, self.depth, self.style)
 
     @property
     def latency(self):
@@ -48,7 +57,7 @@ class Fifo(wiring.Component):
         """:attr:`latency` of ``Fifo(shape, depth, style=style)``."""
         return latency_of(style_of(shape, depth, style))
 
-    def elaborate(self, platform):
+    def build(self):
         m = Module()
         m.submodules.storage = storage = self.storage
         m.d.comb += [

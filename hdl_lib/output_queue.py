@@ -1,19 +1,23 @@
 """The queue every core ends in: room is reserved when a step is issued, the result is pushed when it is ready."""
 
-from amaranth.hdl import Module, Signal, Value
+from functools import cached_property
+
+from amaranth.hdl import Module, Shape, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from .shared import CommonComponent
 from .storage import check_depth, count, latency_of, storage_for, style_of
 
 
-class OutputQueue(wiring.Component):
+class OutputQueue(CommonComponent):
     """A queue of ``depth`` beats with credits, so that the pipeline in front of it never has to stop.
 
     Parameters:
         ``shape``: payload of a beat, any Amaranth shape or layout.
         ``depth``: credits, at least 1. One beat a cycle needs ``pipeline stages between reserve and push`` +
-        :attr:`latency` + 1 of them.
+        :attr:`latency` + 1 of them. None: not known yet, so that the core around the queue can be converted where the
+        platform makes the queue's module later; the queue itself cannot be built.
         ``style``: as for :class:`hdl_lib.fifo.Fifo`; "auto" chooses among the styles of latency 1.
 
     Members:
@@ -29,30 +33,40 @@ class OutputQueue(wiring.Component):
     Ordering: first in, first out.
     """
 
+    module_name = "queue"
+
     def __init__(self, shape, depth, *, style="auto"):
         check_depth(depth)
         self.shape = shape
         self.depth = depth
-        self.style = style_of(shape, depth, style, block=False)
-        self.storage = storage_for(shape, depth, self.style)
-        # One less than the number of credits left: its sign bit alone says that there is none.
-        self.spare = Signal(range(-1, depth), init=depth - 1)
+        self.style = style if depth is None else style_of(shape, depth, style, block=False)
         super().__init__(
+            {"shape": Shape.cast(shape).width, "depth": depth, "style": style},
             {
                 "available": Out(1),
                 "reserve": In(1),
                 "push": In(1),
                 "payload": In(shape),
                 "o": Out(stream.Signature(shape)),
-            }
+            },
         )
+
+    @cached_property
+    def storage(self):
+        """Of the beats."""
+        return storage_for(self.shape, self.depth, self.style)
+
+    @cached_property
+    def spare(self):
+        """One less than the number of credits left: its sign bit alone says that there is none."""
+        return Signal(range(-1, self.depth), init=self.depth - 1, name="spare")
 
     @property
     def latency(self):
         """Cycles from a push into the empty queue to ``o.valid``."""
-        return latency_of(self.style)
+        return latency_of("register" if self.style == "auto" else self.style)
 
-    def elaborate(self, platform):
+    def build(self):
         m = Module()
         m.submodules.storage = storage = self.storage
         spare = self.spare

@@ -1,10 +1,10 @@
-"""Parts of which a core has several that are alike: one module with several instances, where the platform makes modules
-so."""
+"""Parts of which a core, or a design, has several that are alike: one module with several instances, where the platform
+makes modules so."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from amaranth.hdl import Module
 from amaranth.lib import wiring
@@ -36,3 +36,22 @@ class SharedComponent(wiring.Component):
     def elaborate(self, platform: object) -> Any:
         share = getattr(platform, "share", None)
         return self.build() if share is None else share(self)
+
+
+class CommonComponent(SharedComponent):
+    """One that is found in many cores: those of different cores may share a module, too.
+
+    ``key`` names the arguments of its constructor: ``type(component)(**dict(component.key))`` is alike, but for the
+    layout of payloads, of which only the width matters.
+
+    Parameters
+    ----------
+    arguments: of the constructor, by name; integers, strings or None.
+    members: as above.
+    """
+
+    module_name: ClassVar[str]
+    key: tuple[tuple[str, int | str | None], ...]
+
+    def __init__(self, arguments: Mapping[str, int | str | None], members: Mapping[str, Any]) -> None:
+        super().__init__(self.module_name, tuple(arguments.items()), members)

@@ -44,8 +44,11 @@ def latency_of(style):
     return _LATENCY[style]
 
 
-def check_depth(depth):
-    """Raise :class:`ValueError` unless ``depth`` is an integer of at least 1."""
+def check_depth(depth, *, later=True):
+    """Raise :class:`ValueError` unless ``depth`` is an integer of at least 1, or (``later``) None: it will be known
+    when the queue itself is made (see :class:`hdl_lib.output_queue.OutputQueue`)."""
+    if depth is None and later:
+        return
     if not isinstance(depth, int) or depth < 1:
         raise ValueError(f"depth must be an integer of at least 1, not {depth!r}")
 
@@ -72,7 +75,7 @@ def flag_full(m, full, level, depth, push, pop):
 
 class _Storage(wiring.Component):
     def __init__(self, shape, depth):
-        check_depth(depth)
+        check_depth(depth, later=False)
         self.shape = shape
         self.depth = depth
         self._width = Shape.cast(shape).width

@@ -1,5 +1,6 @@
 """The same pixels at another number of lanes a beat."""
 
+from functools import cached_property
 from math import lcm
 from typing import Any
 
@@ -8,6 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .output_queue import OutputQueue
+from .shared import CommonComponent
 from .storage import check_depth
 
 
@@ -15,7 +17,7 @@ def _beats(channels, lanes):
     return -(-channels // lanes)
 
 
-class WidthConverter(wiring.Component):
+class WidthConverter(CommonComponent):
     """Regroups the ``channels`` elements of each pixel from ``lanes_in`` to ``lanes_out`` a beat.
 
     A pixel is ceil(channels / lanes_in) beats in and ceil(channels / lanes_out) beats out; the surplus lanes of a
@@ -42,6 +44,8 @@ class WidthConverter(wiring.Component):
     Ordering: elements keep their order.
     """
 
+    module_name = "width_converter"
+
     def __init__(self, shape: Any, channels: int, lanes_in: int, lanes_out: int, depth: int = 2) -> None:
         for name, value in (("channels", channels), ("lanes_in", lanes_in), ("lanes_out", lanes_out)):
             if not isinstance(value, int) or value < 1:
@@ -54,29 +58,37 @@ class WidthConverter(wiring.Component):
         self.lanes_in = lanes_in
         self.lanes_out = lanes_out
         self.depth = depth
-        if lanes_out % lanes_in == 0 or lanes_in < lanes_out == channels:
-            self.stages = {"up": Up(shape, channels, lanes_in, lanes_out, depth)}
-        elif lanes_in % lanes_out == 0 or lanes_out < lanes_in == channels:
-            self.stages = {"down": Down(shape, channels, lanes_in, lanes_out, depth)}
-        else:
-            common = lcm(lanes_in, lanes_out)
-            self.stages = {
-                "up": Up(shape, channels, lanes_in, common, 2),
-                "down": Down(shape, channels, common, lanes_out, depth),
-            }
         super().__init__(
+            {
+                "shape": Shape.cast(shape).width, "channels": channels, "lanes_in": lanes_in, "lanes_out": lanes_out,
+                "depth": depth,
+            },
             {
                 "i": In(stream.Signature(data.ArrayLayout(shape, lanes_in))),
                 "o": Out(stream.Signature(data.ArrayLayout(shape, lanes_out))),
-            }
+            },
         )
+
+    @cached_property
+    def stages(self):
+        """What its beats pass, by name."""
+        lanes_in, lanes_out, channels = self.lanes_in, self.lanes_out, self.channels
+        if lanes_out % lanes_in == 0 or lanes_in < lanes_out == channels:
+            return {"up": Up(self.shape, channels, lanes_in, lanes_out, self.depth)}
+        if lanes_in % lanes_out == 0 or lanes_out < lanes_in == channels:
+            return {"down": Down(self.shape, channels, lanes_in, lanes_out, self.depth)}
+        common = lcm(lanes_in, lanes_out)
+        return {
+            "up": Up(self.shape, channels, lanes_in, common, 2),
+            "down": Down(self.shape, channels, common, lanes_out, self.depth),
+        }
 
     @property
     def latency(self):
         """Cycles from the first step that completes an output beat to ``o.valid``."""
         return len(self.stages)
 
-    def elaborate(self, platform):
+    def build(self):
         m = Module()
         source = wiring.flipped(self.i)
         for name, stage in self.stages.items():

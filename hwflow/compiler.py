@@ -16,6 +16,7 @@ from typing import Any
 from hwflow.boards import Board
 from hwflow.budget import beyond_part, budgets_for, frame_bytes, queued_bytes
 from hwflow.codegen.clock_plan import ClockPlan
+from hwflow.codegen.conversion import Conversion
 from hwflow.codegen.report import Seconds
 from hwflow.errors import Finding, ModelRefused, UsageError
 from hwflow.frontend.lower import KEPT, lower, refuse_unsupported
@@ -75,7 +76,8 @@ class Model:
 
 @dataclass
 class Design:
-    """A model scheduled for a board. ``beyond``: what of its budget the board does not have."""
+    """A model scheduled for a board. ``beyond``: what of its budget the board does not have; ``conversion``: of its
+    cores, where that has begun."""
 
     model: Model
     board: Board
@@ -83,6 +85,7 @@ class Design:
     schedule: Schedule
     seconds: Seconds
     beyond: tuple[Finding, ...] = ()
+    conversion: Conversion | None = field(default=None, repr=False)
 
     @property
     def clock_mhz(self) -> float:
@@ -99,7 +102,8 @@ class Design:
         executor: Executor | None = None,
     ) -> dict[str, Any]:
         """Write the output folder (see :mod:`hwflow.output`) and return the report; ``until`` None: as far as the tools
-        here go. ``executor``: of processes that share the work (:func:`hwflow.processes.second_process`)."""
+        here go. ``executor``: of processes that share the work (:func:`hwflow.processes.second_process`); None: those
+        that shared the compilation, if any did."""
         from hwflow.output import write_design
 
         return write_design(self, Path(out), until, progress or (lambda line: None), executor)
@@ -194,14 +198,16 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     say("scheduling")
     begin = time.perf_counter()
     interval = None if fps is None else max(1, int(clock.frequency_hz / Fraction(min(fps, 1e18))))
+    conversion = None if executor is None else Conversion(executor)
+    begin_conversion = None if conversion is None else conversion.begin
     try:
-        scheduled = schedule(dataflow, board.part, limits, interval, others, executor)
+        scheduled = schedule(dataflow, board.part, limits, interval, others, executor, begin_conversion)
     except OutOfReach as refused:
         assert fps is not None
         raise ModelRefused([_too_fast(board, clock, fps, refused.best), *refused.findings]) from None
     pipeline.run(scheduled.graph, ())
     seconds.steps["schedule"] = time.perf_counter() - begin
-    return Design(model, board, clock, scheduled, seconds, tuple(beyond))
+    return Design(model, board, clock, scheduled, seconds, tuple(beyond), conversion)
 
 
 def _dataflow(quantized: Graph) -> Graph:

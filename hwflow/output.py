@@ -18,6 +18,7 @@ import numpy as np
 
 from hwflow.codegen import verilog
 from hwflow.codegen.board_files import check_streams, write_board
+from hwflow.codegen.conversion import Conversion
 from hwflow.codegen.cores import apart
 from hwflow.codegen.host_models import HostModel, host_table
 from hwflow.codegen.manifest import manifest
@@ -104,7 +105,7 @@ def _write_verilog(
     """All files up to the Verilog; returns report.json's contents."""
     begin = time.perf_counter()
     name = design.model.resolved.name
-    top = Top(design.schedule.graph, apart(executor))
+    top = Top(design.schedule.graph, apart(design.conversion or Conversion(executor)))
     yosys = YOSYS.find()
 
     def run_yosys(script: str, cwd: Path, output: str) -> None:

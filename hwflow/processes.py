@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
-from typing import TypeVar
+from typing import Generic, TypeVar
 
+Key = TypeVar("Key", bound=Hashable)
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
@@ -41,29 +42,53 @@ def second_process() -> Iterator[Executor | None]:
 def shared(
     function: Callable[[Job], Result], jobs: Sequence[Job], executor: Executor | None, weight: Callable[[Job], int]
 ) -> list[Result]:
-    """``function`` of each job, in order, computed here and, one at a time, by ``executor``: whoever is free takes the
-    next. The heaviest come first there and last here, so that both end at about the same time.
+    """``function`` of each job, in order, as :class:`Work` does them."""
+    numbered = dict(enumerate(jobs))
+    work: Work[int, Job, Result] = Work(function, executor, weight)
+    return list(work.results(numbered).values())
+
+
+class Work(Generic[Key, Job, Result]):
+    """``function`` of jobs, computed one at a time by ``executor`` and, when results are asked for, here as well:
+    whoever is free takes the next. The heaviest (by ``weight``) come first there and last here, so that both end at
+    about the same time.
 
     Function, jobs and results must be picklable. If the executor's process dies, its jobs are done here.
     """
-    if executor is None:
-        return [function(job) for job in jobs]
-    order = sorted(range(len(jobs)), key=lambda number: -weight(jobs[number]))
-    done: dict[int, Result] = {}
-    try:
-        given = {number: executor.submit(function, jobs[number]) for number in order}
-    except BrokenExecutor:
-        return [function(job) for job in jobs]
-    for number in reversed(order):
-        if given[number].cancel():
-            done[number] = function(jobs[number])
-    for number in order:
-        if number not in done:
-            try:
-                done[number] = given[number].result()
-            except BrokenExecutor:
-                done[number] = function(jobs[number])
-    return [done[number] for number in range(len(jobs))]
+
+    def __init__(
+        self, function: Callable[[Job], Result], executor: Executor | None, weight: Callable[[Job], int]
+    ) -> None:
+        self._function = function
+        self._executor = executor
+        self._weight = weight
+        self._given: dict[Key, Future[Result]] = {}
+
+    def begin(self, jobs: Mapping[Key, Job]) -> None:
+        """Let the executor begin; what it was given before and is not among the ``jobs`` is not wanted any more."""
+        for key in self._given.keys() - jobs.keys():
+            self._given.pop(key).cancel()
+        if self._executor is None:
+            return
+        try:
+            new = [key for key in jobs if key not in self._given]
+            for key in sorted(new, key=lambda key: -self._weight(jobs[key])):
+                self._given[key] = self._executor.submit(self._function, jobs[key])
+        except (BrokenExecutor, RuntimeError):  # its process died, or it was shut down
+            self._executor = None
+
+    def results(self, jobs: Mapping[Key, Job]) -> dict[Key, Result]:
+        """Of these jobs alone, in their order: those that were begun (with the same key), and others."""
+        self.begin(jobs)
+        given = self._given
+        done = {key: self._function(jobs[key]) for key in reversed([*given]) if given[key].cancel()}
+        for key, job in jobs.items():
+            if key not in done:
+                try:
+                    done[key] = given[key].result() if key in given else self._function(job)
+                except BrokenExecutor:
+                    done[key] = self._function(job)
+        return {key: done[key] for key in jobs}
 
 
 def _ignore_interrupts() -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
 from amaranth.hdl import ClockSignal, Elaboratable, Instance, Module, ResetSignal, Signal, Value
 
-from hwflow.codegen.modules import CoreModule, build, core_modules
+from hwflow.codegen.conversion import Conversion
+from hwflow.codegen.modules import CoreModule, build
 from hwflow.ir.graph import Node
 from hwflow.ops.operator import MemoryFile
 
@@ -26,7 +26,7 @@ class Stream:
 @dataclass(frozen=True)
 class Core:
     """``inputs`` and ``outputs`` in the node's order; ``error``: the signal that says that a frame was malformed, if it
-    has one; ``rtlil``: its module, if it is one of its own."""
+    has one; ``rtlil``: its module, if it is one of its own, and what it is the first of several cores to need."""
 
     body: Elaboratable
     inputs: list[Stream]
@@ -36,21 +36,20 @@ class Core:
     rtlil: str = ""
 
 
-Placed = Callable[[Sequence[tuple[Node, str]], str], list[Core]]
-"""From nodes with the names of their instances, and the name of the top level, to cores."""
+Placed = Callable[[Sequence[tuple[Node, str]]], list[Core]]
+"""From nodes with the names of their instances to cores."""
 
 
-def inline(nodes: Sequence[tuple[Node, str]], top: str) -> list[Core]:
+def inline(nodes: Sequence[tuple[Node, str]]) -> list[Core]:
     """The components themselves, for Amaranth's simulator."""
     return [_component(node, instance) for node, instance in nodes]
 
 
-def apart(executor: Executor | None = None) -> Placed:
-    """Instances of modules ``top.instance``, converted here and by ``executor``."""
+def apart(conversion: Conversion | None = None) -> Placed:
+    """Instances of modules of their own; ``conversion``: what makes them."""
 
-    def placed(nodes: Sequence[tuple[Node, str]], top: str) -> list[Core]:
-        jobs = [(node, instance, f"{top}.{instance}") for node, instance in nodes]
-        modules = core_modules(jobs, executor)
+    def placed(nodes: Sequence[tuple[Node, str]]) -> list[Core]:
+        modules = (conversion or Conversion()).modules(nodes)
         return [_instance(instance, module) for (_, instance), module in zip(nodes, modules, strict=True)]
 
     return placed

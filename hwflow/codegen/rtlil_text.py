@@ -12,7 +12,7 @@ def readable(text: str) -> str:
 
     Contents of memories that are written go: they only pad the file, nothing reads a word before it was written.
     """
-    text = _NAME.sub(lambda match: "\\" + _legal(match.group(1)), text)
+    text = _NAME.sub(lambda match: "\\" + legal(match.group(1)), text)
     return "".join(
         _without_initial_contents(module) for module in re.split(r"(?m)^(?=attribute .*\nmodule |module )", text)
     )
@@ -23,7 +23,8 @@ _MEMORY_CELL = re.compile(r"(?ms)^  cell (\$mem\w+) \S+\n(.*?)^  end\n")
 _MEMORY_NAME = re.compile(r"parameter \\MEMID \"(.*?)\"")
 
 
-def _legal(name: str) -> str:
+def legal(name: str) -> str:
+    """What becomes of a name."""
     # Two underscores, which no name from a model has: a.b, a[1] and a$1 (the second signal a) become a__b, a__1, a__v1.
     plain = re.sub(r"[.\[]", "__", name.replace("]", "").replace("$", "__v"))
     return f"{plain}_" if plain in KEYWORDS else plain

@@ -10,6 +10,7 @@ from amaranth.lib.data import ArrayLayout
 from hdl_lib.frame_mark import FrameMark
 from hdl_lib.rom import readmemh_text
 from hwflow.codegen.cores import Placed, Stream, connect, inline, stream_of
+from hwflow.codegen.modules import TOP
 from hwflow.codegen.names import identifiers
 from hwflow.codegen.taps import taps
 from hwflow.ir.graph import Graph, Port, Value
@@ -17,8 +18,6 @@ from hwflow.ops.operator import MemoryFile, beats
 from hwflow.ops.registry import hardware
 from hwflow.ops.shapes import shape_of
 from hwflow.types import TensorType
-
-TOP = "hwflow_top"
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
         marks = [f"{stream.prefix}_mark" for stream in self.outputs]
         self.names = identifiers([n.name for n in graph.nodes], [s.name for s in self.ports] + marks)
         self.taps = taps(graph, self.names)
-        cores = placed([(node, self.names[node.name]) for node in graph.nodes], TOP)
+        cores = placed([(node, self.names[node.name]) for node in graph.nodes])
         self.cores = dict(zip(graph.nodes, cores, strict=True))
 
     @property

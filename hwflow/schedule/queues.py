@@ -14,7 +14,7 @@ cannot tell counts as loss of interval.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hwflow.errors import Finding, InternalError
@@ -41,11 +41,14 @@ class _Before:
     depths: Mapping[Value, int]
 
 
-def size_queues(graph: Graph, device: Device) -> Run:
+def size_queues(graph: Graph, device: Device, roomy: Callable[[Graph], None] = lambda graph: None) -> Run:
     """Set queue depths (``depths``), storage (``styles`` of forks, nodes ``fifo`` in block RAM) and line buffer rows
-    (``rows``) so that the slowest core never waits; what the design does with them from its first frame on."""
+    (``rows``) so that the slowest core never waits; what the design does with them from its first frame on.
+
+    ``roomy`` is called when all but depths is set, though rows may still become fewer, and nodes more."""
     period = slowest(graph)
     steady = _roomy(graph, period)
+    roomy(graph)
     found = _shrink_all(steady)
     moved = _into_block_ram(graph, device, found.depths)
     if moved:

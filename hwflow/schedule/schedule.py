@@ -5,7 +5,7 @@ Requires: single-consumer, stream-shape. Ensures: scheduled-nodes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -46,6 +46,15 @@ class Schedule:
         return self.run.latency
 
 
+@dataclass(frozen=True)
+class _Task:
+    """What all designs that are looked at have in common; ``chosen`` is called with each of them."""
+
+    graph: Graph
+    device: Chip
+    chosen: Callable[[Graph], None]
+
+
 class OutOfReach(ModelRefused):
     """No design has the interval that was asked for; ``best``: the least interval of one that fits."""
 
@@ -56,7 +65,7 @@ class OutOfReach(ModelRefused):
 
 def schedule(
     graph: Graph, device: Chip, budget: Budget, interval: int | None = None, others: Sequence[Budget] = (),
-    executor: Executor | None = None,
+    executor: Executor | None = None, chosen: Callable[[Graph], None] | None = None,
 ) -> Schedule:
     """Fold for at most ``interval`` cycles a frame at least cost, or (None) for the least interval that fits.
 
@@ -66,20 +75,23 @@ def schedule(
     calls feasible: exactly where the first of them fits, else to within :data:`_NEAR`.
 
     ``others``: budgets that would do as well; the design is the fastest within any of them, or (with an ``interval``)
-    one within the first that holds such a design. ``executor``: of processes that help.
+    one within the first that holds such a design. ``executor``: of processes that help. ``chosen`` is called with each
+    graph that may become the design, when its foldings are there and the room in its queues is not; the last one most
+    likely does.
 
     Raises :class:`ModelRefused` if nothing fits at any interval, :class:`OutOfReach` if only slower designs do.
     """
+    task = _Task(graph, device, chosen or (lambda graph: None))
     search = FoldingSearch(graph, device, budget, executor)
     budgets = _by_interval(search, [budget, *others]) if others else [(0, budget)]
     findings: list[Finding] = []
     if interval is not None:
         for _, some in budgets:
-            made, why = _attempt(graph, device, some, search, interval)
+            made, why = _attempt(task, some, search, interval)
             if made is not None:
                 return made
             findings = findings or why
-    fastest = _fastest_of(graph, device, budgets, search)
+    fastest = _fastest_of(task, budgets, search)
     best = fastest.initiation_interval
     if interval is None or best <= interval:
         return fastest
@@ -98,16 +110,14 @@ def _by_interval(search: FoldingSearch, budgets: Sequence[Budget]) -> list[tuple
     return sorted(found, key=lambda pair: pair[0]) or [(0, budgets[0])]
 
 
-def _fastest_of(
-    graph: Graph, device: Chip, budgets: Sequence[tuple[int, Budget]], search: FoldingSearch
-) -> Schedule:
+def _fastest_of(task: _Task, budgets: Sequence[tuple[int, Budget]], search: FoldingSearch) -> Schedule:
     """The design of the least interval within any of the budgets, which come as :func:`_by_interval` says."""
     best: Schedule | None = None
     refused: ModelRefused | None = None
     for least, budget in budgets:
         if best is None or least < best.initiation_interval:
             try:
-                made = _fastest(graph, device, budget, search)
+                made = _fastest(task, budget, search)
             except ModelRefused as why:
                 refused = refused or why
                 continue
@@ -118,27 +128,27 @@ def _fastest_of(
     return best
 
 
-def _fastest(graph: Graph, device: Chip, budget: Budget, search: FoldingSearch) -> Schedule:
+def _fastest(task: _Task, budget: Budget, search: FoldingSearch) -> Schedule:
     """The least interval: the first that the search calls feasible, else the first found beyond it at growing distance,
     and by halves back."""
     search = search.within(budget)
     try:
         least = search.least()
     except ModelRefused:
-        raise ModelRefused(_what_would_fit(graph, device, budget, search)) from None
+        raise ModelRefused(_what_would_fit(task, budget, search)) from None
     there = [i for i in search.intervals if i >= least]
     low, step = -1, 1  # what is known not to fit
     found: Schedule | None = None
     high = 0
     while found is None:
-        found, _ = _attempt(graph, device, budget, search, there[high], exact=False)
+        found, _ = _attempt(task, budget, search, there[high], exact=False)
         if found is None:
             if high == len(there) - 1:
-                raise ModelRefused(_what_would_fit(graph, device, budget, search))
+                raise ModelRefused(_what_would_fit(task, budget, search))
             low, high, step = high, min(high + step, len(there) - 1), 2 * step
     while high - low > 1 and there[high] > there[low + 1] * (1 + _NEAR):
         middle = (low + high) // 2
-        better, _ = _attempt(graph, device, budget, search, there[middle], exact=False)
+        better, _ = _attempt(task, budget, search, there[middle], exact=False)
         if better is None:
             low = middle
         else:
@@ -147,7 +157,7 @@ def _fastest(graph: Graph, device: Chip, budget: Budget, search: FoldingSearch) 
 
 
 def _attempt(
-    graph: Graph, device: Chip, budget: Budget, search: FoldingSearch, interval: int, *, exact: bool = True
+    task: _Task, budget: Budget, search: FoldingSearch, interval: int, *, exact: bool = True
 ) -> tuple[Schedule | None, list[Finding]]:
     """A whole design within the budget whose cores, or (``exact``) that as a whole takes at most ``interval`` cycles;
     None and why if queues leave too little (no reason if cores alone are too much)."""
@@ -157,7 +167,7 @@ def _attempt(
         foldings = search.within(left).choose(aim)
         if foldings is None:
             break
-        made = _with_foldings(graph, device, foldings)
+        made = _with_foldings(task, foldings)
         short = budget.of_whole_designs.shortages(made.resources)
         late = made.initiation_interval - interval
         if not short and (late <= 0 or not exact):
@@ -175,7 +185,7 @@ def _attempt(
     return None, findings
 
 
-def _what_would_fit(graph: Graph, device: Chip, budget: Budget, search: FoldingSearch) -> list[Finding]:
+def _what_would_fit(task: _Task, budget: Budget, search: FoldingSearch) -> list[Finding]:
     """Why there is no design at any interval: what is short in one of the slowest, and a budget with which there is
     one: raised by what cores lack, and then by what their queues do, until a first try of :func:`_attempt` fits."""
     interval = search.intervals[-1]
@@ -183,11 +193,11 @@ def _what_would_fit(graph: Graph, device: Chip, budget: Budget, search: FoldingS
     while True:
         foldings = search.within(enough).choose(interval)
         assert foldings is not None, "there are foldings within what is enough"
-        made = _with_foldings(graph, device, foldings)
+        made = _with_foldings(task, foldings)
         if not enough.shortages(made.resources):
             break
         enough = Budget(*(max(getattr(enough, name), getattr(made.resources, name)) for name in RESOURCES))
-    remedy = enough_text(enough, made.initiation_interval, device)
+    remedy = enough_text(enough, made.initiation_interval, task.device)
     rows = [(name, int(getattr(enough, name)), int(getattr(budget, name))) for name in RESOURCES]
     return [_too_large(made, name, wanted, there, remedy) for name, wanted, there in rows if wanted > there]
 
@@ -205,16 +215,16 @@ def _too_large(made: Schedule, name: str, wanted: int, there: int, remedy: str) 
     )
 
 
-def _with_foldings(graph: Graph, device: Chip, foldings: dict[Node, Folding]) -> Schedule:
-    own = graph.copy()
-    for node, original in zip(own.nodes, graph.nodes, strict=True):
+def _with_foldings(task: _Task, foldings: dict[Node, Folding]) -> Schedule:
+    own = task.graph.copy()
+    for node, original in zip(own.nodes, task.graph.nodes, strict=True):
         node.attributes["folding"] = foldings[original]
     insert_plumbing(own)
-    insert_relays(own, device)
+    insert_relays(own, task.device)
     own.stage = Stage.SCHEDULED
-    run = _settled(own, size_queues(own, device))
+    run = _settled(own, size_queues(own, task.device, task.chosen))
     parts = {
-        node: hardware(node.op).resources(node, node.attributes["folding"], node.attributes["depths"], device)
+        node: hardware(node.op).resources(node, node.attributes["folding"], node.attributes["depths"], task.device)
         for node in own.nodes
     }
     return Schedule(own, run, parts)

@@ -13,11 +13,14 @@ from hdl_lib.digit_product import Digits
 from hdl_lib.mvu import Mvu
 from hdl_lib.packed_product import Packing
 from hdl_lib.rom import Table
+from hdl_lib.shared import CommonComponent
 from hwflow.codegen import modules
+from hwflow.codegen.common import linked
+from hwflow.codegen.rtlil_text import readable
 
 NAME = "core"
 MODULE = re.compile(r"(?ms)^module \\(\S+)\n(.*?)^end\n")
-INSTANCE = re.compile(rf"^  cell \\({NAME}\S*) ", re.MULTILINE)
+INSTANCE = re.compile(r"^  cell \\(\S*__\S*) ", re.MULTILINE)
 
 
 def mvu(pe: int, simd: int, form: str, synapse_fold: int = 2) -> Mvu:
@@ -37,7 +40,9 @@ def mvu(pe: int, simd: int, form: str, synapse_fold: int = 2) -> Mvu:
 
 def converted(core: Mvu) -> dict[str, str]:
     """The modules of a core as the compiler makes them, by name."""
-    return dict(MODULE.findall(modules._rtlil(core, NAME)))
+    text, common = modules._rtlil(core, NAME)
+    (module,) = linked([modules.CoreModule(NAME, text, (), (), (), [], common)], None)
+    return dict(MODULE.findall(module.rtlil))
 
 
 def flat_count(found: dict[str, str], name: str = NAME) -> Counter[str]:
@@ -67,30 +72,30 @@ def flat_count(found: dict[str, str], name: str = NAME) -> Counter[str]:
 def test_modules_and_their_instances(core, expected):
     found = converted(core())
     count = flat_count(found)
-    parts = {name.removeprefix(f"{NAME}."): number for name, number in count.items() if re.search("row|lanes", name)}
+    parts = {name.removeprefix(f"{NAME}__"): number for name, number in count.items() if re.search("row|lanes", name)}
     assert parts == expected
     assert set(count) == set(found)  # every module is there once, and used
 
 
 @pytest.mark.parametrize("form", ["dsp", "dsp2", "lut", "digits", "xnor"])
 def test_each_instance_stands_for_what_its_component_would_be(form, monkeypatch):
-    """Every shared component, converted by itself, gives the module that stands for it."""
+    """Every component that parts of a core share, converted by itself, gives the module that stands for it."""
     made = []
     share = modules._Parts.share
     monkeypatch.setattr(modules._Parts, "share", lambda self, part: (made.append(part), share(self, part))[1])
     found = converted(mvu(5, 9, form))
-    made = list(made)  # what follows shares more
+    made = [part for part in made if not isinstance(part, CommonComponent)]  # and what follows shares more
     assert len(made) >= 3
     for part in made:
-        platform = modules._Parts(NAME)
-        text = modules._converted(part, part.build(), "part", platform)
-        (body,) = (body for _, body in MODULE.findall(text))
+        platform = modules._Parts(NAME, part)
+        text = readable(modules._converted(part, part, "part", platform))
+        body = dict(MODULE.findall(text))["part"]
         assert without_names(body) in {without_names(other) for other in found.values()}
 
 
 def without_names(body: str) -> str:
     """A module without the names of the modules in it."""
-    return re.sub(rf"cell \\{NAME}\S*", "cell", body)
+    return re.sub(r"cell \\\S*__\S*", "cell", body)
 
 
 @pytest.mark.parametrize("form", ["dsp", "dsp2", "lut", "digits", "xnor"])
@@ -112,5 +117,5 @@ def test_attributes_survive():
     """Registers that synthesis must leave stay so in the modules of parts."""
     found = converted(mvu(4, 2, "dsp"))
     wire = re.compile(r"attribute \\keep 1\n(?:  attribute .*\n)*  wire width \d+ (?:signed )?\\(\S+)")
-    kept = wire.findall(found["core.row"])
+    kept = wire.findall(found["core__row"])
     assert sorted(kept) == ["product_0_output", "product_0_product", "product_1_output", "product_1_product"]
