@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -105,8 +105,10 @@ def _write_verilog(
     """All files up to the Verilog; returns report.json's contents."""
     begin = time.perf_counter()
     name = design.model.resolved.name
-    top = Top(design.schedule.graph, apart(design.conversion or Conversion(executor)))
-    yosys = YOSYS.find()
+    with ThreadPoolExecutor(1) as thread:
+        finding = thread.submit(YOSYS.find)
+        top = Top(design.schedule.graph, apart(design.conversion or Conversion(executor)))
+        yosys = finding.result()
 
     def run_yosys(script: str, cwd: Path, output: str) -> None:
         log = cwd / f"{output}.log"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from hwflow.cli.parser import command_line
 from hwflow.errors import Finding, HwflowError, ToolError, merged
+from hwflow.processes import rarely_collected
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -17,7 +18,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         parsed = command_line().parse_args(arguments)
-        code: int = parsed.action(parsed)
+        with rarely_collected():
+            code: int = parsed.action(parsed)
         return code
     except HwflowError as error:
         for finding in merged(error.findings):

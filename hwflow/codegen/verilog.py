@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import accumulate, product
 from pathlib import Path
@@ -52,6 +52,8 @@ delete {LAYERS_TOP}
 write_verilog""",
 )
 
+_BEFORE_TOP = 0.45  # of the cores' text: the top level's is a tenth of it
+
 SMALL = 500_000  # characters of RTLIL, of which yosys makes Verilog in the time it takes to start
 
 HEADER = """\
@@ -76,17 +78,20 @@ def emitted(
     ``run_yosys(script, cwd, output)`` runs the yosys script of that name in that folder, which makes that file; it may
     be called in two threads at once. The top's cores must be placed apart.
     """
-    with uncollected():
-        text = rtlil.convert(top, name=TOP, ports=[*top.ports, *top.tap_ports], emit_src=False)
-    modules = [with_layers(readable(text), TOP, top.taps), *(core.rtlil for core in top.cores.values())]
-    parts = _in_parts(modules)
+    parts = _in_parts([core.rtlil for core in top.cores.values()])
     with ThreadPoolExecutor(len(parts)) as threads:
-        running = []
-        for number, part in enumerate(parts):
-            (folder / f"part{number}.il").write_text(part)
+
+        def begin(number: int) -> Future[None]:
+            (folder / f"part{number}.il").write_text(parts[number])
             (folder / f"part{number}.ys").write_text((LAYERS_SCRIPT if number == 0 else SCRIPT).format(part=number))
-            running.append(threads.submit(run_yosys, f"part{number}.ys", folder, f"part{number}.v"))
+            return threads.submit(run_yosys, f"part{number}.ys", folder, f"part{number}.v")
+
+        running = [begin(number) for number in range(1, len(parts))]  # beside what follows
         try:
+            with uncollected():
+                text = rtlil.convert(top, name=TOP, ports=[*top.ports, *top.tap_ports], emit_src=False)
+            parts[0] = with_layers(readable(text), TOP, top.taps) + parts[0]
+            running.append(begin(0))
             yield
         finally:  # what failed here comes first
             for run in running:
@@ -106,10 +111,10 @@ def emitted(
 
 
 def _in_parts(modules: Sequence[str]) -> list[str]:
-    """The modules in order, of large designs in two parts of about the same length: yosys does one thing at a time."""
+    """The modules in order, of large designs in two parts, of which the first, which comes before the top level, is a
+    little shorter: yosys does one thing at a time."""
     ends = list(accumulate(len(module) for module in modules))
-    count = 1 if ends[-1] < SMALL else 2
-    parts = [""] * count
-    for module, end in zip(modules, ends, strict=True):
-        parts[(end - len(module)) * count // ends[-1]] += module
-    return [part for part in parts if part]
+    if not ends or ends[-1] < SMALL:
+        return ["".join(modules)]
+    first = sum(end <= _BEFORE_TOP * ends[-1] for end in ends)
+    return ["".join(modules[:first]), "".join(modules[first:])]
