@@ -44,6 +44,7 @@ from hwflow.ops.costs.matrix import FEW as FEW
 from hwflow.ops.costs.matrix import MOST_CHOSEN_BITS as MOST_CHOSEN_BITS
 from hwflow.ops.costs.matrix import MOST_KNOWN_BITS as MOST_KNOWN_BITS
 from hwflow.ops.costs.matrix import FewWords as FewWords
+from hwflow.ops.costs.matrix import Matrix as Matrix
 from hwflow.ops.costs.matrix import mvu as mvu
 from hwflow.ops.costs.memory import BitArray as BitArray
 from hwflow.ops.costs.memory import asynchronous_memory as asynchronous_memory
