@@ -4,9 +4,9 @@
 flip-flops, ``dsp`` multiplier primitives (MULT18X18D, SB_MAC16), ``bram`` block RAM primitives (DP16KD, SB_RAM40_4K).
 """
 
+from hwflow.ops.costs.adder_network import ConstantProducts as ConstantProducts
 from hwflow.ops.costs.adder_network import constant_matrix as constant_matrix
 from hwflow.ops.costs.adder_network import constant_product as constant_product
-from hwflow.ops.costs.adder_network import constant_products as constant_products
 from hwflow.ops.costs.adder_network import estimated_adder_network as estimated_adder_network
 from hwflow.ops.costs.adder_network import estimated_constant_product as estimated_constant_product
 from hwflow.ops.costs.basics import MOST_LANES as MOST_LANES

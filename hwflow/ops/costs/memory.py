@@ -99,9 +99,11 @@ def filled_table(family: str, bits: BitArray, *, output_register: bool = True) -
         return Resources(lut=luts, ff=functions * (1 + output_register))
     known: set[bytes] = set()
     size = 1 << (words - 1).bit_length()
-    different = {column + column[-1:] * (size - len(column)) for column in columns}
-    # A table of 16 words stays a look-up table as it is.
-    luts = sum([_tables(column, known, size == 16) for column in set(map(without_idle_bits, different))])
+    different = {column + column[-1:] * (size - words) for column in set(columns)}
+    made = set(map(without_idle_bits, different))
+    if size != 16:  # a table of 16 words stays a look-up table as it is
+        made = set(map(_without_resets, made))
+    luts = sum([_tables(function, known) for function in made])
     return Resources(lut=luts, ff=len(different) * (1 + output_register))
 
 
@@ -124,21 +126,26 @@ def _banked(family: str, words: int, banks: int, changing: Changing, output_regi
 BANK_CHOICE = {2: 1, 3: 2, 4: 3, 5: 6}
 
 
-def _tables(column: bytes, known: set[bytes], whole: bool) -> int:
-    """Look-up tables of a bit of a table, but for blocks that are ``known``, to which its own are added; ``whole``:
-    without resets."""
-    while len(column) > 2 and not whole:
+@lru_cache(maxsize=1 << 12)  # of few words there are few columns
+def _without_resets(column: bytes) -> bytes:
+    """What is left of a bit of a table, a function of all its address bits, behind halves in which it never changes."""
+    while len(column) > 2:
         left = [half for half in _halves(column) if _changes(half)]
         if len(left) != 1:
             break
         column = without_idle_bits(left[0])
+    return column
+
+
+def _tables(column: bytes, known: set[bytes]) -> int:
+    """Look-up tables of a bit of a table, but for blocks that are ``known``, to which its own are added."""
     if column in known or column == b"01":
         return 0
     known.add(column)
     if len(column) <= 16:
         return 1
     if len(column) > 128:
-        return 1 + sum(_tables(half, known, whole) for half in _halves(column) if _changes(half))
+        return 1 + sum(_tables(_without_resets(half), known) for half in _halves(column) if _changes(half))
     if len(column) > 32:
         return len(column) // 16
     return _blocks(column, known)
