@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from hwflow.schedule.elimination import Elimination, IntArray, Selection, Table, Weighed, parts
+from hwflow.schedule.elimination import Elimination, IntArray, Selection, Table, Weighed
 
 _ROUNDING = 1e-9  # relative; prices and resources are whole numbers below 2**40
 _ROUNDS = 60  # of the linear program: few resources take few
@@ -272,7 +272,7 @@ class _Labels:
         for index, bucket in enumerate(order.buckets):
             joined: _Relation | None = None
             left_out: set[tuple[str, int]] = set()
-            for kind, number in sorted(parts(bucket), key=lambda part: part[0] == "table"):
+            for kind, number in sorted(bucket.parts, key=lambda part: part[0] == "table"):
                 part = tables[number]
                 if kind == "message":
                     part = self._possible(index, messages.pop(number), {(kind, number)})
@@ -311,20 +311,16 @@ class _Labels:
 
     def _possible(self, index: int, relation: _Relation, without: set[tuple[str, int]]) -> _Relation:
         """Rows with which the whole can stay within every bound; ``without``: the parts that they are made of."""
-        clique = self._order.buckets[index].clique
         good = np.ones(len(relation.needs), dtype=bool)
         cheap = good.copy()
         fullest = np.full(len(good), -np.inf)
-        places = tuple(relation.values.T)
+        places, needs, parts = tuple(relation.values.T), relation.needs.astype(np.float64), frozenset(without)
         for weighed, most, priced in self._tests:
-            rest = weighed.rest(index, without, weighed.outside[index])
-            gone = tuple(axis for axis, v in enumerate(clique) if v not in relation.variables)
-            kept = [v for v in clique if v in relation.variables]
-            rest = rest.min(axis=gone).transpose([kept.index(v) for v in relation.variables])
             tested = cheap if priced else good
-            reached = relation.needs @ weighed.weights + rest[places]
+            reached = needs @ weighed.weights + weighed.around(index, parts, relation.variables)[places]
             tested &= reached <= most
-            fullest = np.maximum(fullest, reached / most)
+            if self._beam is not None:
+                fullest = np.maximum(fullest, reached / most)
         self.left_out |= bool((good & ~cheap).any())
         rows = np.flatnonzero(good & cheap)
         if self._beam is not None and len(rows) > self._beam:
