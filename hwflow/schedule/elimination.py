@@ -71,7 +71,7 @@ class Elimination:
     def __init__(self, tables: Sequence[Table], sizes: Sequence[int]) -> None:
         self.tables, self.sizes = tables, sizes
         self.buckets = _buckets(tables, sizes)
-        self.shapes = [[sizes[v] for v in bucket.clique] for bucket in self.buckets]
+        self.shapes = [tuple(sizes[v] for v in bucket.clique) for bucket in self.buckets]
         self._axes = {
             part: _axes(self._variables(part), bucket.clique, sizes) for bucket in self.buckets for part in bucket.parts
         }
@@ -139,7 +139,7 @@ class Weighed:
         self._messages: list[FloatArray] = []
         self._totals: list[FloatArray] = []
         for bucket, shape in zip(order.buckets, order.shapes, strict=True):
-            total = np.broadcast_to(reduce(add, map(self._part, bucket.parts)), shape)
+            total = _of_shape(reduce(add, map(self._part, bucket.parts)), shape)
             self._totals.append(total)
             self._messages.append(total.min(axis=-1))
         roots = [m for m, b in zip(self._messages, order.buckets, strict=True) if b.parent is None]
@@ -186,7 +186,7 @@ class Weighed:
         for part in self._order.buckets[index].parts:
             if part not in without:
                 total = total + self._part(part)
-        return np.broadcast_to(total, self._order.shapes[index])
+        return _of_shape(total, self._order.shapes[index])
 
     def around(self, index: int, without: frozenset[Part], variables: tuple[int, ...]) -> FloatArray:
         """For values of ``variables``, which are of a bucket's clique, the least sum of all but those parts of it."""
@@ -198,6 +198,10 @@ class Weighed:
             kept = [v for v in clique if v in variables]
             self._around[key] = rest.min(axis=gone).transpose([kept.index(v) for v in variables])
         return self._around[key]
+
+
+def _of_shape(array: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    return array if array.shape == shape else np.broadcast_to(array, shape)
 
 
 def _axes(

@@ -38,6 +38,7 @@ MOST_UNTIL_FOUND = 400_000  # where nothing is found yet
 BEAM = 200
 _FEW = 8
 _TOGETHER = 24  # rows that are looked at at once
+_EARLIER = np.arange(_TOGETHER)[:, None] < np.arange(_TOGETHER)
 _PIVOTS = 256  # rows that others are compared with: what they all leave may be undercut, and is only carried along
 
 
@@ -86,21 +87,24 @@ def _reduced(
     rows left; None if nothing is left of a table."""
     rows = [np.arange(len(t.needs)) for t in tables]
     possible = [np.ones(size, dtype=bool) for size in sizes]
-    changed = True
-    while changed:
-        changed = False
-        for index, table in enumerate(tables):
-            places = table.places[rows[index]]
-            good = np.ones(len(places), dtype=bool)
-            for axis, v in enumerate(table.variables):
-                good &= possible[v][places[:, axis]]
-            rows[index] = rows[index][good]
-            for axis, v in enumerate(table.variables):
-                there = np.zeros(sizes[v], dtype=bool)
-                there[places[good, axis]] = True
-                if (possible[v] & ~there).any():
-                    possible[v] &= there
-                    changed = True
+    of: list[list[int]] = [[] for _ in sizes]  # each variable's tables
+    for index, table in enumerate(tables):
+        for v in table.variables:
+            of[v].append(index)
+    waiting = dict.fromkeys(range(len(tables)))  # tables of whose variables values have gone
+    while waiting:
+        index = next(iter(waiting))
+        del waiting[index]
+        variables, columns = tables[index].variables, tables[index].places[rows[index]].T
+        good = np.logical_and.reduce([possible[v][column] for v, column in zip(variables, columns, strict=True)])
+        if not good.all():
+            rows[index], columns = rows[index][good], columns[:, good]
+        for v, column in zip(variables, columns, strict=True):
+            there = np.zeros(sizes[v], dtype=bool)
+            there[column] = True
+            if (possible[v] & ~there).any():
+                possible[v] &= there
+                waiting |= dict.fromkeys(other for other in of[v] if other != index)
     if not all(len(r) for r in rows):
         return None
     names = [np.cumsum(p) - 1 for p in possible]
@@ -374,7 +378,8 @@ def undercut_by_none(rows: IntArray) -> IntArray:
     missing = _PIVOTS
     while len(left) and missing:
         some = columns[:, :_TOGETHER]
-        first = ~np.triu(_undercut(some, some), 1).any(axis=0)  # what undercuts others comes before them
+        count = some.shape[1]  # what undercuts others comes before them
+        first = ~(_undercut(some, some) & _EARLIER[:count, :count]).any(axis=0)
         pivots = np.flatnonzero(first)[:missing]
         missing -= len(pivots)
         kept.append(left[pivots])
@@ -387,8 +392,7 @@ def _undercut_by_no_other(groups: IntArray) -> npt.NDArray[np.bool_]:
     """[groups, rows]: which rows no earlier one of their group equals or undercuts in every column, of groups [groups,
     rows, columns] of few rows each, sorted by the first column: all pairs at once."""
     count = groups.shape[1]
-    earlier = np.arange(count)[:, None] < np.arange(count)
-    pairs: npt.NDArray[np.bool_] = np.broadcast_to(earlier, (len(groups), count, count))
+    pairs: npt.NDArray[np.bool_] = np.broadcast_to(_EARLIER[:count, :count], (len(groups), count, count))
     for column in range(1, groups.shape[2]):
         pairs = pairs & (groups[:, :, None, column] <= groups[:, None, :, column])
     undercut: npt.NDArray[np.bool_] = np.asarray(pairs.any(axis=1))
