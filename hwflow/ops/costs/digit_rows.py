@@ -132,10 +132,8 @@ class _Products:
         size = self._x.bits
         spans = [(_FIRST, 0), (_INNER, 1)]  # with the place of their first bit; the second has bits at all others
         spans += [(_SIGN, size - 1)] if self._x.signed else [(_ABOVE, size), (_NEGATIVE, 0)]
-        words = np.zeros((5, *digits.shape[1:]), dtype=np.int64)
-        for number, word in enumerate(digits):
-            for digit, those in enumerate(words):
-                those[word == digit + LOWEST_DIGIT] += KINDS**number
+        is_digit = digits == np.arange(LOWEST_DIGIT, LOWEST_DIGIT + 5).reshape(-1, 1, 1, 1)
+        words = np.tensordot(KINDS ** np.arange(len(digits)), is_digit.astype(np.int64), (0, 1))
         firsts, carry = self._choices([*spans, (_NEGATIVE, 0)], words)
         spread = [firsts[0][..., None], firsts[1][..., None] + np.arange(size - 1)]
         bits = np.concatenate([*spread, *(first[..., None] for first in firsts[2:])], axis=2)
