@@ -61,16 +61,18 @@ def timing(node: Node, folding: Folding) -> Timing:
 
 def resources(node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
     """Exact adders of a folding that is chosen; before, an estimate that is rather too high."""
-    vectors, ranges = _vectors(node, folding), _ranges(node)
+    vectors = _vectors(node, folding)
     if folding.multiplier != KIND:
         types = node.inputs[0].typed.element, node.outputs[0].typed.element
-        return costs.constant_products(device.family, *types, node.attributes["weights"], vectors, depths[0])
+        known: dict[str, costs.ConstantProducts] = node.attributes.setdefault("constant_products", {})
+        if device.family not in known:
+            known[device.family] = costs.ConstantProducts(device.family, *types, node.attributes["weights"])
+        return known[device.family].resources(vectors, depths[0])
     chosen = node.attributes.get("folding") == folding
     if not chosen and "network" not in node.attributes:
-        inputs = [width_of(low, high) for low, high in ranges]
+        inputs, outputs = _stream_bits(node)
         return costs.estimated_adder_network(
-            device.family, _digits(node), _weight_bits(node), inputs, _depth(node), vectors, _output_bits(node),
-            depths[0],
+            device.family, _digits(node), _weight_bits(node), inputs, _depth(node), vectors, outputs, depths[0]
         )
     network = network_of(node)
     carries = [network.carry_bits(adder) for adder in network.adders]
@@ -112,8 +114,14 @@ def _ranges(node: Node) -> list[tuple[int, int]]:
     return [(interval.lo, interval.hi) for interval in intervals]
 
 
-def _output_bits(node: Node) -> int:
-    return sum(width_of(interval.lo, interval.hi) for interval in node.outputs[0].typed.channel_intervals(1))
+def _stream_bits(node: Node) -> tuple[list[int], int]:
+    """Bits of each input of a vector, and of all its outputs."""
+    if "stream_bits" not in node.attributes:
+        inputs = [width_of(low, high) for low, high in _ranges(node)]
+        ranges = node.outputs[0].typed.channel_intervals(1)
+        node.attributes["stream_bits"] = inputs, sum(width_of(interval.lo, interval.hi) for interval in ranges)
+    bits: tuple[list[int], int] = node.attributes["stream_bits"]
+    return bits
 
 
 def _depth(node: Node) -> int:

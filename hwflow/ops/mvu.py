@@ -28,7 +28,7 @@ from hdl_lib.rom import Table
 from hwflow.ir.graph import IntArray, Node, Stage, Value
 from hwflow.ops import constant_mvu, costs
 from hwflow.ops.dot_products import is_binary, row_intervals, row_values
-from hwflow.ops.memory import pack_words
+from hwflow.ops.memory import bit_table, pack_words
 from hwflow.ops.operator import (
     Built,
     Device,
@@ -126,14 +126,11 @@ class Mvu(HardwareOperator):
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
         if constant_mvu.is_constant(node, folding):
             return constant_mvu.resources(node, folding, depths, device)
-        synapse, neuron = folds(node, folding)
         known = _few_words(node, folding)
-        cost = costs.mvu if known is not None else _cost_of_any_table
-        return cost(
-            device.family, node.inputs[0].typed.element, weight_type(node), node.outputs[0].typed.element,
-            folding, synapse, neuron, depths[0], surplus=surplus_lanes(node, folding), ranges=_ranges(node),
-            packing=_packing(node, folding), digits=_digits(node, folding), known=known,
-            sets=len(sets_of(node.attributes)), changing=_changing(node, folding) if known is None else None,
+        changing = _changing(node, folding) if known is None else None
+        _, neuron = folds(node, folding)
+        return _unit(node, folding, device.family).resources(
+            folding.output_lanes, neuron, depths[0], known, changing
         )
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
@@ -155,8 +152,19 @@ class Mvu(HardwareOperator):
         return Built(core, [core.i], [core.o], [file])
 
 
-_cost_of_any_table = lru_cache(maxsize=1 << 14)(costs.mvu)
-"""Where the numbers in the table do not matter: equal layers ask for the same."""
+def _unit(node: Node, folding: Folding, family: str) -> costs.Matrix:
+    """What foldings of these input lanes have in common; kept with the node."""
+    known: dict[tuple[str, int, str, int, bool], costs.Matrix] = node.attributes.setdefault("units", {})
+    key = family, folding.input_lanes, folding.multiplier, folding.part, folding.whole_vector
+    if key not in known:
+        synapse, _ = folds(node, folding)
+        known[key] = costs.Matrix(
+            family, node.inputs[0].typed.element, weight_type(node), node.outputs[0].typed.element,
+            folding.multiplier, folding.part, folding.input_lanes, synapse, surplus=surplus_lanes(node, folding),
+            ranges=_ranges(node), packing=_packing(node, folding), digits=_digits(node, folding),
+            sets=len(sets_of(node.attributes)),
+        )
+    return known[key]
 
 
 def sets_of(attributes: Mapping[str, Any]) -> list[IntArray]:
@@ -238,7 +246,7 @@ def _few_words(node: Node, folding: Folding) -> costs.FewWords | None:
         weights = np.concatenate([paired, np.concatenate([single, np.zeros_like(single)], axis=-1)], axis=1)
     else:
         weights = words[:, :, None]
-    return costs.FewWords(pack_words(stored, bits), weights)
+    return costs.FewWords(bit_table(stored, bits), weights)
 
 
 def _changing(node: Node, folding: Folding) -> costs.Changing | None:

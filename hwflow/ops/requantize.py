@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from amaranth.hdl import Shape
@@ -151,6 +151,17 @@ _TABLES_COST: dict[tuple[Form, int, int, IntType, str], tuple[Resources, bool]] 
 """What has been computed: a schedule asks for the same again and again."""
 MAX_TABLES_COST = 1000  # entries
 
+
+class _Numbers(NamedTuple):
+    """What the parameters of a form have in common: types that hold them, whether no multiplier needs more than a
+    shift, and the digits that hold any of the multipliers."""
+
+    multiplier: IntType
+    addend: IntType
+    shifts_only: bool
+    digits: Digits
+
+
 Field = tuple[IntArray, int]  # of a table, [words, lanes], and its bits
 
 
@@ -175,13 +186,13 @@ class _Hardware:
         if all_alike(node.attributes["steps"]):
             self.own, self.channels = 1, self.lanes  # every channel alike: one word of parameters serves all
         self.words = -(-self.channels // self.lanes)
-        shifts = isinstance(self.form, MultiplyAddShift) and constant_requantize.shifts_only(self.form)
+        shifts = isinstance(self.form, MultiplyAddShift) and self._numbers(self.form).shifts_only
         # Every lane's parameters are constants, and its product is made of shifts.
         self.constant = self.words == 1 and (shifts or folding.multiplier == constant_requantize.KIND)
         self.digits: Digits | None = None
         """Of the multipliers, where products are made of look-up tables."""
         if isinstance(self.form, MultiplyAddShift) and folding.multiplier == "lut":
-            self.digits = Digits.of((min(0, *self.form.multipliers), max(0, *self.form.multipliers)))
+            self.digits = self._numbers(self.form).digits
 
     def latency(self) -> int:
         form = self.form
@@ -278,11 +289,20 @@ class _Hardware:
         if costs.FAMILIES[family].dsp_pair:
             return self._half_blocks(form, family, [x for x, _ in xs], [factor for factor, _ in factors])
         if self.words == 1:
-            times, parts = self.channels // self.own, parts_of(shape, self.part)
+            times = self.channels // self.own
+            factors = [(factor, count * times) for factor, count in self._fixed_factors(form, shape).items()]
+        return costs.multiplier_blocks(family, [(x, factor, count) for x, _ in xs for factor, count in factors])
+
+    def _fixed_factors(self, form: MultiplyAddShift, shape: Shape) -> Counter[IntType]:
+        """Parts of the channels' multipliers that are neither 0 nor plus or minus a power of two."""
+        known: dict[tuple[int, int], Counter[IntType]] = self.node.attributes.setdefault("fixed_factors", {})
+        if (self.own, self.part) not in known:
+            parts = parts_of(shape, self.part)
             constants = [part.of_number(multiplier) for multiplier in form.multipliers[: self.own] for part in parts]
             ends = Counter((c < 0, (~c if c < 0 else c).bit_length()) for c in constants if abs(c) & (abs(c) - 1))
-            factors = [(IntType(bits + signed, signed), count * times) for (signed, bits), count in ends.items()]
-        return costs.multiplier_blocks(family, [(x, factor, count) for x, _ in xs for factor, count in factors])
+            kinds = {IntType(bits + signed, signed): count for (signed, bits), count in ends.items()}
+            known[self.own, self.part] = Counter(kinds)
+        return known[self.own, self.part]
 
     def _half_blocks(
         self, form: MultiplyAddShift, family: str, xs: Sequence[IntType], factors: Sequence[IntType]
@@ -398,15 +418,15 @@ class _Hardware:
             return None
         if self.words == 1 and self.digits is None:
             constants = tuple(zip(form.multipliers[: self.own], form.addends[: self.own], strict=True))
-            return costs.Parameters(Resources(), constants=constants * (self.lanes // self.own))
+            return costs.Parameters(Resources(), constants=constants, pixels=self.lanes // self.own)
         held = parameter_bits(self.node, form, self.digits, self.own)
         lanes = min(self.lanes, self.own)
         table = costs.filled_table(family, held.table(lanes))
         if table.bram:
             return None
         addends = costs.filled_table(family, held.addends_table(lanes))
-        zeros = held.addend_zeros(lanes) * (self.lanes // lanes)
-        return costs.Parameters(table, (table.ff // 2, addends.ff // 2), zeros=tuple(zeros))
+        zeros = tuple(held.addend_zeros(lanes))
+        return costs.Parameters(table, (table.ff // 2, addends.ff // 2), zeros=zeros, pixels=self.lanes // lanes)
 
     @staticmethod
     def _directions(form: ThresholdForm) -> list[str | int]:
@@ -454,13 +474,22 @@ class _Hardware:
     def _span(self, form: LookupForm) -> int:
         return 1 << (form.span - 1).bit_length()
 
-    @staticmethod
-    def _multiplier(form: MultiplyAddShift) -> IntType:
-        return IntType(*form.multiplier_type)
+    def _multiplier(self, form: MultiplyAddShift) -> IntType:
+        return self._numbers(form).multiplier
 
-    @staticmethod
-    def _addend(form: MultiplyAddShift) -> IntType:
-        return IntType(*form.addend_type)
+    def _addend(self, form: MultiplyAddShift) -> IntType:
+        return self._numbers(form).addend
+
+    def _numbers(self, form: MultiplyAddShift) -> _Numbers:
+        """Of a form, looked at once."""
+        known: dict[int, _Numbers] = self.node.attributes.setdefault("form_numbers", {})
+        key = self.folding.part if self.serial else 0  # serial foldings have forms of their own
+        if key not in known:
+            known[key] = _Numbers(
+                IntType(*form.multiplier_type), IntType(*form.addend_type), constant_requantize.shifts_only(form),
+                Digits.of((min(0, *form.multipliers), max(0, *form.multipliers))),
+            )
+        return known[key]
 
     def _of_each(self, values: Any, dtype: Any) -> IntArray:
         """One row a channel, of each pixel that a beat holds."""

@@ -85,9 +85,9 @@ class ScaledAdd(LogicalOperator, Joined):
 
     def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
         types = tuple(value.typed.element for value in node.inputs)
-        channels = node.outputs[0].typed.shape[1]
-        blocks, pixels = -(-channels // folding.output_lanes), max(1, folding.output_lanes // channels)
-        return _cost(device.family, types, _plan(node, folding), blocks, depths[0], pixels)
+        plan = _plan(node, folding)
+        blocks = -(-node.outputs[0].typed.shape[1] // folding.output_lanes)
+        return _cost(device.family, types, plan, blocks, depths[0], folding.output_lanes // plan.lanes)
 
     def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
         lanes = folding.output_lanes
@@ -125,13 +125,16 @@ def _each(values: Sequence[int], count: int) -> list[int]:
 
 
 def _plan(node: Node, folding: Folding) -> AddPlan:
-    """How the core is built at this folding, for a pixel where a beat holds several."""
+    """How the core is built at this folding, for a pixel where a beat holds several, and for a single lane where all
+    channels are alike."""
     types = tuple(value.typed.element for value in node.inputs)
     multipliers = tuple(tuple(int(m) for m in values) for values in node.attributes["multipliers"])
     output = node.outputs[0].typed
+    lanes, channels = min(folding.output_lanes, output.shape[1]), output.shape[1]
+    if all(len(set(values)) == 1 for values in multipliers):
+        lanes, channels, multipliers = 1, 1, tuple(values[:1] for values in multipliers)
     return _planned(
-        types, output.element.bits, min(folding.output_lanes, output.shape[1]), output.shape[1], multipliers,
-        folding.multiplier, folding.part or PART,
+        types, output.element.bits, lanes, channels, multipliers, folding.multiplier, folding.part or PART
     )
 
 

@@ -10,6 +10,7 @@ built if absent: the least that lets the writer fill a stride ahead of the reade
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from math import gcd
 from typing import Any
 
@@ -195,6 +196,7 @@ def is_whole(node: Node, folding: Folding) -> bool:
     return (folding.input_lanes, folding.output_lanes) == (whole.input_lanes, whole.output_lanes)
 
 
+@lru_cache(maxsize=256)  # which keeps what it has computed
 def core_geometry(window: WindowGeometry) -> CoreGeometry:
     """The same in the cores' terms."""
     return CoreGeometry(window.height, window.width, window.kernel, window.strides, window.pads, window.dilations)
@@ -215,7 +217,12 @@ def has_line_buffer(node: Node) -> bool:
 
 def least_rows(node: Node) -> int:
     """The fewest rows of the line buffer with which the core works."""
-    return core_geometry(node.attributes["geometry"]).minimum_rows
+    return _least_rows(node.attributes["geometry"])
+
+
+@lru_cache(maxsize=256)
+def _least_rows(window: WindowGeometry) -> int:
+    return core_geometry(window).minimum_rows
 
 
 def line_buffer_rows(node: Node, folding: Folding | None = None) -> int:

@@ -11,9 +11,9 @@ that all the rest costs: bounds for the exact search of :mod:`hwflow.schedule.se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from math import prod
 from operator import add
 
@@ -41,6 +41,9 @@ class Selection:
     needs: IntArray
 
 
+Part = tuple[str, int]
+
+
 @dataclass
 class Bucket:
     """What is summed when ``variable`` goes: ``tables`` and the messages of ``children``. ``scope``: the variables that
@@ -52,9 +55,14 @@ class Bucket:
     children: list[int]
     parent: int | None = None
 
-    @property
+    @cached_property
     def clique(self) -> tuple[int, ...]:
         return (*self.scope, self.variable)
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """What it sums, by kind and number."""
+        return [("table", t) for t in self.tables] + [("message", c) for c in self.children]
 
 
 class Elimination:
@@ -63,6 +71,10 @@ class Elimination:
     def __init__(self, tables: Sequence[Table], sizes: Sequence[int]) -> None:
         self.tables, self.sizes = tables, sizes
         self.buckets = _buckets(tables, sizes)
+        self.shapes = [tuple(sizes[v] for v in bucket.clique) for bucket in self.buckets]
+        self._axes = {
+            part: _axes(self._variables(part), bucket.clique, sizes) for bucket in self.buckets for part in bucket.parts
+        }
         spans = [prod(sizes[v] for v in t.variables) for t in tables]
         self._offsets = [0, *np.cumsum(spans).tolist()]
         cells = [
@@ -76,6 +88,8 @@ class Elimination:
         self._needs = np.concatenate([t.needs for t in tables])[self._order]
         self._cells, self._starts = np.unique(flat[self._order], return_index=True)
         self._ends = np.append(self._starts[1:], len(flat))
+        self._places = np.zeros(self._offsets[-1], dtype=np.int64)
+        self._places[self._cells] = np.arange(len(self._cells))
 
     def weigh(self, weights: FloatArray) -> Weighed:
         """All cells under ``weights`` of the resources."""
@@ -93,14 +107,24 @@ class Elimination:
         """The cheapest row of each table where the variables have ``values``; of equal ones the first."""
         chosen = []
         for index, table in enumerate(self.tables):
-            cell = self._offsets[index]
-            cell += int(np.ravel_multi_index(
-                tuple(values[v] for v in table.variables), tuple(self.sizes[v] for v in table.variables)
-            ))
-            at = int(np.searchsorted(self._cells, cell))
-            best = self._starts[at] + int(np.argmin(weighed[self._starts[at] : self._ends[at]]))
+            cell = 0
+            for v in table.variables:
+                cell = cell * self.sizes[v] + values[v]
+            at = self._places[self._offsets[index] + cell]
+            start, end = int(self._starts[at]), int(self._ends[at])
+            best = start if end == start + 1 else start + int(weighed[start:end].argmin())
             chosen.append(int(self._order[best]) - self._first[index])
         return tuple(chosen)
+
+    def spread(self, part: Part, table: FloatArray) -> FloatArray:
+        """The table or message with axes of length one for the variables of its bucket's clique that it does not
+        have."""
+        order, shape = self._axes[part]
+        return table.transpose(order).reshape(shape)
+
+    def _variables(self, part: Part) -> tuple[int, ...]:
+        kind, index = part
+        return self.tables[index].variables if kind == "table" else self.buckets[index].scope
 
     def sum_of(self, rows: Sequence[int]) -> IntArray:
         total: IntArray = np.sum([t.needs[r] for t, r in zip(self.tables, rows, strict=True)], axis=0)
@@ -114,21 +138,19 @@ class Weighed:
         self._order, self.weights, self._cells, self._rows = order, weights, cells, rows
         self._messages: list[FloatArray] = []
         self._totals: list[FloatArray] = []
-        for bucket in order.buckets:
-            total = reduce(add, (self.part(bucket, part) for part in parts(bucket)))
-            total = np.broadcast_to(total, [order.sizes[v] for v in bucket.clique])
+        for bucket, shape in zip(order.buckets, order.shapes, strict=True):
+            total = _of_shape(reduce(add, map(self._part, bucket.parts)), shape)
             self._totals.append(total)
             self._messages.append(total.min(axis=-1))
         roots = [m for m, b in zip(self._messages, order.buckets, strict=True) if b.parent is None]
         self.least = float(sum(float(m) for m in roots))
         self._outside: list[FloatArray] | None = None
+        self._around: dict[tuple[int, frozenset[Part], tuple[int, ...]], FloatArray] = {}
 
-    def part(self, bucket: Bucket, part: tuple[str, int]) -> FloatArray:
-        """A table or a child's message, with an axis for each variable of the bucket's clique."""
+    def _part(self, part: Part) -> FloatArray:
+        """A table or a child's message, with an axis for each variable of its bucket's clique."""
         kind, index = part
-        if kind == "table":
-            return _spread(self._cells[index], self._order.tables[index].variables, bucket.clique)
-        return _spread(self._messages[index], self._order.buckets[index].scope, bucket.clique)
+        return self._order.spread(part, (self._cells if kind == "table" else self._messages)[index])
 
     def selection(self) -> Selection:
         """A selection with the least sum."""
@@ -151,36 +173,43 @@ class Weighed:
                     found[index] = np.array(others - float(self._messages[index]))
                     continue
                 above = buckets[bucket.parent]
-                rest = self.rest(bucket.parent, ("message", index), found[bucket.parent])
+                rest = self.rest(bucket.parent, {("message", index)}, found[bucket.parent])
                 gone = tuple(axis for axis, v in enumerate(above.clique) if v not in bucket.scope)
                 kept = [v for v in above.clique if v in bucket.scope]
                 found[index] = rest.min(axis=gone).transpose([kept.index(v) for v in bucket.scope])
             self._outside = found
         return self._outside
 
-    def rest(self, index: int, without: tuple[str, int] | set[tuple[str, int]], outside: FloatArray) -> FloatArray:
+    def rest(self, index: int, without: Collection[Part], outside: FloatArray) -> FloatArray:
         """Over a bucket's clique: ``outside`` of its message and all its parts but those given."""
-        bucket = self._order.buckets[index]
-        left_out = without if isinstance(without, set) else {without}
         total = outside[..., None]
-        for part in parts(bucket):
-            if part not in left_out:
-                total = total + self.part(bucket, part)
-        return np.broadcast_to(total, [self._order.sizes[v] for v in bucket.clique])
+        for part in self._order.buckets[index].parts:
+            if part not in without:
+                total = total + self._part(part)
+        return _of_shape(total, self._order.shapes[index])
+
+    def around(self, index: int, without: frozenset[Part], variables: tuple[int, ...]) -> FloatArray:
+        """For values of ``variables``, which are of a bucket's clique, the least sum of all but those parts of it."""
+        key = index, without, variables
+        if key not in self._around:
+            clique = self._order.buckets[index].clique
+            rest = self.rest(index, without, self.outside[index])
+            gone = tuple(axis for axis, v in enumerate(clique) if v not in variables)
+            kept = [v for v in clique if v in variables]
+            self._around[key] = rest.min(axis=gone).transpose([kept.index(v) for v in variables])
+        return self._around[key]
 
 
-def parts(bucket: Bucket) -> list[tuple[str, int]]:
-    """What a bucket sums, by kind and number."""
-    return [("table", t) for t in bucket.tables] + [("message", c) for c in bucket.children]
+def _of_shape(array: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    return array if array.shape == shape else np.broadcast_to(array, shape)
 
 
-def _spread(table: FloatArray, variables: tuple[int, ...], clique: tuple[int, ...]) -> FloatArray:
-    """``table`` with axes of length one for the variables of ``clique`` that it does not have."""
+def _axes(
+    variables: tuple[int, ...], clique: tuple[int, ...], sizes: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """How a table over ``variables`` is transposed and then shaped to have an axis for each variable of ``clique``."""
     order = sorted(range(len(variables)), key=lambda axis: clique.index(variables[axis]))
-    shape = [1] * len(clique)
-    for axis in order:
-        shape[clique.index(variables[axis])] = table.shape[axis]
-    return table.transpose(order).reshape(shape)
+    return order, [sizes[v] if v in variables else 1 for v in clique]
 
 
 def _buckets(tables: Sequence[Table], sizes: Sequence[int]) -> list[Bucket]:
@@ -192,11 +221,14 @@ def _buckets(tables: Sequence[Table], sizes: Sequence[int]) -> list[Bucket]:
     left = {index: set(table.variables) for index, table in enumerate(tables)}
     messages: dict[int, set[int]] = {}
     buckets: list[Bucket] = []
+    spans = {v: (prod(sizes[n] for n in near[v]) * sizes[v], v) for v in near}  # of the tables that would be made
     while near:
-        variable = min(near, key=lambda v: (prod(sizes[n] for n in near[v]) * sizes[v], v))
+        _, variable = min(spans.values())
         scope = near.pop(variable)
+        del spans[variable]
         for v in scope:
             near[v] = (near[v] | scope) - {v, variable}
+            spans[v] = prod(sizes[n] for n in near[v]) * sizes[v], v
         mine = [index for index, variables in left.items() if variable in variables]
         children = [index for index, variables in messages.items() if variable in variables]
         for index in mine:

@@ -46,8 +46,11 @@ def graph_inputs(graph: Graph, node: Node) -> tuple[int, ...]:
 
 def resources(node: Node, folding: Folding, synchronised: Sequence[int], device: Device) -> Resources:
     """Of a node, with the frame synchronisers of those of its inputs that are the graph's."""
+    return _resources(node, folding, hardware(node.op).cycles(node, folding), synchronised, device)
+
+
+def _resources(node: Node, folding: Folding, cycles: int, synchronised: Sequence[int], device: Device) -> Resources:
     core = hardware(node.op)
-    cycles = core.cycles(node, folding)
     depths = [_least_depth(beats(value.typed.shape, folding.output_lanes), cycles) for value in node.outputs]
     total = core.resources(node, folding, depths, device)
     for index in synchronised:
@@ -72,8 +75,12 @@ def lanes_at(reader: Node, value: Value, lanes: int, whole: bool) -> int:
 def _explored(job: _Job) -> Explored:
     core = hardware(job.node.op)
     foldings = list(core.foldings(job.node, job.device))
-    needs = np.array([resources(job.node, f, job.synchronised, job.device) for f in foldings], dtype=np.int64)
-    return Explored(foldings, needs, np.array([core.cycles(job.node, f) for f in foldings], dtype=np.int64))
+    cycles = [core.cycles(job.node, folding) for folding in foldings]
+    needs = [
+        _resources(job.node, folding, count, job.synchronised, job.device)
+        for folding, count in zip(foldings, cycles, strict=True)
+    ]
+    return Explored(foldings, np.array(needs, dtype=np.int64), np.array(cycles, dtype=np.int64))
 
 
 def _least_depth(made: int, cycles: int) -> int:

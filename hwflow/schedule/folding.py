@@ -27,7 +27,6 @@ from itertools import combinations
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph, Node, Value
@@ -36,7 +35,7 @@ from hwflow.ops.registry import hardware
 from hwflow.schedule.elimination import IntArray, Selection, Table
 from hwflow.schedule.exploration import Explored, explore, graph_inputs, inserted, lanes_at, resources
 from hwflow.schedule.plumbing import View, steps_between
-from hwflow.schedule.selection import cheapest, undercut_by_none
+from hwflow.schedule.selection import cell_by_cell, cheapest
 
 RESOURCES = Resources._fields
 # Look-up tables are what routing is slow for. (Flip-flops at a quarter make a search at the limits ten times as long.)
@@ -202,7 +201,8 @@ class FoldingSearch:
             self._outputs[node], right = self._variable(outside)
             variables = self._inputs[node], self._outputs[node]
             columns = np.stack([left, right], axis=1)
-        kept = _cell_by_cell(columns, np.column_stack([needs @ self.price, needs, cycles]))
+        places = columns @ np.array([len(self._lanes[-1]), 1])[-len(variables) :]
+        kept = np.sort(cell_by_cell(places, np.column_stack([needs @ self.price, needs, cycles])))
         return _Options(variables, [foldings[k] for k in kept], columns[kept], needs[kept], cycles[kept])
 
     def _edge(self, node: Node, value: Value, reader: Node) -> Table:
@@ -217,7 +217,7 @@ class FoldingSearch:
         shape, bits, whole = value.typed.shape, value.typed.element.bits, there[1]
         lanes = lanes_at(reader, value, *there)
         target = hardware(reader.op).input_view(reader, shape, lanes, whole_vector=whole)
-        known = self._bridges.setdefault((shape, bits, target, lanes), {})
+        known = self._bridges.setdefault((shape[1], bits, target[1], lanes), {})  # pixels do not matter
         for own in here:
             if own not in known:
                 known[own] = Resources()
@@ -330,12 +330,3 @@ def enough_text(enough: Budget, interval: int, device: Chip) -> str:
     larger = any(getattr(enough, name) > getattr(device, name) for name in RESOURCES)
     act = "use a larger board or a smaller model" if larger else "ask for it by --budget"
     return f"a budget of {text} is enough at {interval} cycles a frame: {act}"
-
-
-def _cell_by_cell(places: IntArray, columns: IntArray) -> npt.NDArray[np.int64]:
-    """Numbers of the rows that no other of the same places undercuts in every column, ascending."""
-    order = np.lexsort((*columns.T[::-1], *places.T))
-    new = np.append(True, (np.diff(places[order], axis=0) != 0).any(axis=1))
-    starts = np.flatnonzero(new)
-    groups = [order[a:b] for a, b in zip(starts, [*starts[1:], len(order)], strict=True)]
-    return np.sort(np.concatenate([group[undercut_by_none(columns[group])] for group in groups]))

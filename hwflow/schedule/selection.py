@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from hwflow.schedule.elimination import Elimination, IntArray, Selection, Table, Weighed, parts
+from hwflow.schedule.elimination import Elimination, IntArray, Selection, Table, Weighed
 
 _ROUNDING = 1e-9  # relative; prices and resources are whole numbers below 2**40
 _ROUNDS = 60  # of the linear program: few resources take few
@@ -36,6 +36,9 @@ _FIRST_STEP, _GROWTH = 1 / 4096, 4  # of the target above the bound
 MOST_SUMS = 100_000  # partial sums that are looked at to make what is found cheaper: about a second
 MOST_UNTIL_FOUND = 400_000  # where nothing is found yet
 BEAM = 200
+_FEW = 8
+_TOGETHER = 24  # rows that are looked at at once
+_EARLIER = np.arange(_TOGETHER)[:, None] < np.arange(_TOGETHER)
 _PIVOTS = 256  # rows that others are compared with: what they all leave may be undercut, and is only carried along
 
 
@@ -84,21 +87,24 @@ def _reduced(
     rows left; None if nothing is left of a table."""
     rows = [np.arange(len(t.needs)) for t in tables]
     possible = [np.ones(size, dtype=bool) for size in sizes]
-    changed = True
-    while changed:
-        changed = False
-        for index, table in enumerate(tables):
-            places = table.places[rows[index]]
-            good = np.ones(len(places), dtype=bool)
-            for axis, v in enumerate(table.variables):
-                good &= possible[v][places[:, axis]]
-            rows[index] = rows[index][good]
-            for axis, v in enumerate(table.variables):
-                there = np.zeros(sizes[v], dtype=bool)
-                there[places[good, axis]] = True
-                if (possible[v] & ~there).any():
-                    possible[v] &= there
-                    changed = True
+    of: list[list[int]] = [[] for _ in sizes]  # each variable's tables
+    for index, table in enumerate(tables):
+        for v in table.variables:
+            of[v].append(index)
+    waiting = dict.fromkeys(range(len(tables)))  # tables of whose variables values have gone
+    while waiting:
+        index = next(iter(waiting))
+        del waiting[index]
+        variables, columns = tables[index].variables, tables[index].places[rows[index]].T
+        good = np.logical_and.reduce([possible[v][column] for v, column in zip(variables, columns, strict=True)])
+        if not good.all():
+            rows[index], columns = rows[index][good], columns[:, good]
+        for v, column in zip(variables, columns, strict=True):
+            there = np.zeros(sizes[v], dtype=bool)
+            there[column] = True
+            if (possible[v] & ~there).any():
+                possible[v] &= there
+                waiting |= dict.fromkeys(other for other in of[v] if other != index)
     if not all(len(r) for r in rows):
         return None
     names = [np.cumsum(p) - 1 for p in possible]
@@ -270,7 +276,7 @@ class _Labels:
         for index, bucket in enumerate(order.buckets):
             joined: _Relation | None = None
             left_out: set[tuple[str, int]] = set()
-            for kind, number in sorted(parts(bucket), key=lambda part: part[0] == "table"):
+            for kind, number in sorted(bucket.parts, key=lambda part: part[0] == "table"):
                 part = tables[number]
                 if kind == "message":
                     part = self._possible(index, messages.pop(number), {(kind, number)})
@@ -309,20 +315,16 @@ class _Labels:
 
     def _possible(self, index: int, relation: _Relation, without: set[tuple[str, int]]) -> _Relation:
         """Rows with which the whole can stay within every bound; ``without``: the parts that they are made of."""
-        clique = self._order.buckets[index].clique
         good = np.ones(len(relation.needs), dtype=bool)
         cheap = good.copy()
         fullest = np.full(len(good), -np.inf)
-        places = tuple(relation.values.T)
+        places, needs, parts = tuple(relation.values.T), relation.needs.astype(np.float64), frozenset(without)
         for weighed, most, priced in self._tests:
-            rest = weighed.rest(index, without, weighed.outside[index])
-            gone = tuple(axis for axis, v in enumerate(clique) if v not in relation.variables)
-            kept = [v for v in clique if v in relation.variables]
-            rest = rest.min(axis=gone).transpose([kept.index(v) for v in relation.variables])
             tested = cheap if priced else good
-            reached = relation.needs @ weighed.weights + rest[places]
+            reached = needs @ weighed.weights + weighed.around(index, parts, relation.variables)[places]
             tested &= reached <= most
-            fullest = np.maximum(fullest, reached / most)
+            if self._beam is not None:
+                fullest = np.maximum(fullest, reached / most)
         self.left_out |= bool((good & ~cheap).any())
         rows = np.flatnonzero(good & cheap)
         if self._beam is not None and len(rows) > self._beam:
@@ -337,14 +339,29 @@ class _Labels:
         if keys is None:
             keys = np.zeros(len(values), dtype=np.int64)
         columns = np.column_stack([relation.needs @ self._price, relation.needs[:, self._tight]])
-        order = np.lexsort((*columns.T[::-1], keys))
-        starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
-        kept = [
-            order[a : a + 1] if b - a == 1 else order[a:b][undercut_by_none(columns[order[a:b]])]
-            for a, b in zip(starts, [*starts[1:], len(order)], strict=True)
-        ]
-        rows = np.concatenate(kept)
+        rows = cell_by_cell(keys, columns)
         return _Relation(scope, values[rows], relation.needs[rows], None, [(relation, rows)])
+
+
+def cell_by_cell(keys: IntArray, columns: IntArray) -> IntArray:
+    """Numbers of the rows of ``columns`` that no other of the same key equals or undercuts in every column (of equal
+    ones the first), by key and then as they sort; of very many of a key, some that others do may stay."""
+    order = np.lexsort((*columns.T[::-1], keys))
+    sorted_rows = columns[order]
+    starts = np.flatnonzero(np.append(True, np.diff(keys[order]) != 0))
+    counts = np.diff(starts, append=len(order))
+    kept = np.ones(len(order), dtype=bool)
+    few = np.flatnonzero((counts > 1) & (counts <= _FEW))
+    if len(few):
+        places, there = starts[few, None] + np.arange(_FEW), np.arange(_FEW) < counts[few, None]
+        good = _undercut_by_no_other(sorted_rows[np.where(there, places, 0)])
+        kept[places[there]] = good[there]
+    for many in np.flatnonzero(counts > _FEW):
+        start, end = starts[many], starts[many] + counts[many]
+        kept[start:end] = False
+        kept[start + undercut_by_none(sorted_rows[start:end])] = True
+    found: IntArray = order[kept]
+    return found
 
 
 def undercut_by_none(rows: IntArray) -> IntArray:
@@ -355,12 +372,39 @@ def undercut_by_none(rows: IntArray) -> IntArray:
     if rows.shape[1] == 2:
         least = np.minimum.accumulate(rows[:, 1])
         return np.flatnonzero(np.append(True, rows[1:, 1] < least[:-1]))
+    columns = np.ascontiguousarray(rows.T[1:])
     left = np.arange(len(rows))
-    kept: list[np.int64] = []
-    while len(left) and len(kept) < _PIVOTS:
-        kept.append(left[0])
-        left = left[1:][(rows[left[1:], 1:] < rows[left[0], 1:]).any(axis=1)]
-    return np.concatenate([np.array(kept, dtype=np.int64), left])
+    kept: list[IntArray] = []
+    missing = _PIVOTS
+    while len(left) and missing:
+        some = columns[:, :_TOGETHER]
+        count = some.shape[1]  # what undercuts others comes before them
+        first = ~(_undercut(some, some) & _EARLIER[:count, :count]).any(axis=0)
+        pivots = np.flatnonzero(first)[:missing]
+        missing -= len(pivots)
+        kept.append(left[pivots])
+        good = np.logical_not(_undercut(columns[:, pivots], columns).any(axis=0))  # a pivot undercuts itself
+        left, columns = left[good], columns[:, good]
+    return np.concatenate([*kept, left])
+
+
+def _undercut_by_no_other(groups: IntArray) -> npt.NDArray[np.bool_]:
+    """[groups, rows]: which rows no earlier one of their group equals or undercuts in every column, of groups [groups,
+    rows, columns] of few rows each, sorted by the first column: all pairs at once."""
+    count = groups.shape[1]
+    pairs: npt.NDArray[np.bool_] = np.broadcast_to(_EARLIER[:count, :count], (len(groups), count, count))
+    for column in range(1, groups.shape[2]):
+        pairs = pairs & (groups[:, :, None, column] <= groups[:, None, :, column])
+    undercut: npt.NDArray[np.bool_] = np.asarray(pairs.any(axis=1))
+    return ~undercut
+
+
+def _undercut(pivots: IntArray, columns: IntArray) -> npt.NDArray[np.bool_]:
+    """[pivots, rows]: whether a pivot equals or undercuts a row in every column; both come as [columns, rows]."""
+    found: npt.NDArray[np.bool_] = pivots[0][:, None] <= columns[0]
+    for own, other in zip(pivots[1:], columns[1:], strict=True):
+        found &= own[:, None] <= other
+    return found
 
 
 def _join(left: _Relation, right: _Relation) -> _Relation:

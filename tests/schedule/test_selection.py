@@ -9,7 +9,7 @@ import pytest
 
 from hwflow.schedule import selection as solver
 from hwflow.schedule.elimination import Elimination, IntArray, Selection, Table
-from hwflow.schedule.selection import cheapest, undercut_by_none
+from hwflow.schedule.selection import cell_by_cell, cheapest, undercut_by_none
 
 PRICE = np.array([3, 2, 40], dtype=np.int64)
 
@@ -112,6 +112,35 @@ def test_rows_that_others_undercut() -> None:
     assert undercut_by_none(rows).tolist() == [0, 2, 4, 5]
     assert undercut_by_none(rows[:, :2]).tolist() == [0, 4]
     assert undercut_by_none(rows[:, :1]).tolist() == [0]
+
+
+def test_each_key_has_rows_that_no_other_of_it_undercuts() -> None:
+    """Against all pairs: keys of one row, of a few and of many, with equal rows among them."""
+    rng = np.random.default_rng(5)
+    for count, values in ((1, 3), (12, 4), (90, 6), (400, 5), (400, 40)):
+        keys, columns = rng.integers(0, 1 + count // 12, count), rng.integers(0, values, (count, 4))
+        rows = [(key, *row) for key, row in zip(keys.tolist(), columns.tolist(), strict=True)]
+        best = {
+            row for row in rows
+            if not any(
+                other != row and other[0] == row[0] and all(a <= b for a, b in zip(other, row, strict=True))
+                for other in rows
+            )
+        }
+        found = cell_by_cell(keys, columns)
+        assert [rows[k] for k in found] == sorted(best), (count, values)
+        assert all(rows.index(rows[k]) == k for k in found), "of equal rows the first"
+
+
+def test_of_many_rows_some_that_others_undercut_may_stay() -> None:
+    """Of more than the rows that others are compared with, those stay that these do not undercut."""
+    plane = np.array([(a, b, 600 - a - b) for a in range(20) for b in range(20)], dtype=np.int64)
+    worse = plane + np.array([20, 0, 0])
+    kept = undercut_by_none(np.concatenate([plane, worse]))
+    assert kept[: len(plane)].tolist() == list(range(len(plane)))
+    least = plane[:256]
+    stays = [k for k, row in enumerate(worse.tolist()) if not (least <= row).all(axis=1).any()]
+    assert kept[len(plane) :].tolist() == [len(plane) + k for k in stays]
 
 
 def test_nothing_is_searched_for_again_that_no_target_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

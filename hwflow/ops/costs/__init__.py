@@ -4,9 +4,9 @@
 flip-flops, ``dsp`` multiplier primitives (MULT18X18D, SB_MAC16), ``bram`` block RAM primitives (DP16KD, SB_RAM40_4K).
 """
 
+from hwflow.ops.costs.adder_network import ConstantProducts as ConstantProducts
 from hwflow.ops.costs.adder_network import constant_matrix as constant_matrix
 from hwflow.ops.costs.adder_network import constant_product as constant_product
-from hwflow.ops.costs.adder_network import constant_products as constant_products
 from hwflow.ops.costs.adder_network import estimated_adder_network as estimated_adder_network
 from hwflow.ops.costs.adder_network import estimated_constant_product as estimated_constant_product
 from hwflow.ops.costs.basics import MOST_LANES as MOST_LANES
@@ -44,6 +44,7 @@ from hwflow.ops.costs.matrix import FEW as FEW
 from hwflow.ops.costs.matrix import MOST_CHOSEN_BITS as MOST_CHOSEN_BITS
 from hwflow.ops.costs.matrix import MOST_KNOWN_BITS as MOST_KNOWN_BITS
 from hwflow.ops.costs.matrix import FewWords as FewWords
+from hwflow.ops.costs.matrix import Matrix as Matrix
 from hwflow.ops.costs.matrix import mvu as mvu
 from hwflow.ops.costs.memory import BitArray as BitArray
 from hwflow.ops.costs.memory import asynchronous_memory as asynchronous_memory

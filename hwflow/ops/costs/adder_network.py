@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from math import ceil
 from typing import Any
@@ -57,16 +58,36 @@ def estimated_adder_network(
     return each.times(vectors) + Resources(lut=4, ff=levels) + queue(family, vectors * outputs, depth)
 
 
-def constant_products(
-    family: str, x: IntType, out: IntType, weights: npt.NDArray[Any], vectors: int, depth: int
-) -> Resources:
-    """A product for each weight, with a multiplier block unless it is a shift, and adder trees with a register behind
-    every adder and every term that is left over."""
+class ConstantProducts:
+    """A product for each weight [outputs, inputs], with a multiplier block unless it is a shift, and adder trees with a
+    register behind every adder and every term that is left over."""
+
+    def __init__(self, family: str, x: IntType, out: IntType, weights: npt.NDArray[Any]) -> None:
+        self._family, self._queued = family, len(weights) * out.bits
+        self._vector, self._made, self._whole, self._levels = _vector(family, x, out, weights)
+
+    def resources(self, vectors: int, depth: int) -> Resources:
+        """Of so many vectors a beat."""
+        control = Resources(lut=4, ff=self._levels + BLOCK_LATENCY + 2, dsp=self._whole * vectors)
+        for kind in self._made:
+            made = [(*operands, count * vectors) for operands, count in kind.items()]
+            control += Resources(dsp=multiplier_blocks(self._family, made))
+        return self._vector.times(vectors) + control + queue(self._family, vectors * self._queued, depth)
+
+
+_Operands = Counter[tuple[IntType, IntType]]
+
+
+def _vector(
+    family: str, x: IntType, out: IntType, weights: npt.NDArray[Any]
+) -> tuple[Resources, tuple[_Operands, _Operands], int, int]:
+    """One vector without its multiplier blocks, the operands of these with even and with odd factors, further products
+    with a whole block each, levels of the deepest tree."""
     device = FAMILIES[family]
     total = Resources(ff=x.bits * weights.shape[1])
     levels = (int(np.count_nonzero(weights, axis=1).max()) - 1).bit_length()
     made: set[tuple[int, int]] = set()  # products of an input with the same weight are one
-    blocks: dict[int, list[tuple[IntType, IntType, int]]] = {0: [], 1: []}  # even and odd factors
+    blocks = _Operands(), _Operands()
     outside: set[int] = set()  # inputs whose registers are read beside multiplier blocks
     whole = 0
     for row in weights.tolist():
@@ -83,10 +104,10 @@ def constant_products(
             if not block:
                 outside.add(column)
             if block and device.dsp_pair and weight < 0 and not x.signed:  # the factor has the product's bits
-                whole += vectors
+                whole += 1
             elif block:
                 made_of = IntType.holding(Interval(min(0, weight), max(0, weight)))
-                blocks[weight % 2].append((x, made_of, vectors))
+                blocks[weight % 2][x, made_of] += 1
         for _ in range(levels if terms else 0):
             sums = [tuple(map(sum, zip(*terms[k : k + 2], strict=True))) for k in range(0, len(terms), 2)]
             for index, ends in enumerate(sums):
@@ -96,12 +117,7 @@ def constant_products(
             terms = sums
     if not device.dsp_registers:
         outside = set(range(weights.shape[1]))
-    total += Resources(ff=x.bits * len(outside))
-    queued = queue(family, vectors * len(weights) * out.bits, depth)
-    control = Resources(lut=4, ff=levels + BLOCK_LATENCY + 2, dsp=whole)
-    for kind in blocks.values():
-        control += Resources(dsp=multiplier_blocks(family, kind))
-    return total.times(vectors) + control + queued
+    return total + Resources(ff=x.bits * len(outside)), blocks, whole, levels
 
 
 def constant_product(family: str, carries: Sequence[int], product: AdderNetwork, stages: int) -> Resources:

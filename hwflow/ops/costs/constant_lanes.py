@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, inf
 
 from hdl_lib.adder_tree import shape_of
@@ -83,9 +84,16 @@ class _Comparison:
     complemented: int = 0
 
 
+@lru_cache(maxsize=1 << 12)
+def _limited(lane: ConstantLane) -> tuple[bool, int]:
+    """Whether results are limited at once, in front of no register; how many limits there are."""
+    return lane.limited_at_once(), sum(limit is not None for limit in lane.limits())
+
+
+@lru_cache(maxsize=1 << 12)
 def _comparisons(lane: ConstantLane) -> list[_Comparison]:
     """Of the limits that are behind a register."""
-    if lane.limited_at_once():
+    if _limited(lane)[0]:
         return []
     below, above = lane.limits()
     found, quotient = [], lane.quotient_bits()
@@ -108,10 +116,10 @@ def _looked_at(distance: int, quotient: int) -> int:
 def _choices(family: str, lane: ConstantLane, depth: int, longest: float) -> int:
     """Look-up tables of a bit that limits choose, beside a queue's own."""
     wide = FAMILIES[family].carry_bits > 1
-    flags = sum(limit is not None for limit in lane.limits())
+    at_once, flags = _limited(lane)
     if not flags:
         return 0
-    if lane.limited_at_once():  # where tables have no multiplexers, a single flag sets or clears the register
+    if at_once:  # where tables have no multiplexers, a single flag sets or clears the register
         return int(flags > 1 or wide)
     if not 1 < depth <= REGISTER_DEPTH:
         return 1

@@ -106,13 +106,20 @@ def _control(family: str, geometry: WindowGeometry, blocks: int, row: bool, rows
             last = (count - 1) * stride - pad
             width = Shape.cast(range(min(-pad, 0), max(last, 0) + 1)).width
             total += Resources(lut=round(POSITION * width), ff=width)
+    counts = _row_counts(g, rows)
+    return total + Resources(lut=round(COUNTS * counts) + REST, ff=counts)
+
+
+@cache
+def _row_counts(g: WindowGeometry, rows: int) -> int:
+    """Bits of the counts of rows, and of what says how they go on after an output row."""
     steps = g.row_steps
     counts = Shape.cast(range(-1, rows + g.greatest_surplus)).width
     counts += Shape.cast(range(-max(g.needed_rows(0), *(s.needed for s in steps)), rows + g.greatest_lead + 1)).width
     phase = 0
     if len(steps) > 1:
         phase = bits(len(steps) - 1) + (max(step.count for step in steps) - 1).bit_length() + 1
-    return total + Resources(lut=round(COUNTS * (counts + phase)) + REST, ff=counts + phase)
+    return int(counts + phase)
 
 
 # Look-up tables: of an address bit for each move it may make, of a bit of a position, of a bit of the row counts, and

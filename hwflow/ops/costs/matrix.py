@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cached_property, lru_cache
 from math import ceil
 
+import numpy as np
+import numpy.typing as npt
 from amaranth.hdl import Shape
 
 from hdl_lib.accumulator import GROUP
@@ -20,12 +21,12 @@ from hdl_lib.rom import lies_far, lies_in_block
 from hdl_lib.storage import REGISTER_DEPTH
 from hwflow.ir.graph import IntArray
 from hwflow.ops.costs.basics import accumulating, carried_chain, count_up, loop
-from hwflow.ops.costs.changing import Changing, changing_bits
+from hwflow.ops.costs.changing import Changing, changing_columns
 from hwflow.ops.costs.family import FAMILIES
 from hwflow.ops.costs.fixed_factors import FixedFactor, fixed_products, fixed_sums, soft_products
 from hwflow.ops.costs.known_blocks import known_products, known_sums
 from hwflow.ops.costs.known_products import digit_sums, table_products
-from hwflow.ops.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue, rom
+from hwflow.ops.costs.memory import BitArray, asynchronous_memory, filled_table, in_block_ram, queue, rom
 from hwflow.ops.costs.packed import digit_sum, packed_sums, paired_sums, split_tree
 from hwflow.ops.costs.products import (
     adder_tree,
@@ -47,10 +48,10 @@ MOST_CHOSEN_BITS = 1 << 17  # the same of the folding that is chosen: a larger o
 
 @dataclass(frozen=True)
 class FewWords:
-    """A table of few words: ``words`` are its patterns, ``weights`` what each multiplier block takes, [words, lanes,
-    parts], lanes of a row side by side."""
+    """A table of few words: ``table`` has its bits [words, bits], ``weights`` are what each multiplier block takes,
+    [words, lanes, parts], lanes of a row side by side."""
 
-    words: Sequence[int]
+    table: BitArray
     weights: IntArray
 
     def _needed(self, simd: int, signed: bool, least: int) -> set[tuple[int, ...]]:
@@ -82,7 +83,7 @@ class FewWords:
         """Multiplier blocks that synthesis saves where the weights never change: those of 0 and those that are a single
         bit once the zeros below are cut off (minus a power of two with sign, a power of two without) or fewer than
         ``least``, and those of another row's weight at the same input. Of two weights, one may be 0."""
-        if len(self.words) > 1:
+        if len(self.table) > 1:
             return 0
         return int(self.weights.shape[1]) - len(self._needed(simd, signed, least))
 
@@ -95,7 +96,7 @@ class FewWords:
 
     def narrower(self, x: IntType, w: IntType, simd: int, packing: Packing | None, least: int) -> int:
         """Bits by which the products with weights that never change are narrower than any weight's, in all."""
-        if len(self.words) > 1:
+        if len(self.table) > 1:
             return 0
         widest = product_bits(x, w) if packing is None else x.bits + packing.operand_shape.width
         signed = w.signed if packing is None else packing.operand_shape.signed
@@ -113,152 +114,269 @@ def _significant(number: int, signed: bool) -> int:
     return (~odd if odd < 0 else odd).bit_length() + int(signed)
 
 
-def mvu(
-    family: str, x: IntType, w: IntType, accumulator: IntType, folding: Folding, synapse: int, neuron: int, depth: int,
-    *, surplus: int = 0, ranges: tuple[tuple[int, int], tuple[int, int]] | None = None,
-    packing: Packing | None = None, digits: Digits | None = None, known: FewWords | None = None, sets: int = 1,
-    changing: Changing | None = None,
-) -> Resources:
-    """Matrix-vector unit: weight table, products, adder trees, accumulators, replay buffer, queue. ``surplus``: lanes
-    of some beats that are made zero; ``ranges``: of inputs and weights, where they are known; ``packing``: of two
-    weights, for "dsp2"; ``digits``: of weights, for "lut"; ``known``: what
-    the table holds, where it is looked at; ``sets``: of weights; ``changing``: of a larger table's bits (None: all)."""
-    pe, simd = folding.output_lanes, folding.input_lanes
-    word = pe * simd * w.bits
-    if packing is not None:
-        word = simd * (pe // 2 * packing.bits + pe % 2 * w.bits)
-    if digits is not None:
-        word = pe * simd * digits.bits
-    if known is None:
-        table = rom(family, sets * synapse * neuron, word, changing)
-    else:
-        table = filled_rom(family, known.words, word)
-    in_blocks = folding.multiplier in ("dsp", "dsp2") and min(x.bits, w.bits) > 1
-    stored_as = word, sets * synapse * neuron
-    far = lies_far(*stored_as) or (in_blocks and lies_in_block(*stored_as))
-    if changing is not None:
-        word = changing.bits
-    total, idle = table, 0  # multiplier blocks that synthesis saves
-    inside = FAMILIES[family].dsp_registers  # then weights' registers at multiplier blocks are theirs
-    if in_blocks and sets * synapse * neuron > 1 and not inside:
-        alike = table.ff // 2
-        if known is not None and table.bram:  # that of one bank, where it has several
-            alike = min(table.ff, changing_bits(known.words, stored_as[0]).bits)
-        total += Resources(ff=word if known is None else alike)  # weights at multiplier blocks
-    constant = known is not None and len(known.words) == 1 and in_blocks and max(x.bits, w.bits) <= BLOCK
-    fixed = None
-    if constant and known is not None and inside:
-        fixed = known.factors(x, w, pe, simd, packing)
-    elif constant and known is not None:
-        total += _constant_sums(family, x, w, accumulator, folding, synapse, packing, known)
-    elif known is not None and in_blocks:
+@dataclass(frozen=True)
+class Matrix:
+    """A matrix-vector unit at so many input lanes, of whatever number of rows. ``kind``: of the multipliers;
+    ``synapse``: fold; ``surplus``: lanes of some beats that are made zero; ``ranges``: of inputs and weights, where
+    they are known; ``packing``: of two weights, for "dsp2"; ``digits``: of weights, for "lut"; ``sets``: of weights.
+
+    A search asks for the cost of every number of rows: what does not depend on it is computed once.
+    """
+
+    family: str
+    x: IntType
+    w: IntType
+    accumulator: IntType
+    kind: str
+    part: int
+    simd: int
+    synapse: int
+    surplus: int = 0
+    ranges: tuple[tuple[int, int], tuple[int, int]] | None = None
+    packing: Packing | None = None
+    digits: Digits | None = None
+    sets: int = 1
+
+    def resources(
+        self, pe: int, neuron: int, depth: int, known: FewWords | None = None, changing: Changing | None = None
+    ) -> Resources:
+        """Of ``pe`` rows at a time, the ``neuron`` fold: weight table, products, adder trees, accumulators, replay
+        buffer, queue. ``known``: what the table holds, where it is looked at; ``changing``: of a larger table's bits
+        (None: all)."""
+        words, word = self.sets * self.synapse * neuron, self._word(pe)
+        if known is None:
+            table, stored = rom(self.family, words, word, changing), pe * self.accumulator.bits
+            total = self._products(pe, words)
+        else:
+            table = filled_table(self.family, known.table)
+            total, stored = self._known_products(pe, depth, known)
+        total += table
+        far = lies_far(word, words) or (self._in_blocks and lies_in_block(word, words))
+        held = word if changing is None else changing.bits  # bits of a word that are not the same in all words
+        if known is not None and (far or table.bram):
+            held = changing_columns(known.table).bits
+        ahead = self._ahead[neuron > 1]
+        if ahead and far:
+            ahead -= 1
+            total += Resources(ff=held)
+        if self._in_blocks and words > 1 and not self._inside:  # weights at multiplier blocks
+            if known is not None:  # of a table in several banks those of one
+                held = min(table.ff, held) if table.bram else table.ff // 2
+            total += Resources(ff=held)
+        if self.synapse > 1:
+            total += self._accumulators(pe)
+            if neuron > 1:
+                total += self._replay
+        control = _control(
+            self.sets, self.synapse, neuron, ceil(pe / GROUP), self._latencies[neuron > 1], ahead, self.surplus
+        )
+        total += Resources(ff=2 * self.simd * self.x.bits)  # the input's registers
+        return total + control + queue(self.family, stored, depth)
+
+    def _word(self, pe: int) -> int:
+        """Bits of a word of the table."""
+        if self.digits is not None:
+            return pe * self.simd * self.digits.bits
+        if self.packing is not None:
+            return self.simd * (pe // 2 * self.packing.bits + pe % 2 * self.w.bits)
+        return pe * self.simd * self.w.bits
+
+    @cached_property
+    def _in_blocks(self) -> bool:
+        return self.kind in ("dsp", "dsp2") and min(self.x.bits, self.w.bits) > 1
+
+    @cached_property
+    def _inside(self) -> int:
+        """Then weights' registers at multiplier blocks are theirs."""
+        return FAMILIES[self.family].dsp_registers
+
+    @cached_property
+    def _multiplier(self) -> str:
+        """The kind of a product's."""
+        return "dsp" if self.kind == "dsp2" else self.kind
+
+    @cached_property
+    def _wide(self) -> bool:
+        """Whether blocks take parts of the operands."""
+        return self.kind == "dsp" and max(self.x.bits, self.w.bits) > BLOCK and self._in_blocks
+
+    @cached_property
+    def _corners(self) -> tuple[int, int] | None:
+        """The least and the greatest product, where a table has all of one's bits."""
+        if self.kind != "lut" or self.ranges is None or not self.x.bits == self.w.bits == 2:
+            return None
+        corners = [a * b for a in self.ranges[0] for b in self.ranges[1]]
+        return min(corners), max(corners)
+
+    @cached_property
+    def _operands(self) -> Resources:
+        """What all rows' products have in common."""
+        if self.kind == "xnor" or self._corners is not None or self.digits is not None:
+            return Resources()
+        return operands(self.family, self.x, self.w, self.simd, self._multiplier)
+
+    @cached_property
+    def _row(self) -> Resources:
+        """Products and sums of a row, whatever the weights are, but for multiplier blocks."""
+        family, x, w, simd, limit = self.family, self.x, self.w, self.simd, self.accumulator.bits
+        if self._corners is not None:
+            width = IntType.holding(Interval(*self._corners)).bits
+            tables = Resources(lut=simd * width, ff=simd * width)
+            return tables + sum_tree(*self._corners, simd, limit, family)
+        if self.digits is not None:
+            return digit_sum(family, x, self.digits, simd, limit, self.synapse > 1)
+        made = wide_product(family, x, w, simd) if self._wide else products(family, x, w, simd, self._multiplier)
+        return made._replace(dsp=0) + adder_tree(x, w, simd, limit, family)
+
+    @cached_property
+    def _pair(self) -> Resources:
+        """The same of two rows that share multiplier blocks."""
+        assert self.packing is not None, "rows are paired where weights are packed"
+        sums = paired_sums(self.family, self.x, self.packing, self.simd, self.accumulator.bits, self.synapse > 1)
+        return sums._replace(dsp=0)
+
+    @cached_property
+    def _ahead(self) -> tuple[int, int]:
+        """Cycles between a step and the table's, with a single pass over the outputs and with several."""
+        own = 0
+        if self.kind not in ("dsp", "dsp2"):
+            own = int(operands(self.family, self.x, self.w, 1, self.kind).ff > 0)
+        return own, own + int(self.synapse > 1)
+
+    @cached_property
+    def _latencies(self) -> tuple[int, ...]:
+        """With a single pass over the outputs and with several."""
+        return tuple(
+            Mvu.latency_of(
+                input_shape=Shape(self.x.bits, self.x.signed), weight_shape=Shape(self.w.bits, self.w.signed),
+                simd=self.simd, synapse_fold=min(self.synapse, 2), neuron_fold=neuron, multiplier=self.kind,
+                part=self.part or PART, ranges=self.ranges, digits=self.digits,
+            )
+            for neuron in (1, 2)
+        )
+
+    @cached_property
+    def _replay(self) -> Resources:
+        """The buffer of a vector that is passed over several times."""
+        width = self.simd * self.x.bits
+        store = in_block_ram(self.family, self.synapse, width)
+        words = Resources(bram=store) if store else asynchronous_memory(self.family, self.synapse, width)
+        # behind the memory one register more, another for the beat that is handed on
+        return words + Resources(lut=width, ff=(2 if store else 3) * width)
+
+    @cached_property
+    def _accumulator(self) -> tuple[int, int]:
+        """Look-up tables of a row's, without and with a carry that it adds, one place longer."""
+        bits = self.accumulator.bits
+        term = self.simd.bit_length() if self.kind == "xnor" else bits
+        return accumulating(self.family, bits, term), carried_chain(self.family, bits)
+
+    def _accumulators(self, pe: int) -> Resources:
+        """What is carried on, and the sums."""
+        carried = pe if self.digits is not None else 0 if self.packing is None else pe // 2
+        plain, longer = self._accumulator
+        return Resources(lut=plain * (pe - carried) + longer * carried, ff=2 * pe * self.accumulator.bits)
+
+    def _products(
+        self, pe: int, words: int, idle: int = 0, soft: npt.NDArray[np.int64] | None = None
+    ) -> Resources:
+        """Products and sums of a table that is not looked at; ``idle``: multiplier blocks that synthesis saves;
+        ``soft``: weights [words, lanes] of products that are made of look-up tables."""
+        if self.kind == "xnor":
+            return match_counts(self.family, pe, self.simd, self.accumulator.bits, words == 1)
+        total, rows = self._operands + Resources(dsp=self._blocks(pe, idle)), pe
+        if self.packing is not None:
+            rows = pe % 2
+            total += self._pair.times(pe // 2) + Resources(ff=0 if self.synapse > 1 else rows * self.accumulator.bits)
+        if soft is None or not rows:
+            return total + self._row.times(rows)
+        total += soft_products(self.family, self.x, self.w, soft[:, -self.simd * rows :].tolist())
+        return total + adder_tree(self.x, self.w, self.simd, self.accumulator.bits, self.family).times(rows)
+
+    def _blocks(self, pe: int, idle: int) -> int:
+        """Multiplier blocks of all rows, of which synthesis saves so many."""
+        x, w, simd = self.x, self.w, self.simd
+        if not self._in_blocks:
+            return 0
+        if self.packing is not None:
+            operand = IntType(self.packing.operand_shape.width, self.packing.operand_shape.signed)
+            return multiplier_blocks(self.family, [(x, operand, simd * (pe // 2) - idle), (x, w, simd * (pe % 2))])
+        if self._wide:
+            return wide_product(self.family, x, w, pe * simd - idle).dsp
+        return multiplier_blocks(self.family, [(x, w, pe * simd - idle)])
+
+    def _known_products(self, pe: int, depth: int, known: FewWords) -> tuple[Resources, int]:
+        """Products and sums of a table that is looked at, and the bits of a beat in the queue."""
+        family, x, w, simd, packing = self.family, self.x, self.w, self.simd, self.packing
+        words, stored = len(known.table), pe * self.accumulator.bits
+        if not self._in_blocks:
+            few = known.weights[:, :, 0].reshape(-1, pe, simd) if self.kind == "lut" and words <= FEW else None
+            return self._products(pe, words) if few is None else self._tables(few), stored
+        if words == 1 and max(x.bits, w.bits) <= BLOCK:
+            if self._inside:
+                return self._fixed_products(pe, depth, known)
+            sums = _constant_sums(family, x, w, self.accumulator.bits, pe, simd, self.synapse > 1, packing, known)
+            return sums + self._operands, stored
+        soft = None
+        if self._inside and words <= FEW and x.bits + w.bits < FAMILIES[family].dsp_product:
+            soft = known.weights[:, :, 0]
         signed = w.signed if packing is None else packing.operand_shape.signed
         least = FAMILIES[family].dsp_product - x.bits
         idle = known.idle(simd, signed, least)
         each = products(family, x, w if packing is None else IntType(packing.operand_shape.width, True), 1, "dsp")
-        total += each._replace(dsp=0).times(-idle)
-        total += Resources(ff=-(BLOCK_LATENCY - inside) * known.narrower(x, w, simd, packing, least))
-    soft = None
-    if known is not None and in_blocks and inside and len(known.words) <= FEW:
-        soft = known.weights[:, :, 0] if x.bits + w.bits < FAMILIES[family].dsp_product else None
-    stored = pe * accumulator.bits  # bits of a beat in the queue
-    few = None
-    if known is not None and folding.multiplier == "lut" and len(known.words) <= FEW:
-        few = known.weights[:, :, 0].reshape(-1, pe, simd)
-    if constant and fixed is None:
-        total += operands(family, x, w, simd, "dsp")
-    elif folding.multiplier == "xnor":
-        total += match_counts(family, pe, simd, accumulator.bits, sets * synapse * neuron == 1)
-    elif folding.multiplier == "lut" and ranges is not None and x.bits == w.bits == 2:
-        corners = [a * b for a in ranges[0] for b in ranges[1]]
-        width = IntType.holding(Interval(min(corners), max(corners))).bits
-        if few is not None:
-            total += table_products(
-                family, few, min(corners), max(corners), accumulator.bits, lambda bits: Resources(lut=bits, ff=bits)
-            )
-        else:
-            total += Resources(lut=pe * simd * width, ff=pe * simd * width)
-            total += sum_tree(min(corners), max(corners), simd, accumulator.bits, family).times(pe)
-    elif digits is not None and few is not None:
-        total += digit_sums(family, x, digits, few, accumulator.bits, synapse > 1)
-    elif digits is not None:
-        total += digit_sum(family, x, digits, simd, accumulator.bits, synapse > 1).times(pe)
-    elif fixed is not None:
-        lanes = [[factor for row in fixed if (factor := row[lane]) is not None] for lane in range(simd)]
-        total += fixed_products(family, lanes)
-        alone = 0 if packing is None else pe // 2  # the first row without a partner
-        sums, ends = fixed_sums(family, fixed[alone:], accumulator.bits)
-        total += sums
-        if packing is None:  # bits that are always 0 are not stored, nor are in a memory those above the sign
-            tops = [end if depth > REGISTER_DEPTH else accumulator.bits for end, _ in ends]
-            stored = sum(top - min(top, first) for top, (_, first) in zip(tops, ends, strict=True))
-        else:
-            total += packed_sums(family, packing, simd, accumulator.bits, synapse > 1).times(pe // 2)
-    elif packing is not None:
-        sums = paired_sums(family, x, packing, simd, accumulator.bits, synapse > 1).times(pe // 2)
-        operand = IntType(packing.operand_shape.width, packing.operand_shape.signed)
-        made = [(x, operand, simd * (pe // 2) - idle), (x, w, simd * (pe % 2))]
-        total += sums._replace(dsp=multiplier_blocks(family, made))
-        total += operands(family, x, w, simd, "dsp")
-        if pe % 2:
-            if soft is not None:
-                total += soft_products(family, x, w, soft[:, simd * (pe // 2) :].tolist())
-            else:
-                total += products(family, x, w, simd, "dsp")._replace(dsp=0)
-            total += adder_tree(x, w, simd, accumulator.bits, family)
-            total += Resources(ff=0 if synapse > 1 else accumulator.bits)
-    elif few is not None and min(x.bits, w.bits) == 1:
+        total = self._products(pe, words, idle, soft) + each._replace(dsp=0).times(-idle)
+        narrower = known.narrower(x, w, simd, packing, least)
+        return total + Resources(ff=-(BLOCK_LATENCY - self._inside) * narrower), stored
+
+    def _tables(self, few: IntArray) -> Resources:
+        """Products of look-up tables with weights [words, rows, lanes], and their sums."""
+        family, x, w, limit = self.family, self.x, self.w, self.accumulator.bits
+        if self._corners is not None:
+            return table_products(family, few, *self._corners, limit, lambda bits: Resources(lut=bits, ff=bits))
+        if self.digits is not None:
+            return digit_sums(family, x, self.digits, few, limit, self.synapse > 1)
+        if min(x.bits, w.bits) > 1:
+            return self._products(few.shape[1], len(few))
         corners = [a * b for a in (x.min, x.max) for b in (w.min, w.max)]
-        total += table_products(
-            family, few, min(corners), max(corners), accumulator.bits,
-            lambda bits: Resources(lut=int(bits == 1), ff=bits), gated=x.bits == 1,
+        return table_products(
+            family, few, min(corners), max(corners), limit, lambda bits: Resources(lut=int(bits == 1), ff=bits),
+            gated=x.bits == 1,
         )
-    else:
-        if folding.multiplier == "dsp" and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
-            blocks = wide_product(family, x, w, pe * simd - idle).dsp
-            total += wide_product(family, x, w, pe * simd)._replace(dsp=blocks)
-        elif soft is not None and packing is None:
-            total += soft_products(family, x, w, soft.tolist())
-        else:
-            total += products(family, x, w, pe * simd, folding.multiplier)
-            if folding.multiplier == "dsp":
-                total = total._replace(dsp=multiplier_blocks(family, [(x, w, pe * simd - idle)]))
-        total += operands(family, x, w, simd, folding.multiplier)
-        total += adder_tree(x, w, simd, accumulator.bits, family).times(pe)
-    total += Resources(ff=2 * simd * x.bits)
-    if synapse > 1:  # what is carried on, and the sum
-        # accumulators that add a carry, one place longer
-        carried = pe if digits is not None else 0 if packing is None else pe // 2
-        term = simd.bit_length() if folding.multiplier == "xnor" else accumulator.bits
-        sums = Resources(lut=accumulating(family, accumulator.bits, term), ff=accumulator.bits)
-        total += sums.times(pe - carried)
-        total += Resources(lut=carried_chain(family, accumulator.bits), ff=accumulator.bits).times(carried)
-        total += Resources(ff=pe * accumulator.bits)
-        if neuron > 1:
-            store = in_block_ram(family, synapse, simd * x.bits)
-            words = Resources(bram=store) if store else asynchronous_memory(family, synapse, simd * x.bits)
-            # behind the memory one register more, another for the beat that is handed on
-            total += words + Resources(lut=simd * x.bits, ff=(2 if store else 3) * simd * x.bits)
-    latency = _latency(
-        x, w, simd, min(synapse, 2), min(neuron, 2), folding.multiplier, folding.part or PART, ranges, digits
+
+    def _fixed_products(self, pe: int, depth: int, known: FewWords) -> tuple[Resources, int]:
+        """Products with weights that never change in blocks that synthesis gives registers; see
+        :meth:`_known_products`."""
+        family, simd, packing, limit = self.family, self.simd, self.packing, self.accumulator.bits
+        fixed = known.factors(self.x, self.w, pe, simd, packing)
+        lanes = [[factor for row in fixed if (factor := row[lane]) is not None] for lane in range(simd)]
+        alone = 0 if packing is None else pe // 2  # the first row without a partner
+        sums, ends = fixed_sums(family, fixed[alone:], limit)
+        total = fixed_products(family, lanes) + sums
+        if packing is not None:
+            total += packed_sums(family, packing, simd, limit, self.synapse > 1).times(pe // 2)
+            return total, pe * limit
+        # Bits that are always 0 are not stored, nor are in a memory those above the sign.
+        tops = [end if depth > REGISTER_DEPTH else limit for end, _ in ends]
+        return total, sum(top - min(top, first) for top, (_, first) in zip(tops, ends, strict=True))
+
+
+def mvu(
+    family: str, x: IntType, w: IntType, accumulator: IntType, folding: Folding, synapse: int, neuron: int, depth: int,
+    *, packing: Packing | None = None, digits: Digits | None = None,
+) -> Resources:
+    """A unit at one folding, whatever its table holds."""
+    unit = Matrix(
+        family, x, w, accumulator, folding.multiplier, folding.part, folding.input_lanes, synapse, packing=packing,
+        digits=digits,
     )
-    ahead = 0
-    if folding.multiplier not in ("dsp", "dsp2"):
-        ahead = int(operands(family, x, w, 1, folding.multiplier).ff > 0)
-    ahead += int(synapse > 1 and neuron > 1)
-    if ahead and far:
-        ahead -= 1
-        total += Resources(ff=word if known is None else changing_bits(known.words, stored_as[0]).bits)
-    total += _control(sets, synapse, neuron, ceil(pe / GROUP), latency, ahead, surplus)
-    return total + queue(family, stored, depth)
+    return unit.resources(folding.output_lanes, neuron, depth)
 
 
 def _constant_sums(
-    family: str, x: IntType, w: IntType, accumulator: IntType, folding: Folding, synapse: int,
-    packing: Packing | None, known: FewWords,
+    family: str, x: IntType, w: IntType, limit: int, pe: int, simd: int, accumulated: bool, packing: Packing | None,
+    known: FewWords,
 ) -> Resources:
-    """Products in multiplier blocks with weights that never change, and their sums."""
-    pe, simd = folding.output_lanes, folding.input_lanes
+    """Products in multiplier blocks with weights that never change, and their sums, cut to ``limit`` bits."""
     signed = w.signed if packing is None else packing.operand_shape.signed
     blocks = known.in_blocks(simd, signed, FAMILIES[family].dsp_product - x.bits)
     numbers = known.weights[0].reshape(len(blocks), simd, -1)
@@ -276,22 +394,10 @@ def _constant_sums(
         for first in range(0, simd, group):
             together = [row[first : first + group] for row in terms[:pairs]]
             total += known_sums(family, together, packing.levels, _UNLIMITED)
-        total += split_tree(family, packing, simd, accumulator.bits, synapse > 1).times(pairs)
+        total += split_tree(family, packing, simd, limit, accumulated).times(pairs)
         if pe % 2:
-            total += Resources(ff=0 if synapse > 1 else accumulator.bits)
-    return total + known_sums(family, terms[pairs:], (simd - 1).bit_length(), accumulator.bits)
-
-
-@cache
-def _latency(
-    x: IntType, w: IntType, simd: int, synapse: int, neuron: int, multiplier: str, part: int,
-    ranges: tuple[tuple[int, int], tuple[int, int]] | None, digits: Digits | None,
-) -> int:
-    """Of a core whose folds are more than one, if they are."""
-    return Mvu.latency_of(
-        input_shape=Shape(x.bits, x.signed), weight_shape=Shape(w.bits, w.signed), simd=simd, synapse_fold=synapse,
-        neuron_fold=neuron, multiplier=multiplier, part=part, ranges=ranges, digits=digits,
-    )
+            total += Resources(ff=0 if accumulated else limit)
+    return total + known_sums(family, terms[pairs:], (simd - 1).bit_length(), limit)
 
 
 _UNLIMITED = 1000  # bits: sums before the split are exact

@@ -99,9 +99,11 @@ def filled_table(family: str, bits: BitArray, *, output_register: bool = True) -
         return Resources(lut=luts, ff=functions * (1 + output_register))
     known: set[bytes] = set()
     size = 1 << (words - 1).bit_length()
-    different = {column + column[-1:] * (size - len(column)) for column in columns}
-    # A table of 16 words stays a look-up table as it is.
-    luts = sum(_tables(family, column, known, size == 16) for column in sorted(map(without_idle_bits, different)))
+    different = {column + column[-1:] * (size - words) for column in set(columns)}
+    made = set(map(without_idle_bits, different))
+    if size != 16:  # a table of 16 words stays a look-up table as it is
+        made = set(map(_without_resets, made))
+    luts = sum([_tables(function, known) for function in made])
     return Resources(lut=luts, ff=len(different) * (1 + output_register))
 
 
@@ -124,22 +126,26 @@ def _banked(family: str, words: int, banks: int, changing: Changing, output_regi
 BANK_CHOICE = {2: 1, 3: 2, 4: 3, 5: 6}
 
 
-def _tables(family: str, column: bytes, known: set[bytes], whole: bool) -> int:
-    """Look-up tables of a bit of a table, but for blocks that are ``known``, to which its own are added; ``whole``:
-    without resets."""
-    while len(column) > 2 and not whole:
-        left = [half for half in (column[: len(column) // 2], column[len(column) // 2 :]) if len(set(half)) > 1]
+@lru_cache(maxsize=1 << 12)  # of few words there are few columns
+def _without_resets(column: bytes) -> bytes:
+    """What is left of a bit of a table, a function of all its address bits, behind halves in which it never changes."""
+    while len(column) > 2:
+        left = [half for half in _halves(column) if _changes(half)]
         if len(left) != 1:
             break
         column = without_idle_bits(left[0])
+    return column
+
+
+def _tables(column: bytes, known: set[bytes]) -> int:
+    """Look-up tables of a bit of a table, but for blocks that are ``known``, to which its own are added."""
     if column in known or column == b"01":
         return 0
     known.add(column)
     if len(column) <= 16:
         return 1
     if len(column) > 128:
-        halves = column[: len(column) // 2], column[len(column) // 2 :]
-        return 1 + sum(_tables(family, half, known, whole) for half in halves if len(set(half)) > 1)
+        return 1 + sum(_tables(_without_resets(half), known) for half in _halves(column) if _changes(half))
     if len(column) > 32:
         return len(column) // 16
     return _blocks(column, known)
@@ -149,15 +155,25 @@ def _blocks(block: bytes, known: set[bytes]) -> int:
     """Look-up tables of up to 16 words of a bit's that are not ``known``, and what chooses among them where one never
     changes."""
     if len(block) <= 16:
-        if block in known or len(set(block)) == 1:
+        if block in known or not _changes(block):
             return 0
         known.add(block)
         return 1
-    halves = block[: len(block) // 2], block[len(block) // 2 :]
+    halves = _halves(block)
     if halves[0] == halves[1]:
         return _blocks(halves[0], known)
-    chosen = len(block) > 128 or any(len(set(half)) == 1 for half in halves)
+    chosen = len(block) > 128 or not all(map(_changes, halves))
     return sum(_blocks(half, known) for half in halves) + chosen
+
+
+def _halves(column: bytes) -> tuple[bytes, bytes]:
+    middle = len(column) // 2
+    return column[:middle], column[middle:]
+
+
+def _changes(column: bytes) -> bool:
+    """Whether a bit given by its values in all words is not always the same."""
+    return b"0" in column and b"1" in column
 
 
 def _rows_of_blocks(family: str, words: int, width: int, blocks: int) -> int:

@@ -20,6 +20,7 @@ ZERO = 0  # the number of what is always 0
 CONTROLS = 2  # bits that choose a multiple
 
 _Multiple = tuple[str, int] | None  # a bit of a multiple of the input; None: 0
+_Name = frozenset[tuple[_Multiple, int]] | None  # a row's bit, by what it is in which words; None: 0
 
 
 @lru_cache(maxsize=1 << 12)
@@ -32,7 +33,7 @@ def multiple_product(family: str, x: IntType, w: IntType, weights: tuple[int, ..
 class _Product:
     def __init__(self, family: str, x: IntType, w: IntType, weights: Sequence[int]) -> None:
         self._family, self._x, self._w = family, x, w
-        self._numbers: dict[frozenset[tuple[_Multiple, int]], int] = {}  # of a row's bit, by what it is in which words
+        self._numbers: dict[_Name, int] = {}
         # Of those numbers, the least of all: tables of a bit in front of an adder, in front of a register.
         self._inputs: list[tuple[int, int]] = [(0, 0)]
         self._luts = self._flip_flops = 0
@@ -41,7 +42,11 @@ class _Product:
             for first in range(0, w.bits, 2)
         ]
         taken: set[_Multiple] = set()
-        rows = [self._row(column, place, taken) for place, column in enumerate(columns)]
+        rows = []
+        for place, column in enumerate(columns):
+            names, multiples = _row(x, w, column, place)
+            rows.append([self._number(name) for name in names])
+            taken |= multiples
         self._multiples(taken)
         self._add(rows)
 
@@ -49,52 +54,13 @@ class _Product:
     def resources(self) -> Resources:
         return Resources(lut=self._luts, ff=self._flip_flops)
 
-    def _row(self, values: Sequence[int], place: int, taken: set[_Multiple]) -> list[int]:
-        """A digit's product; to ``taken`` the bits of multiples are added that it takes."""
-        width, signed = self._shape(place, place + 1)
-        top = self._w.signed and 2 * place + 2 >= self._w.bits
-        bits_above = self._w.bits - 2 * place
-        words: dict[int, int] = {}  # that have a number, a bit for each
-        for word, value in enumerate(values):
-            number = value - (1 << bits_above) if top and value >> bits_above - 1 else value
-            words[number] = words.get(number, 0) | 1 << word
-        bits = []
-        for index in range(width):
-            choices: dict[_Multiple, int] = {}
-            for number, those in words.items():
-                multiple = self._multiple(number, index)
-                choices[multiple] = choices.get(multiple, 0) | those
-            taken.update(choices)
-            bits.append(self._bit(choices))
-        return bits if signed else [*bits, ZERO]
-
-    def _shape(self, first: int, end: int) -> tuple[int, bool]:
-        """Bits of the product with the digits ``first .. end - 1``, and whether it has a sign."""
-        part = IntType(min(2 * end, self._w.bits) - 2 * first, self._w.signed and 2 * end >= self._w.bits)
-        ends = [a * b for a in (self._x.min, self._x.max) for b in (part.min, part.max)]
-        shape = shape_of(min(ends), max(ends))
-        return int(shape.width), bool(shape.signed)
-
-    def _multiple(self, number: int, index: int) -> _Multiple:
-        """Bit ``index`` of the input times a number within -2 .. 3."""
-        index -= abs(number) == 2
-        if not number or index < 0:
-            return None
-        if number < 0:
-            return "negative", min(index, self._x.bits)
-        end = self._x.bits + 2 * (number == 3)
-        if index >= end and not self._x.signed:
-            return None
-        return "triple" if number == 3 and index else "x", min(index, end - 1)  # the lowest bit is the input's own
-
-    def _bit(self, choices: Mapping[_Multiple, int]) -> int:
-        """The number of what takes these, each in so many words."""
-        kinds, zero = len(choices), None in choices
-        if kinds == zero:
+    def _number(self, name: _Name) -> int:
+        """The number of a row's bit."""
+        if name is None:
             return ZERO
-        name = frozenset(choices.items() if kinds > 1 else ((multiple, 0) for multiple in choices))
         if name not in self._numbers:
             self._numbers[name] = len(self._inputs)
+            kinds, zero = len(name), any(multiple is None for multiple, _ in name)
             # A multiple's bit as it is takes no table.
             tables = 1 + (kinds - zero + min(CONTROLS, (kinds - 1).bit_length()) > 4) if kinds > 1 else 0
             # A register of a bit of the input or 0 is cleared without a table.
@@ -122,7 +88,7 @@ class _Product:
                 first, end, part = parts[index]
                 if index + 1 < len(parts):
                     middle, end, upper = parts[index + 1]
-                    width, signed = self._shape(first, end)
+                    width, signed = _shape(self._x, self._w, first, end)
                     part, added = self._sum(part, upper, 2 * (middle - first), width, made)
                     made += width
                     part += [] if signed else [ZERO]
@@ -149,6 +115,57 @@ class _Product:
         self._luts += chain(self._family, places)
         passing = [a or b for a, b in zip(above[:kept], other[:kept], strict=True)]
         return [*low, *passing, *range(made, made + places)], {*above[kept:], *other[kept:]}
+
+
+@lru_cache(maxsize=1 << 12)
+def _row(x: IntType, w: IntType, values: tuple[int, ...], place: int) -> tuple[list[_Name], frozenset[_Multiple]]:
+    """The bits of the product with a digit that has these ``values``, and the bits of multiples that it takes."""
+    width, signed = _shape(x, w, place, place + 1)
+    top = w.signed and 2 * place + 2 >= w.bits
+    bits_above = w.bits - 2 * place
+    words: dict[int, int] = {}  # that have a number, a bit for each
+    for word, value in enumerate(values):
+        number = value - (1 << bits_above) if top and value >> bits_above - 1 else value
+        words[number] = words.get(number, 0) | 1 << word
+    names: list[_Name] = []
+    taken: set[_Multiple] = set()
+    for index in range(width):
+        choices: dict[_Multiple, int] = {}
+        for number, those in words.items():
+            multiple = _multiple(x, number, index)
+            choices[multiple] = choices.get(multiple, 0) | those
+        taken.update(choices)
+        names.append(_name(choices))
+    return names if signed else [*names, None], frozenset(taken)
+
+
+@lru_cache(maxsize=1 << 12)
+def _shape(x: IntType, w: IntType, first: int, end: int) -> tuple[int, bool]:
+    """Bits of the product with the digits ``first .. end - 1``, and whether it has a sign."""
+    part = IntType(min(2 * end, w.bits) - 2 * first, w.signed and 2 * end >= w.bits)
+    ends = [a * b for a in (x.min, x.max) for b in (part.min, part.max)]
+    shape = shape_of(min(ends), max(ends))
+    return int(shape.width), bool(shape.signed)
+
+
+def _multiple(x: IntType, number: int, index: int) -> _Multiple:
+    """Bit ``index`` of the input times a number within -2 .. 3."""
+    index -= abs(number) == 2
+    if not number or index < 0:
+        return None
+    if number < 0:
+        return "negative", min(index, x.bits)
+    end = x.bits + 2 * (number == 3)
+    if index >= end and not x.signed:
+        return None
+    return "triple" if number == 3 and index else "x", min(index, end - 1)  # the lowest bit is the input's own
+
+
+def _name(choices: Mapping[_Multiple, int]) -> _Name:
+    """What takes these, each in so many words."""
+    if len(choices) == (None in choices):
+        return None
+    return frozenset(choices.items() if len(choices) > 1 else ((multiple, 0) for multiple in choices))
 
 
 def _possible(digits: Sequence[int]) -> tuple[int, ...]:

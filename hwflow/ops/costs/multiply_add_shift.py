@@ -33,12 +33,13 @@ class Parameters:
     """What is known of a requantizer's parameters. ``table``: of the table that holds them; ``different``: its bits,
     and those of the addends among them, that differ from word to word and from one another; ``constants``: for each
     lane multiplier and addend where there is a single word; ``zeros``: for each lane how many bits at the low end of
-    its addends are 0 in all words."""
+    its addends are 0 in all words. ``pixels``: as many as a beat holds, whose lanes are alike."""
 
     table: Resources
     different: tuple[int, int] = (0, 0)
     constants: tuple[tuple[int, int], ...] = ()
     zeros: tuple[int, ...] = field(default=())
+    pixels: int = 1
 
 
 @dataclass(frozen=True)
@@ -81,17 +82,18 @@ def multiply_add_shift(
         each = _lane(*common, None, 0).times(lanes)
     elif known.constants:
         table, registers, each = Resources(), 2 + BLOCK_LATENCY, Resources()
-        for constants, count in Counter(known.constants).items():  # lanes of several pixels are alike
+        for constants, count in Counter(known.constants).items():
             if constants[0]:
-                each += _lane(*common, constants, 0).times(count)
-        lanes -= sum(constants[0] == 0 for constants in known.constants)  # their results never change
+                each += _lane(*common, constants, 0).times(count * known.pixels)
+            else:  # their results never change
+                lanes -= count * known.pixels
     else:
         table, different = known.table, known.different[1]
         # Addends have registers beside those of operands and products.
         registers = (0 if inside else known.different[0] - different) + (1 + BLOCK_LATENCY) * different
         each = Resources()
         for zeros, count in Counter(known.zeros).items():
-            each += _lane(*common, None, zeros).times(count)
+            each += _lane(*common, None, zeros).times(count * known.pixels)
     shapes = Shape(x.bits, x.signed), Shape(multiplier.bits, multiplier.signed)
     if MultiplyAddShift.has_near_register(*shapes, part, (width, words)):
         near = changing.bits if changing is not None else width if known is None else known.different[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 
 def plain_tables(columns: Sequence[bytes]) -> tuple[int, int]:
@@ -39,16 +39,27 @@ def _tables(functions: Iterable[bytes]) -> int:
         halves = function[: len(function) // 2], function[len(function) // 2 :]
         return 1 + sum(cost(half) for half in halves if len(without_idle_bits(half)) > 4)
 
-    return sum(map(cost, sorted(functions)))
+    return sum(map(cost, functions))
 
 
 @lru_cache(maxsize=1 << 12)  # of few words there are few columns
 def without_idle_bits(column: bytes) -> bytes:
     """The column as a function of those address bits alone that change it."""
-    half = len(column) // 2
-    while half:
-        pairs = range(0, len(column), 2 * half)
-        if all(column[k : k + half] == column[k + half : k + 2 * half] for k in pairs):
-            column = b"".join(column[k : k + half] for k in pairs)
-        half //= 2
+    values = int(column, 2) if len(column) > 1 else 0
+    for half, lower in _address_bits(len(column)):
+        if not (values ^ values >> half) & lower:
+            column = b"".join([column[k : k + half] for k in range(0, len(column), 2 * half)])
+            return without_idle_bits(column)
     return column
+
+
+@cache
+def _address_bits(words: int) -> list[tuple[int, int]]:
+    """For each address bit of so many words, a power of two: the distance of two words that it alone tells apart, and
+    the lower ones of these pairs, in a number with a bit for each word."""
+    found = []
+    half = words // 2
+    while half:
+        found.append((half, sum(((1 << half) - 1) << first for first in range(0, words, 2 * half))))
+        half //= 2
+    return found
