@@ -29,8 +29,9 @@ import numpy as np
 from hwflow.errors import Finding, InternalError
 from hwflow.ir.graph import Graph, Value
 from hwflow.ops.timing import Steps, every
-from hwflow.schedule.events import ROUND_TRIPS, events_of, round_trips
+from hwflow.schedule.events import ROUND_TRIPS, events_of
 from hwflow.schedule.places import Places
+from hwflow.schedule.trips import RoundTrips
 
 _BEFORE = -(1 << 60)  # the cycle of what was before the first frame: nothing waits for it
 # Sweeps compute each event of a frame so many times on average before the frame is done step by step; after such a
@@ -50,7 +51,7 @@ class _Runner:
     steps: Steps
     needs: list[_Need] = field(default_factory=list)
     needed_by: list[_Need] = field(default_factory=list)
-    loops: list[tuple[Places, int, int]] = field(default_factory=list)  # events, depth, round trip of its queues
+    loops: list[tuple[Places, RoundTrips]] = field(default_factory=list)  # of its queues
     visits: int = 0  # sweeps in this frame
     back: int = 1
     cycles: Steps = field(default_factory=lambda: every(0))
@@ -183,7 +184,8 @@ class Network:
                 orders.append(channel.credits(channel.depth))
             if 2 * channel.depth <= channel.beats and channel.maker is not channel.taker:
                 for track, beats in ((channel.maker, channel.makes), (channel.taker, channel.takes)):
-                    runners[track].loops.append((Places(beats), channel.depth, channel.latency + 1))
+                    trips = RoundTrips(track.steps[beats], channel.depth, channel.latency + 1)
+                    runners[track].loops.append((Places(beats), trips))
             self._takers[channel.value] = runners[channel.taker], channel.takes
         for order in orders:
             target = runners[order.target]
@@ -326,14 +328,13 @@ def _step_by_step(runner: _Runner, first: int) -> None:
 def _round_trips(runner: _Runner, first: int) -> None:
     """No earlier than the credits of its queues come back; these sweeps would bring back one round after the other."""
     moved = False
-    for events, depth, trip in runner.loops:
+    for events, trips in runner.loops:
         beat = int(np.searchsorted(events.at, first))
-        if len(events.at) - beat <= depth:
+        if len(events.at) - beat <= trips.depth:
             continue
-        before = events.take(runner.present, beat)
-        after = round_trips(before, depth, trip)
-        if after is not before:
-            runner.present[events.at[beat:]] = after
+        found = trips.later_cycles(events.take(runner.present, beat))
+        if found is not None:
+            runner.present[events.at[beat + found[0] :]] = found[1]
             moved = True
     if moved:
         _step_by_step(runner, first)

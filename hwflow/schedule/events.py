@@ -145,20 +145,6 @@ def waits_of(timing: Timing, core: list[Track]) -> list[Order]:
     return orders
 
 
-def round_trips(cycles: Steps, depth: int, trip: int) -> Steps:
-    """The least cycles from these on of which each is at least ``trip`` after the one ``depth`` places before it: what
-    a queue's credits, which return after so long, say about one of its ends."""
-    if (cycles[depth:] >= cycles[:-depth] + trip).all():
-        return cycles
-    rounds = -(-len(cycles) // depth)
-    padded = np.full(rounds * depth, np.iinfo(np.int64).min // 2)
-    padded[: len(cycles)] = cycles
-    travelled = trip * np.arange(rounds)[:, None]
-    table = np.maximum.accumulate(padded.reshape(rounds, depth) - travelled, axis=0) + travelled
-    least: Steps = table.reshape(-1)[: len(cycles)]
-    return least
-
-
 def _visited(timing: Timing, index: int) -> Steps:
     """The steps of process ``index`` that depend on others or that others depend on, and the last one."""
     process = timing.processes[index]

@@ -31,12 +31,12 @@ from hwflow.schedule.events import (
     Order,
     Track,
     events_of,
-    round_trips,
     tracks_of,
     waits_of,
 )
 from hwflow.schedule.loops import Hop, settles
 from hwflow.schedule.places import Places
+from hwflow.schedule.trips import RoundTrips
 
 Causes = npt.NDArray[np.int32]  # numbers of arcs, or:
 _PASSES, _VISITS = 3, 2  # sweeps through all processes, visits of each event that moved: then circuits are searched for
@@ -60,7 +60,7 @@ class _Line:
     cause: Causes = field(default_factory=lambda: np.empty(0, dtype=np.int32))  # what moved each event last
     causes: memoryview = field(default_factory=lambda: memoryview(b""))  # of these: quicker one by one
     visits: int = 0
-    apart: dict[Places, tuple[int, Steps | None]] = field(default_factory=dict)  # see :meth:`Steady._apart`
+    trips: dict[int, RoundTrips] = field(default_factory=dict)  # of the channel of this number
     neighbours: set[_Line] = field(default_factory=set)  # of which an event ever waited for one of the other
 
     def __post_init__(self) -> None:
@@ -363,31 +363,21 @@ class Steady:
         if depth is None or 2 * depth > channel.beats or channel.maker is channel.taker:
             return False
         places = self._ends(channel, line)
-        least = self._apart(places, line, depth, channel.latency + 1)
-        if least is None:
+        trips = line.trips.get(number)
+        if trips is None or trips.depth != depth:
+            trips = line.trips[number] = RoundTrips(places.take(line.track.steps), depth, channel.latency + 1)
+        found = trips.later(places.take(line.base))
+        if found is None:
             return False
-        present = places.take(line.base)
-        soon = present[depth:] - present[:-depth] < least
-        first = int(soon.argmax())
-        if not soon[first]:
-            return False
-        steps = places.take(line.track.steps, first)
-        cycles = present[first:] + steps
-        after = round_trips(cycles, depth, channel.latency + 1)
-        later = np.flatnonzero(after > cycles)
-        events = places.at[first:][later]
-        line.base[events] = after[later] - steps[later]
-        line.cause[events] = _ROUND_TRIP - number
+        first, after = found
+        run = places.run(first) or places.at[first:]
+        later = after > line.base[run]
+        line.base[run] = after
+        if isinstance(run, slice):
+            np.copyto(line.cause[run], _ROUND_TRIP - number, where=later)
+        else:
+            line.cause[run[later]] = _ROUND_TRIP - number
         return True
-
-    def _apart(self, places: Places, line: _Line, depth: int, trip: int) -> Steps | None:
-        """How far the cycles less steps of each event of a line at these places, and of that ``depth`` places later,
-        must be apart for a round trip; None if they always are."""
-        if places not in line.apart or line.apart[places][0] != depth:
-            steps = places.take(line.track.steps)
-            least = trip - (steps[depth:] - steps[:-depth])
-            line.apart[places] = depth, least if least.max() > 0 else None
-        return line.apart[places][1]
 
     def _ends(self, channel: Channel, line: _Line) -> Places:
         """The events of a line at one end of a queue that make its beats or take them."""
