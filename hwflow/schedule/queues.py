@@ -29,6 +29,7 @@ from hwflow.schedule.steady import Steady
 
 FRAMES = 6  # enough for the slowest core to set the pace
 MOST_FRAMES = 96  # looked at where it takes longer
+_PART = 6  # of the depths in question is tried at a time, as what fails takes many times longer than what does not
 _SYNC_DEPTH = 2  # of a frame synchroniser, which has no choice
 
 
@@ -124,27 +125,12 @@ def _shrink_all(steady: Steady, before: _Before | None = None) -> None:
     for channel in sorted(rest, key=lambda c: -queue_width(c) * c.beats):
         near = before.depths.get(channel.value)
         low = max(steady.least(channel), before.too_small.get(channel.value, 0) + 1)
-        if near is None:
-            low = asked_depth(steady, channel)
         shrink_queue(steady, channel, low, near)
-
-
-def asked_depth(steady: Steady, channel: Channel) -> int:
-    """The depth that a queue's two cores ask for by themselves: more often than not that is all."""
-    high = steady.backlog(channel)
-    low = min(steady.least(channel), high)
-    while low < high:
-        middle = (low + high) // 2
-        if steady.shrink(channel, middle, alone=True):
-            high = middle
-        else:
-            low = steady.too_small + 1
-    return low
 
 
 def shrink_queue(steady: Steady, channel: Channel, low: int, near: int | None) -> None:
     """Give a queue the least depth, ``low`` at the least, that the others allow. It is looked for in growing strides
-    from ``near`` on, then by halves; without, at ``low`` first, then from the greatest down."""
+    from ``near`` on, then by parts; without, at ``low`` first, then from the greatest down."""
     if steady.depths.get(channel) == low:
         return
     high = steady.backlog(channel)
@@ -160,8 +146,8 @@ def shrink_queue(steady: Steady, channel: Channel, low: int, near: int | None) -
             high, hit, following = steady.backlog(channel), True, tried - stride
         else:
             low, missed, following = steady.too_small + 1, True, tried + stride
-        stride, middle = 2 * stride, (low + high) // 2
-        tried = middle if hit and missed else max(following, middle) if hit else min(following, middle)
+        stride, part = 2 * stride, high - -(-(high - low) // _PART)
+        tried = part if hit and missed else max(following, low) if hit else min(following, high - 1)
     if steady.depths.get(channel) != high:
         steady.shrink(channel, high)
 

@@ -467,32 +467,33 @@ class Steady:
 
     def _never_rests(self, loop: tuple[_Arc, ...]) -> bool:
         """Whether the events of a loop (the credits of the queue that is tried, then the arcs before them, the last one
-        first) go on to move forever."""
-        first, *before = loop
-        way = [*before[::-1], first]
-        hops = [_hop(entry, leave) for entry, leave in zip([first, *way], way, strict=False)]
+        first) go on to move forever. All depths of that queue with which they do are then ruled out."""
+        first = loop[0]
         base = first.targets.take(first.target.base)
-        if settles(hops, base):
+        if settles(_hops(loop), base):
             return False
         self._circuit = frozenset(arc.channel for arc in loop if arc.channel is not None)
-        self._rule_out(way[-2] if before else first, hops, base)
-        return True
-
-    def _rule_out(self, last: _Arc, hops: list[Hop], base: Steps) -> None:
-        """All depths of the queue that is tried with which a loop by its credits is too slow, like with the present
-        one. ``last``: the arc before the credits."""
-        assert self._tried is not None
-
-        def possible(depth: int) -> bool:
-            assert self._tried is not None
-            hop = _hop(last, self._arc(self._tried.credits(depth), self._tried))
-            return settles([*hops[:-1], hop], base)
-
         stride = 1
-        while not possible(self.too_small + stride):
+        while not self._possible(self.too_small + stride, loop, base):
             self.too_small += stride
             stride *= 2
-        self.too_small += bisect_left(range(1, stride), True, key=lambda more: possible(self.too_small + more))
+        self.too_small += bisect_left(
+            range(1, stride), True, key=lambda more: self._possible(self.too_small + more, loop, base)
+        )
+        return True
+
+    def _possible(self, depth: int, loop: tuple[_Arc, ...], base: Steps) -> bool:
+        """Whether the events of a loop by its credits come to rest if the queue that is tried is so deep."""
+        assert self._tried is not None
+        credits = self._arc(self._tried.credits(depth), self._tried)
+        return settles(_hops(tuple(credits if arc is loop[0] else arc for arc in loop)), base)
+
+
+def _hops(loop: tuple[_Arc, ...]) -> list[Hop]:
+    """Those of a loop, of which the last arc comes first."""
+    first, *before = loop
+    way = [*before[::-1], first]
+    return [_hop(entry, leave) for entry, leave in zip([first, *way], way, strict=False)]
 
 
 def _hop(before: _Arc, arc: _Arc) -> Hop:
