@@ -68,9 +68,11 @@ class _Line:
 
     def own(self, event: int) -> int:
         """The last event, up to this one, that is not where it is because it follows the step before; -1 if none."""
-        if self.causes[event] != _STEP_BEFORE:
-            return event
-        reach = 32
+        causes = self.causes
+        for near in range(event, max(-1, event - 16), -1):  # quicker one by one
+            if causes[near] != _STEP_BEFORE:
+                return near
+        event, reach = max(0, event - 15), 32
         while event > 0:
             begin = max(0, event - reach)
             found = (self.cause[begin:event] != _STEP_BEFORE).nonzero()[0]
@@ -119,6 +121,7 @@ class Steady:
         self.too_small = 0
         self.refused: dict[Channel, tuple[int, frozenset[Channel]]] = {}
         self._circuit: frozenset[Channel] = frozenset()  # queues of the last one found
+        self._resting: set[tuple[_Arc, ...]] = set()  # loops that do, wherever they begin
         self._tried: Channel | None = None
         self._dirty: dict[_Line, dict[_Arc, None]] = {}
         for order in self.events.waits:
@@ -177,6 +180,7 @@ class Steady:
             )
         size = sum(line.size for line in lines)
         self._tried, self.too_small, self._circuit = channel, depth, frozenset()
+        self._resting.clear()
         good = self._settle(lines, self._budget(size), not alone)
         self._tried = None
         if not good and self.refused.get(channel, (0, None))[0] < self.too_small:
@@ -468,9 +472,14 @@ class Steady:
     def _never_rests(self, loop: tuple[_Arc, ...]) -> bool:
         """Whether the events of a loop (the credits of the queue that is tried, then the arcs before them, the last one
         first) go on to move forever. All depths of that queue with which they do are then ruled out."""
+        if loop in self._resting:
+            return False
         first = loop[0]
         base = first.targets.take(first.target.base)
-        if settles(_hops(loop), base):
+        rests = settles(_hops(loop), base)
+        if rests:
+            self._resting.add(loop)
+        if rests is not False:
             return False
         self._circuit = frozenset(arc.channel for arc in loop if arc.channel is not None)
         stride = 1
@@ -486,7 +495,7 @@ class Steady:
         """Whether the events of a loop by its credits come to rest if the queue that is tried is so deep."""
         assert self._tried is not None
         credits = self._arc(self._tried.credits(depth), self._tried)
-        return settles(_hops(tuple(credits if arc is loop[0] else arc for arc in loop)), base)
+        return settles(_hops(tuple(credits if arc is loop[0] else arc for arc in loop)), base) is not False
 
 
 def _hops(loop: tuple[_Arc, ...]) -> list[Hop]:
