@@ -29,7 +29,7 @@ import numpy as np
 from hwflow.errors import Finding, InternalError
 from hwflow.ir.graph import Graph, Value
 from hwflow.ops.timing import Steps, every
-from hwflow.schedule.events import ROUND_TRIPS, events_of
+from hwflow.schedule.events import ROUND_TRIPS, Events, events_of
 from hwflow.schedule.places import Places
 from hwflow.schedule.trips import RoundTrips
 
@@ -118,22 +118,24 @@ class Run:
         return self.last_output[-1] - self.last_output[-2]
 
 
-def evaluate(graph: Graph, frames: int) -> Run:
-    """Run ``frames`` frames of a scheduled graph. Raises :class:`InternalError` naming the cores if it deadlocks."""
-    return Network(graph, frames).run(frames)
+def evaluate(graph: Graph, frames: int, events: Events | None = None) -> Run:
+    """Run ``frames`` frames of a scheduled graph. ``events``: the graph's, where they are known.
+
+    Raises :class:`InternalError` naming the cores if it deadlocks."""
+    return Network(graph, frames, events).run(frames)
 
 
 class Network:
     """The processes of a scheduled graph, a sink for each output and the queues between them, frame after frame."""
 
-    def __init__(self, graph: Graph, most: int) -> None:
-        """``most``: no more frames will be asked for."""
+    def __init__(self, graph: Graph, most: int, events: Events | None = None) -> None:
+        """``most``: no more frames will be asked for. ``events``: the graph's, where they are known."""
         self._most = most
         self._runners: list[_Runner] = []
         self._takers: dict[Value, tuple[_Runner, Steps]] = {}  # who takes a value's beats, and in which events
         self._frame = 0
         self._patience = _PATIENCE
-        self._connect(graph)
+        self._connect(events or events_of(graph))
         for runner in self._runners:
             for need in runner.needs:
                 need.source.needed_by.append(need)
@@ -172,9 +174,8 @@ class Network:
             cycles += [cycles[-1] + frame * delay for frame in range(1, more + 1)]
         self._frame += more
 
-    def _connect(self, graph: Graph) -> None:
+    def _connect(self, events: Events) -> None:
         """Processes, and what each needs of the others."""
-        events = events_of(graph)
         runners = {track: _Runner(track.owner, track.of, track.steps) for track in events.tracks}
         self._runners = list(runners.values())
         orders = list(events.waits)

@@ -35,6 +35,13 @@ class Track:
     def events(self) -> int:
         return len(self.steps)
 
+    def events_at(self, steps: Steps) -> Steps:
+        """Which events these steps are."""
+        if self.events == self.of:
+            return steps
+        found: Steps = np.searchsorted(self.steps, steps)
+        return found
+
 
 @dataclass(eq=False)
 class Order:
@@ -109,9 +116,9 @@ def events_of(graph: Graph) -> Events:
         core = tracks_of(node, timing)
         for track, process in zip(core, timing.processes, strict=True):
             for index, steps in process.consumes.items():
-                takes[node.inputs[index]] = (track, np.searchsorted(track.steps, steps))
+                takes[node.inputs[index]] = (track, track.events_at(steps))
             for index, steps in process.produces.items():
-                makes[node.outputs[index]] = (track, np.searchsorted(track.steps, steps))
+                makes[node.outputs[index]] = (track, track.events_at(steps))
         result.tracks += core
         result.waits += waits_of(timing, core)
     for port in graph.outputs:
@@ -140,8 +147,8 @@ def waits_of(timing: Timing, core: list[Track]) -> list[Order]:
             steps = _new_waits(wait)
             source = core[wait.process]
             frame, step = np.divmod(wait.need[steps], source.of)
-            events = frame * source.events + np.searchsorted(source.steps, step)
-            orders.append(Order(source, events, track, np.searchsorted(track.steps, steps), wait.lag))
+            events = frame * source.events + source.events_at(step)
+            orders.append(Order(source, events, track, track.events_at(steps), wait.lag))
     return orders
 
 

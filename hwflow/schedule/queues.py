@@ -55,7 +55,7 @@ def size_queues(graph: Graph, device: Device) -> Run:
         _shrink_all(steady, before)
     _shrink_rows(graph, steady)
     _set_depths(graph, steady)
-    return evaluate(graph, FRAMES)
+    return evaluate(graph, FRAMES, steady.events)
 
 
 def slowest(graph: Graph) -> int:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -41,7 +41,7 @@ from hwflow.schedule.trips import RoundTrips
 Causes = npt.NDArray[np.int32]  # numbers of arcs, or:
 _PASSES, _VISITS = 3, 2  # sweeps through all processes, visits of each event that moved: then circuits are searched for
 _LONGEST = 64  # processes of a loop that is looked at by itself
-_GROWTH = 1.25  # of the visits between two searches: of many, few find anything
+_GROWTH = 1.5  # of the visits between two searches: of many, few find anything
 _MOST_VISITS, _FEW = 100, 2_000_000  # of each event that moved, unless they are few; of all together
 _STEP_BEFORE, _NOT_MOVED, _ROUND_TRIP = -1, -2, -3  # that less the number of a channel
 
@@ -161,31 +161,21 @@ class Steady:
         """Events to visit in a trial before it is given up, among ``size`` of them."""
         return self.patience * size + _FEW
 
-    def shrink(self, channel: Channel, depth: int, *, alone: bool = False) -> bool:
-        """Give a queue ``depth`` beats. False, and nothing changed, if the period could then not be kept.
-
-        ``alone``: only look at the two cores it connects; that is only asked, the depth stays what it was.
-        """
+    def shrink(self, channel: Channel, depth: int) -> bool:
+        """Give a queue ``depth`` beats. False, and nothing changed, if the period could then not be kept."""
         arc = self._credits.pop(channel, None)
         before = self.depths.get(channel)
         if arc is not None:
             self._remove(arc)
         self._credits[channel] = self._add(channel.credits(depth), channel)
         self.depths[channel] = depth
-        lines = self._all
-        if alone:
-            nodes = {channel.maker.node, channel.taker.node} - {None}
-            lines = frozenset(
-                line for line in self._all if line.track.node in nodes or line.track in (channel.maker, channel.taker)
-            )
-        size = sum(line.size for line in lines)
         self._tried, self.too_small, self._circuit = channel, depth, frozenset()
         self._resting.clear()
-        good = self._settle(lines, self._budget(size), not alone)
+        good = self._settle(self._all, self._budget(self._size), True)
         self._tried = None
         if not good and self.refused.get(channel, (0, None))[0] < self.too_small:
             self.refused[channel] = self.too_small, self._circuit
-        if alone or not good:
+        if not good:
             self._remove(self._credits.pop(channel))
             del self.depths[channel]
             if arc is not None and before is not None:
@@ -206,12 +196,15 @@ class Steady:
         old = [arc for line in lines for arc in line.arcs if arc.source in lines and arc.channel is None]
         for arc in old:
             self._remove(arc)
-        new = [self._add(order) for order in waits_of(timing, tracks)]
+        orders = waits_of(timing, tracks)
+        new = [self._add(order) for order in orders]
         near = frozenset(lines)  # what the core cannot do by itself it cannot do at all
         if self._settle(near, self._budget(sum(line.size for line in near)), False):
             for arc in new:
                 self._dirty.setdefault(arc.target, {})[arc] = None
             if self._settle(self._all, self._budget(self._size), True):
+                others = [order for order in self.events.waits if order.target.node is not node]
+                self.events.waits = others + orders
                 return True
         for arc in new:
             self._remove(arc)
@@ -393,24 +386,27 @@ class Steady:
     def _too_slow(self, waiting: Iterable[dict[_Arc, None]]) -> bool:
         """Whether an event that moved, to make room for what made it move, is among what made it move; or will be, if
         events go on to move like that."""
-        walks: dict[_Line, memoryview] = {}  # the walk that came by each event
+        visits: dict[_Line, memoryview] = {}  # when a walk came by each event
         credits = self._credits.get(self._tried) if self._tried else None
         loops: set[tuple[_Arc, ...]] = set()  # from the credits of the queue that is tried to where they come from
-        walk = 0
+        visit = 0
         for arcs in waiting:
             for arc in arcs:
-                walk += 1
                 way: list[_Arc] = []
+                gone: list[int] = []  # how much of it at each visit
+                begin = visit + 1
                 for line, at, before in self._way_back(arc.source, arc.events[len(arc.events.at) // 2]):
-                    seen = walks.get(line)
+                    seen = visits.get(line)
                     if seen is None:
-                        seen = walks[line] = np.zeros(line.size, dtype=np.int32).data
+                        seen = visits[line] = np.zeros(line.size, dtype=np.int32).data
                     if seen[at]:
-                        if seen[at] == walk:
-                            self._found(self._circle(line, at), credits)
+                        if seen[at] >= begin:
+                            self._circuit = _channels(way[gone[seen[at] - begin] :])
                             return True
                         break  # an earlier walk went on from here
-                    seen[at] = walk
+                    visit += 1
+                    seen[at] = visit
+                    gone.append(len(way))
                     way += before
                 if credits is not None:
                     loops.update(_loops(way, credits))
@@ -456,19 +452,6 @@ class Steady:
             trips, reach = trips + len(some), 4 * reach
         return places[(beat - trips * depth) % channel.beats], trips
 
-    def _circle(self, line: _Line, at: int) -> list[_Arc]:
-        """The arcs by which an event moved itself, the last one first."""
-        arcs: list[_Arc] = []
-        for other, place, before in self._way_back(line, at):
-            if arcs and other is line and place == at:
-                break
-            arcs += before
-        return arcs
-
-    def _found(self, circuit: Sequence[_Arc], credits: _Arc | None) -> None:
-        """Note a circuit that is too slow, and what it says about other depths of the queue that is tried."""
-        self._circuit = frozenset(arc.channel for arc in circuit if arc.channel is not None)
-
     def _never_rests(self, loop: tuple[_Arc, ...]) -> bool:
         """Whether the events of a loop (the credits of the queue that is tried, then the arcs before them, the last one
         first) go on to move forever. All depths of that queue with which they do are then ruled out."""
@@ -481,7 +464,7 @@ class Steady:
             self._resting.add(loop)
         if rests is not False:
             return False
-        self._circuit = frozenset(arc.channel for arc in loop if arc.channel is not None)
+        self._circuit = _channels(loop)
         stride = 1
         while not self._possible(self.too_small + stride, loop, base):
             self.too_small += stride
@@ -496,6 +479,10 @@ class Steady:
         assert self._tried is not None
         credits = self._arc(self._tried.credits(depth), self._tried)
         return settles(_hops(tuple(credits if arc is loop[0] else arc for arc in loop)), base) is not False
+
+
+def _channels(arcs: Iterable[_Arc]) -> frozenset[Channel]:
+    return frozenset(arc.channel for arc in arcs if arc.channel is not None)
 
 
 def _hops(loop: tuple[_Arc, ...]) -> list[Hop]:

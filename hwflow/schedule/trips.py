@@ -1,4 +1,4 @@
-"""Round trips of a queue's credits: a beat comes at the earliest so many cycles after the beat ``depth`` places before it.
+"""Round trips of a queue's credits: a beat comes so many cycles at the least after the one ``depth`` places before it.
 
 This holds at either end of a queue, whatever the other end does. As a loop of two waits it would take a sweep for every
 trip; of all trips of a frame at once it is a running maximum.
