@@ -29,7 +29,7 @@ from hwflow.schedule.steady import Steady
 
 FRAMES = 6  # enough for the slowest core to set the pace
 MOST_FRAMES = 96  # looked at where it takes longer
-_PART = 6  # of the depths in question is tried at a time, as what fails takes many times longer than what does not
+_PART = 6  # of the depths in question: tried is above all but one of them, for what fails takes many times longer
 _SYNC_DEPTH = 2  # of a frame synchroniser, which has no choice
 
 
