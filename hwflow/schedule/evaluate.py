@@ -29,8 +29,9 @@ import numpy as np
 from hwflow.errors import Finding, InternalError
 from hwflow.ir.graph import Graph, Value
 from hwflow.ops.timing import Steps, every
-from hwflow.schedule.events import ROUND_TRIPS, events_of, round_trips
+from hwflow.schedule.events import ROUND_TRIPS, Events, events_of
 from hwflow.schedule.places import Places
+from hwflow.schedule.trips import RoundTrips
 
 _BEFORE = -(1 << 60)  # the cycle of what was before the first frame: nothing waits for it
 # Sweeps compute each event of a frame so many times on average before the frame is done step by step; after such a
@@ -50,7 +51,7 @@ class _Runner:
     steps: Steps
     needs: list[_Need] = field(default_factory=list)
     needed_by: list[_Need] = field(default_factory=list)
-    loops: list[tuple[Places, int, int]] = field(default_factory=list)  # events, depth, round trip of its queues
+    loops: list[tuple[Places, RoundTrips]] = field(default_factory=list)  # of its queues
     visits: int = 0  # sweeps in this frame
     back: int = 1
     cycles: Steps = field(default_factory=lambda: every(0))
@@ -117,22 +118,24 @@ class Run:
         return self.last_output[-1] - self.last_output[-2]
 
 
-def evaluate(graph: Graph, frames: int) -> Run:
-    """Run ``frames`` frames of a scheduled graph. Raises :class:`InternalError` naming the cores if it deadlocks."""
-    return Network(graph, frames).run(frames)
+def evaluate(graph: Graph, frames: int, events: Events | None = None) -> Run:
+    """Run ``frames`` frames of a scheduled graph. ``events``: the graph's, where they are known.
+
+    Raises :class:`InternalError` naming the cores if it deadlocks."""
+    return Network(graph, frames, events).run(frames)
 
 
 class Network:
     """The processes of a scheduled graph, a sink for each output and the queues between them, frame after frame."""
 
-    def __init__(self, graph: Graph, most: int) -> None:
-        """``most``: no more frames will be asked for."""
+    def __init__(self, graph: Graph, most: int, events: Events | None = None) -> None:
+        """``most``: no more frames will be asked for. ``events``: the graph's, where they are known."""
         self._most = most
         self._runners: list[_Runner] = []
         self._takers: dict[Value, tuple[_Runner, Steps]] = {}  # who takes a value's beats, and in which events
         self._frame = 0
         self._patience = _PATIENCE
-        self._connect(graph)
+        self._connect(events or events_of(graph))
         for runner in self._runners:
             for need in runner.needs:
                 need.source.needed_by.append(need)
@@ -171,9 +174,8 @@ class Network:
             cycles += [cycles[-1] + frame * delay for frame in range(1, more + 1)]
         self._frame += more
 
-    def _connect(self, graph: Graph) -> None:
+    def _connect(self, events: Events) -> None:
         """Processes, and what each needs of the others."""
-        events = events_of(graph)
         runners = {track: _Runner(track.owner, track.of, track.steps) for track in events.tracks}
         self._runners = list(runners.values())
         orders = list(events.waits)
@@ -183,7 +185,8 @@ class Network:
                 orders.append(channel.credits(channel.depth))
             if 2 * channel.depth <= channel.beats and channel.maker is not channel.taker:
                 for track, beats in ((channel.maker, channel.makes), (channel.taker, channel.takes)):
-                    runners[track].loops.append((Places(beats), channel.depth, channel.latency + 1))
+                    trips = RoundTrips(track.steps[beats], channel.depth, channel.latency + 1)
+                    runners[track].loops.append((Places(beats), trips))
             self._takers[channel.value] = runners[channel.taker], channel.takes
         for order in orders:
             target = runners[order.target]
@@ -326,14 +329,13 @@ def _step_by_step(runner: _Runner, first: int) -> None:
 def _round_trips(runner: _Runner, first: int) -> None:
     """No earlier than the credits of its queues come back; these sweeps would bring back one round after the other."""
     moved = False
-    for events, depth, trip in runner.loops:
+    for events, trips in runner.loops:
         beat = int(np.searchsorted(events.at, first))
-        if len(events.at) - beat <= depth:
+        if len(events.at) - beat <= trips.depth:
             continue
-        before = events.take(runner.present, beat)
-        after = round_trips(before, depth, trip)
-        if after is not before:
-            runner.present[events.at[beat:]] = after
+        found = trips.later_cycles(events.take(runner.present, beat))
+        if found is not None:
+            runner.present[events.at[beat + found[0] :]] = found[1]
             moved = True
     if moved:
         _step_by_step(runner, first)

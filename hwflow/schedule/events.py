@@ -35,6 +35,13 @@ class Track:
     def events(self) -> int:
         return len(self.steps)
 
+    def events_at(self, steps: Steps) -> Steps:
+        """Which events these steps are."""
+        if self.events == self.of:
+            return steps
+        found: Steps = np.searchsorted(self.steps, steps)
+        return found
+
 
 @dataclass(eq=False)
 class Order:
@@ -109,9 +116,9 @@ def events_of(graph: Graph) -> Events:
         core = tracks_of(node, timing)
         for track, process in zip(core, timing.processes, strict=True):
             for index, steps in process.consumes.items():
-                takes[node.inputs[index]] = (track, np.searchsorted(track.steps, steps))
+                takes[node.inputs[index]] = (track, track.events_at(steps))
             for index, steps in process.produces.items():
-                makes[node.outputs[index]] = (track, np.searchsorted(track.steps, steps))
+                makes[node.outputs[index]] = (track, track.events_at(steps))
         result.tracks += core
         result.waits += waits_of(timing, core)
     for port in graph.outputs:
@@ -140,23 +147,9 @@ def waits_of(timing: Timing, core: list[Track]) -> list[Order]:
             steps = _new_waits(wait)
             source = core[wait.process]
             frame, step = np.divmod(wait.need[steps], source.of)
-            events = frame * source.events + np.searchsorted(source.steps, step)
-            orders.append(Order(source, events, track, np.searchsorted(track.steps, steps), wait.lag))
+            events = frame * source.events + source.events_at(step)
+            orders.append(Order(source, events, track, track.events_at(steps), wait.lag))
     return orders
-
-
-def round_trips(cycles: Steps, depth: int, trip: int) -> Steps:
-    """The least cycles from these on of which each is at least ``trip`` after the one ``depth`` places before it: what
-    a queue's credits, which return after so long, say about one of its ends."""
-    if (cycles[depth:] >= cycles[:-depth] + trip).all():
-        return cycles
-    rounds = -(-len(cycles) // depth)
-    padded = np.full(rounds * depth, np.iinfo(np.int64).min // 2)
-    padded[: len(cycles)] = cycles
-    travelled = trip * np.arange(rounds)[:, None]
-    table = np.maximum.accumulate(padded.reshape(rounds, depth) - travelled, axis=0) + travelled
-    least: Steps = table.reshape(-1)[: len(cycles)]
-    return least
 
 
 def _visited(timing: Timing, index: int) -> Steps:

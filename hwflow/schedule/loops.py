@@ -32,9 +32,9 @@ class Hop:
     spare: int
 
 
-def settles(hops: Sequence[Hop], base: Steps) -> bool:
+def settles(hops: Sequence[Hop], base: Steps) -> bool | None:
     """Whether the events by which a loop enters its first process, of which ``base`` are cycles less steps that no
-    schedule is before, come to rest, as far as the loop alone says. True also where patience ends."""
+    schedule is before, come to rest, as far as the loop alone says. None where patience ends."""
     for _ in range(_PATIENCE):
         values, origins = base, np.arange(len(base))
         for hop in hops:
@@ -45,9 +45,9 @@ def settles(hops: Sequence[Hop], base: Steps) -> bool:
         if after is None:
             return False
         if after is base:
-            break
+            return True
         base = after
-    return True
+    return None
 
 
 def _in_order(values: Steps, origins: Steps, spare: int) -> tuple[Steps, Steps]:

@@ -13,7 +13,6 @@ cannot tell counts as loss of interval.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -30,15 +29,16 @@ from hwflow.schedule.steady import Steady
 
 FRAMES = 6  # enough for the slowest core to set the pace
 MOST_FRAMES = 96  # looked at where it takes longer
+_PART = 6  # of the depths in question: tried is above all but one of them, for what fails takes many times longer
 _SYNC_DEPTH = 2  # of a frame synchroniser, which has no choice
 
 
 @dataclass(frozen=True)
 class _Before:
-    """Of queues: the depth that their two cores ask for by themselves, and the one that was found."""
+    """Of queues: the depth that was found, and the greatest one that is known to be too small."""
 
-    asked: Mapping[Value, int]
     depths: Mapping[Value, int]
+    too_small: Mapping[Value, int]
 
 
 def size_queues(graph: Graph, device: Device, roomy: Callable[[Graph], None] = lambda graph: None) -> Run:
@@ -49,15 +49,16 @@ def size_queues(graph: Graph, device: Device, roomy: Callable[[Graph], None] = l
     period = slowest(graph)
     steady = _roomy(graph, period)
     roomy(graph)
-    found = _shrink_all(steady)
-    moved = _into_block_ram(graph, device, found.depths)
+    _shrink_all(steady)
+    found = {channel.value: depth for channel, depth in steady.depths.items()}
+    moved = _into_block_ram(graph, device, found)
     if moved:
-        before = _carried_over(found, steady, moved)
-        steady = _with_depths(graph, steady, {v: depth for v, depth in found.depths.items() if v not in moved})
+        before = _carried_over(steady, moved)
+        steady = _with_depths(graph, steady, {v: depth for v, depth in found.items() if v not in moved})
         _shrink_all(steady, before)
     _shrink_rows(graph, steady)
     _set_depths(graph, steady)
-    return evaluate(graph, FRAMES)
+    return evaluate(graph, FRAMES, steady.events)
 
 
 def slowest(graph: Graph) -> int:
@@ -116,38 +117,25 @@ def _hold(steady: Steady, good: bool, period: int) -> None:
         )
 
 
-def _shrink_all(steady: Steady, before: _Before | None = None) -> _Before:
+def _shrink_all(steady: Steady, before: _Before | None = None) -> None:
     """Give every queue the least depth that the others allow, one after the other. ``before``: what was found in the
     graph as it was."""
     before = before or _Before({}, {})
-    asked: dict[Value, int] = {}
     for channel in steady.events.channels:
         if channel.node.op == "frame_sync":
             steady.shrink(channel, _SYNC_DEPTH)
     rest = [channel for channel in steady.events.channels if channel.node.op != "frame_sync"]
     for channel in sorted(rest, key=lambda c: -queue_width(c) * c.beats):
-        known = before.asked.get(channel.value)
-        asked[channel.value] = asked_depth(steady, channel) if known is None else known
-        shrink_queue(steady, channel, asked[channel.value], before.depths.get(channel.value))
-    return _Before(asked, {channel.value: depth for channel, depth in steady.depths.items()})
-
-
-def asked_depth(steady: Steady, channel: Channel) -> int:
-    """The depth that a queue's two cores ask for by themselves: more often than not that is all."""
-    high = steady.backlog(channel)
-    low = min(steady.least(channel), high)
-    while low < high:
-        middle = (low + high) // 2
-        if steady.shrink(channel, middle, alone=True):
-            high = middle
-        else:
-            low = steady.too_small + 1
-    return low
+        near = before.depths.get(channel.value)
+        low = max(steady.least(channel), before.too_small.get(channel.value, 0) + 1)
+        shrink_queue(steady, channel, low, near)
 
 
 def shrink_queue(steady: Steady, channel: Channel, low: int, near: int | None) -> None:
     """Give a queue the least depth, ``low`` at the least, that the others allow. It is looked for in growing strides
-    from ``near`` on, then by halves; without, at ``low`` first, then from the greatest down."""
+    from ``near`` on, then by parts; without, at ``low`` first, then from the greatest down."""
+    if steady.depths.get(channel) == low:
+        return
     high = steady.backlog(channel)
     if near is None and low < high:
         if steady.shrink(channel, low):
@@ -161,8 +149,8 @@ def shrink_queue(steady: Steady, channel: Channel, low: int, near: int | None) -
             high, hit, following = steady.backlog(channel), True, tried - stride
         else:
             low, missed, following = steady.too_small + 1, True, tried + stride
-        stride, middle = 2 * stride, (low + high) // 2
-        tried = middle if hit and missed else max(following, middle) if hit else min(following, middle)
+        stride, part = 2 * stride, high - -(-(high - low) // _PART)
+        tried = part if hit and missed else max(following, low) if hit else min(following, high - 1)
     if steady.depths.get(channel) != high:
         steady.shrink(channel, high)
 
@@ -204,14 +192,16 @@ def _into_block_ram(graph: Graph, device: Device, depths: Mapping[Value, int]) -
     return moved
 
 
-def _carried_over(found: _Before, steady: Steady, moved: Mapping[Value, Value]) -> _Before:
-    """What was found, for the graph with some queues moved: the depths are near what they were; what two cores ask for
-    by themselves stays where they have a single queue, and that did not move."""
-    pairs = Counter((channel.node, channel.taker.node) for channel in steady.events.channels)
-    single = {c.value for c in steady.events.channels if pairs[c.node, c.taker.node] == 1}
-    asked = {value: depth for value, depth in found.asked.items() if value in single and value not in moved}
-    depths = {value: depth for value, depth in found.depths.items() if value not in moved}
-    return _Before(asked, depths | {there: found.depths[value] for value, there in moved.items()})
+def _carried_over(steady: Steady, moved: Mapping[Value, Value]) -> _Before:
+    """What was found, for the graph with some queues moved: the depths are near what they were, and what is too small
+    stays so unless the circuit that says so led through one of these queues."""
+    depths = {moved.get(channel.value, channel.value): depth for channel, depth in steady.depths.items()}
+    too_small = {
+        channel.value: depth
+        for channel, (depth, circuit) in steady.refused.items()
+        if moved.keys().isdisjoint((channel.value, *(other.value for other in circuit)))
+    }
+    return _Before(depths, too_small)
 
 
 def _set_depths(graph: Graph, steady: Steady) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,17 +31,17 @@ from hwflow.schedule.events import (
     Order,
     Track,
     events_of,
-    round_trips,
     tracks_of,
     waits_of,
 )
 from hwflow.schedule.loops import Hop, settles
 from hwflow.schedule.places import Places
+from hwflow.schedule.trips import RoundTrips
 
 Causes = npt.NDArray[np.int32]  # numbers of arcs, or:
 _PASSES, _VISITS = 3, 2  # sweeps through all processes, visits of each event that moved: then circuits are searched for
 _LONGEST = 64  # processes of a loop that is looked at by itself
-_GROWTH = 1.25  # of the visits between two searches: of many, few find anything
+_GROWTH = 1.5  # of the visits between two searches: of many, few find anything
 _MOST_VISITS, _FEW = 100, 2_000_000  # of each event that moved, unless they are few; of all together
 _STEP_BEFORE, _NOT_MOVED, _ROUND_TRIP = -1, -2, -3  # that less the number of a channel
 
@@ -58,7 +58,9 @@ class _Line:
     channels: list[Channel] = field(default_factory=list)
     saved: Steps | None = None  # before the present trial
     cause: Causes = field(default_factory=lambda: np.empty(0, dtype=np.int32))  # what moved each event last
+    causes: memoryview = field(default_factory=lambda: memoryview(b""))  # of these: quicker one by one
     visits: int = 0
+    trips: dict[int, RoundTrips] = field(default_factory=dict)  # of the channel of this number
     neighbours: set[_Line] = field(default_factory=set)  # of which an event ever waited for one of the other
 
     def __post_init__(self) -> None:
@@ -66,9 +68,11 @@ class _Line:
 
     def own(self, event: int) -> int:
         """The last event, up to this one, that is not where it is because it follows the step before; -1 if none."""
-        if self.cause[event] != _STEP_BEFORE:
-            return event
-        reach = 32
+        causes = self.causes
+        for near in range(event, max(-1, event - 16), -1):  # quicker one by one
+            if causes[near] != _STEP_BEFORE:
+                return near
+        event, reach = max(0, event - 15), 32
         while event > 0:
             begin = max(0, event - reach)
             found = (self.cause[begin:event] != _STEP_BEFORE).nonzero()[0]
@@ -87,7 +91,7 @@ class _Arc:
     events: Places
     targets: Places
     offsets: Steps
-    wait: bool  # of a core's processes for each other
+    channel: Channel | None  # whose beats or credits it is about; None: a core's processes wait for each other
 
     def wanted(self) -> Steps:
         least: Steps = self.events.take(self.source.base) + self.offsets
@@ -101,7 +105,9 @@ class Steady:
     """A schedule of one frame every ``period`` cycles: at first with all the room in queues that it wants.
 
     ``period`` must be at least the steps a frame of every process. ``too_small``: after :meth:`shrink` failed, the
-    greatest depth, that one at the least, with which the period cannot be kept.
+    greatest depth, that one at the least, with which the period cannot be kept. ``refused``: of every queue for which
+    it ever did, the greatest such depth, and the queues that the circuit found then leads through (none where patience
+    ended first); other queues only ever get shorter, so that this stays.
     """
 
     def __init__(self, graph: Graph, period: int, like: Steady | None = None) -> None:
@@ -113,12 +119,15 @@ class Steady:
         self._arrivals: dict[Channel, _Arc] = {}
         self.depths: dict[Channel, int] = {}
         self.too_small = 0
+        self.refused: dict[Channel, tuple[int, frozenset[Channel]]] = {}
+        self._circuit: frozenset[Channel] = frozenset()  # queues of the last one found
+        self._resting: set[tuple[_Arc, ...]] = set()  # loops that do, wherever they begin
         self._tried: Channel | None = None
         self._dirty: dict[_Line, dict[_Arc, None]] = {}
         for order in self.events.waits:
-            self._add(order, wait=True)
+            self._add(order)
         for channel in self.events.channels:
-            self._arrivals[channel] = self._add(channel.arrivals())
+            self._arrivals[channel] = self._add(channel.arrivals(), channel)
             self._lines[channel.maker].channels.append(channel)
             if channel.taker is not channel.maker:
                 self._lines[channel.taker].channels.append(channel)
@@ -144,7 +153,7 @@ class Steady:
 
         ``depths``: of queues that had all the room that they wanted until now."""
         for channel, depth in (depths or {}).items():
-            self._credits[channel] = self._add(channel.credits(depth))
+            self._credits[channel] = self._add(channel.credits(depth), channel)
             self.depths[channel] = depth
         return self._settle(self._all, 100 * self._size + 20_000_000, True)
 
@@ -152,28 +161,21 @@ class Steady:
         """Events to visit in a trial before it is given up, among ``size`` of them."""
         return self.patience * size + _FEW
 
-    def shrink(self, channel: Channel, depth: int, *, alone: bool = False) -> bool:
-        """Give a queue ``depth`` beats. False, and nothing changed, if the period could then not be kept.
-
-        ``alone``: only look at the two cores it connects; that is only asked, the depth stays what it was.
-        """
+    def shrink(self, channel: Channel, depth: int) -> bool:
+        """Give a queue ``depth`` beats. False, and nothing changed, if the period could then not be kept."""
         arc = self._credits.pop(channel, None)
         before = self.depths.get(channel)
         if arc is not None:
             self._remove(arc)
-        self._credits[channel] = self._add(channel.credits(depth))
+        self._credits[channel] = self._add(channel.credits(depth), channel)
         self.depths[channel] = depth
-        lines = self._all
-        if alone:
-            nodes = {channel.maker.node, channel.taker.node} - {None}
-            lines = frozenset(
-                line for line in self._all if line.track.node in nodes or line.track in (channel.maker, channel.taker)
-            )
-        size = sum(line.size for line in lines)
-        self._tried, self.too_small = channel, depth
-        good = self._settle(lines, self._budget(size), not alone)
+        self._tried, self.too_small, self._circuit = channel, depth, frozenset()
+        self._resting.clear()
+        good = self._settle(self._all, self._budget(self._size), True)
         self._tried = None
-        if alone or not good:
+        if not good and self.refused.get(channel, (0, None))[0] < self.too_small:
+            self.refused[channel] = self.too_small, self._circuit
+        if not good:
             self._remove(self._credits.pop(channel))
             del self.depths[channel]
             if arc is not None and before is not None:
@@ -191,15 +193,18 @@ class Steady:
             not np.isin(new.steps, old.steps).all() for new, old in zip(tracks_of(node, timing), tracks, strict=True)
         ):
             return False  # steps that did not matter do
-        old = [arc for line in lines for arc in line.arcs if arc.source in lines and arc.wait]
+        old = [arc for line in lines for arc in line.arcs if arc.source in lines and arc.channel is None]
         for arc in old:
             self._remove(arc)
-        new = [self._add(order, wait=True) for order in waits_of(timing, tracks)]
+        orders = waits_of(timing, tracks)
+        new = [self._add(order) for order in orders]
         near = frozenset(lines)  # what the core cannot do by itself it cannot do at all
         if self._settle(near, self._budget(sum(line.size for line in near)), False):
             for arc in new:
                 self._dirty.setdefault(arc.target, {})[arc] = None
             if self._settle(self._all, self._budget(self._size), True):
+                others = [order for order in self.events.waits if order.target.node is not node]
+                self.events.waits = others + orders
                 return True
         for arc in new:
             self._remove(arc)
@@ -215,16 +220,11 @@ class Steady:
     def backlog(self, channel: Channel) -> int:
         """The least depth with which this very schedule is possible."""
         made, taken = self._cycles(channel.maker, channel.makes), self._cycles(channel.taker, channel.takes)
-        # Credits back by the time of beat b: of all beats ever, those taken before; frame by frame the same.
-        frames, beats = 0, channel.beats
-        latest = int((made - taken[0]).max())  # cycles by which something is made after the frame's first was taken
-        earliest = int((made - taken[-1]).min())
-        first, last = earliest // self.period - 2, latest // self.period + 2
-        back = np.zeros(beats, dtype=np.int64)
-        for frames in range(first, last + 1):
-            back += np.searchsorted(taken + frames * self.period, made - 1, side="right")
-        # Frames before `first` are taken wholly: count beats from the start of that frame.
-        return max(1, int((np.arange(beats) + 1 - first * beats - back).max()))
+        # Credits back by the time of beat b: of all beats ever, those taken before. Those of a frame are taken within a
+        # period from its first on.
+        frames, cycles = np.divmod(made - 1 - taken[0], self.period)
+        back = frames * channel.beats + np.searchsorted(taken - taken[0], cycles, side="right")
+        return max(1, int((np.arange(1, channel.beats + 1) - back).max()))
 
     # --- arcs ------------------------------------------------------------------------------------------------------
 
@@ -232,16 +232,16 @@ class Steady:
         cycles: Steps = self._lines[track].base[events] + track.steps[events]
         return cycles
 
-    def _add(self, order: Order, *, wait: bool = False) -> _Arc:
-        arc = self._arc(order, wait)
+    def _add(self, order: Order, channel: Channel | None = None) -> _Arc:
+        arc = self._arc(order, channel)
         self._restore(arc)
         return arc
 
-    def _arc(self, order: Order, wait: bool) -> _Arc:
+    def _arc(self, order: Order, channel: Channel | None) -> _Arc:
         source, target = self._lines[order.source], self._lines[order.target]
         frame, event = np.divmod(order.events, order.source.events)
         offsets = frame * self.period + order.lag + order.source.steps[event] - order.target.steps[order.targets]
-        return _Arc(source, target, Places(event), Places(order.targets), offsets, wait)
+        return _Arc(source, target, Places(event), Places(order.targets), offsets, channel)
 
     def _restore(self, arc: _Arc) -> None:
         arc.target.arcs.append(arc)
@@ -325,6 +325,7 @@ class Steady:
         if line.saved is None:
             line.saved, line.base = line.base, line.base.copy()
             line.cause = np.full(line.size, _NOT_MOVED, dtype=np.int32)
+            line.causes = line.cause.data
         number = line.arcs.index(arc)
         if run:
             np.maximum(line.base[run], least, out=line.base[run])
@@ -359,15 +360,20 @@ class Steady:
         if depth is None or 2 * depth > channel.beats or channel.maker is channel.taker:
             return False
         places = self._ends(channel, line)
-        steps = places.take(line.track.steps)
-        cycles = places.take(line.base) + steps
-        after = round_trips(cycles, depth, channel.latency + 1)
-        if after is cycles:
+        trips = line.trips.get(number)
+        if trips is None or trips.depth != depth:
+            trips = line.trips[number] = RoundTrips(places.take(line.track.steps), depth, channel.latency + 1)
+        found = trips.later(places.take(line.base))
+        if found is None:
             return False
-        later = np.flatnonzero(after > cycles)
-        events = places.at[later]
-        line.base[events] = after[later] - steps[later]
-        line.cause[events] = _ROUND_TRIP - number
+        first, after = found
+        run = places.run(first) or places.at[first:]
+        later = after > line.base[run]
+        line.base[run] = after
+        if isinstance(run, slice):
+            np.copyto(line.cause[run], _ROUND_TRIP - number, where=later)
+        else:
+            line.cause[run[later]] = _ROUND_TRIP - number
         return True
 
     def _ends(self, channel: Channel, line: _Line) -> Places:
@@ -380,81 +386,110 @@ class Steady:
     def _too_slow(self, waiting: Iterable[dict[_Arc, None]]) -> bool:
         """Whether an event that moved, to make room for what made it move, is among what made it move; or will be, if
         events go on to move like that."""
-        views: dict[_Line, tuple[memoryview, memoryview]] = {}  # causes, and the walk that came by
+        visits: dict[_Line, memoryview] = {}  # when a walk came by each event
         credits = self._credits.get(self._tried) if self._tried else None
         loops: set[tuple[_Arc, ...]] = set()  # from the credits of the queue that is tried to where they come from
-        walk = 0
+        visit = 0
         for arcs in waiting:
             for arc in arcs:
-                line, at = arc.source, arc.events[len(arc.events.at) // 2]
-                walk += 1
                 way: list[_Arc] = []
-                while line.saved is not None:
-                    if line not in views:
-                        views[line] = line.cause.data, np.zeros(line.size, dtype=np.int32).data
-                    causes, seen = views[line]
+                gone: list[int] = []  # how much of it at each visit
+                begin = visit + 1
+                for line, at, before in self._way_back(arc.source, arc.events[len(arc.events.at) // 2]):
+                    seen = visits.get(line)
+                    if seen is None:
+                        seen = visits[line] = np.zeros(line.size, dtype=np.int32).data
                     if seen[at]:
-                        if seen[at] == walk:
+                        if seen[at] >= begin:
+                            self._circuit = _channels(way[gone[seen[at] - begin] :])
                             return True
                         break  # an earlier walk went on from here
-                    seen[at] = walk
-                    cause, found = causes[at], at
-                    if cause == _STEP_BEFORE:
-                        found = line.own(at)
-                        if found < 0:  # it followed the frame before
-                            found = line.own(line.size - 1)
-                        cause = causes[found]
-                    if cause == _NOT_MOVED or found < 0:
-                        break
-                    if cause <= _ROUND_TRIP:
-                        channel = line.channels[_ROUND_TRIP - cause]
-                        both = (self._credits[channel], self._arrivals[channel])
-                        if line.track is channel.taker:
-                            both = both[::-1]
-                        places, depth, beats = self._ends(channel, line), self.depths[channel], channel.beats
-                        beat = places.index(found)
-                        while True:
-                            beat = (beat - depth) % beats
-                            at = places[beat]
-                            way += both
-                            if causes[at] != cause or seen[at]:
-                                break
-                            seen[at] = walk
-                    else:
-                        arc = line.arcs[cause]
-                        way.append(arc)
-                        line, at = arc.source, arc.events[arc.targets.index(found)]
+                    visit += 1
+                    seen[at] = visit
+                    gone.append(len(way))
+                    way += before
                 if credits is not None:
                     loops.update(_loops(way, credits))
         return any([self._never_rests(loop) for loop in loops])
 
+    def _way_back(self, line: _Line, at: int) -> Iterator[tuple[_Line, int, tuple[_Arc, ...]]]:
+        """From an event to what moved it, and so on, each with the arcs by which it was moved, the last one first."""
+        while line.saved is not None:
+            cause, found = line.causes[at], at
+            if cause == _STEP_BEFORE:
+                found = line.own(at)
+                if found < 0:  # it followed the frame before
+                    found = line.own(line.size - 1)
+                cause = line.causes[found]
+            if cause == _NOT_MOVED or found < 0:
+                return
+            here = line, at
+            if cause <= _ROUND_TRIP:
+                channel = line.channels[_ROUND_TRIP - cause]
+                moved_by: tuple[_Arc, ...] = (self._credits[channel], self._arrivals[channel])
+                if line.track is channel.taker:
+                    moved_by = moved_by[::-1]
+                at, trips = self._trips_back(line, channel, found)
+                moved_by *= min(trips, 2)
+            else:
+                arc = line.arcs[cause]
+                moved_by = (arc,)
+                line, at = arc.source, arc.events[arc.targets.index(found)]
+            yield (*here, moved_by)
+
+    def _trips_back(self, line: _Line, channel: Channel, event: int) -> tuple[int, int]:
+        """From an event that a round trip moved, by such trips of a frame, to one that something else did, or to the
+        frame before; and how many trips that is."""
+        places, depth = self._ends(channel, line), self.depths[channel]
+        beat = places.index(event)
+        cause, trips, reach = line.causes[event], 0, 16
+        while trips * depth <= beat:
+            some = places.at[beat - trips * depth :: -depth][:reach]
+            others = (line.cause[some] != cause).nonzero()[0]
+            if len(others):
+                trips += int(others[0])
+                break
+            trips, reach = trips + len(some), 4 * reach
+        return places[(beat - trips * depth) % channel.beats], trips
+
     def _never_rests(self, loop: tuple[_Arc, ...]) -> bool:
         """Whether the events of a loop (the credits of the queue that is tried, then the arcs before them, the last one
-        first) go on to move forever."""
-        first, *before = loop
-        way = [*before[::-1], first]
-        hops = [_hop(entry, leave) for entry, leave in zip([first, *way], way, strict=False)]
-        base = first.targets.take(first.target.base)
-        if settles(hops, base):
+        first) go on to move forever. All depths of that queue with which they do are then ruled out."""
+        if loop in self._resting:
             return False
-        self._rule_out(way[-2] if before else first, hops, base)
-        return True
-
-    def _rule_out(self, last: _Arc, hops: list[Hop], base: Steps) -> None:
-        """All depths of the queue that is tried with which a loop by its credits is too slow, like with the present
-        one. ``last``: the arc before the credits."""
-        assert self._tried is not None
-
-        def possible(depth: int) -> bool:
-            assert self._tried is not None
-            hop = _hop(last, self._arc(self._tried.credits(depth), False))
-            return settles([*hops[:-1], hop], base)
-
+        first = loop[0]
+        base = first.targets.take(first.target.base)
+        rests = settles(_hops(loop), base)
+        if rests:
+            self._resting.add(loop)
+        if rests is not False:
+            return False
+        self._circuit = _channels(loop)
         stride = 1
-        while not possible(self.too_small + stride):
+        while not self._possible(self.too_small + stride, loop, base):
             self.too_small += stride
             stride *= 2
-        self.too_small += bisect_left(range(1, stride), True, key=lambda more: possible(self.too_small + more))
+        self.too_small += bisect_left(
+            range(1, stride), True, key=lambda more: self._possible(self.too_small + more, loop, base)
+        )
+        return True
+
+    def _possible(self, depth: int, loop: tuple[_Arc, ...], base: Steps) -> bool:
+        """Whether the events of a loop by its credits come to rest if the queue that is tried is so deep."""
+        assert self._tried is not None
+        credits = self._arc(self._tried.credits(depth), self._tried)
+        return settles(_hops(tuple(credits if arc is loop[0] else arc for arc in loop)), base) is not False
+
+
+def _channels(arcs: Iterable[_Arc]) -> frozenset[Channel]:
+    return frozenset(arc.channel for arc in arcs if arc.channel is not None)
+
+
+def _hops(loop: tuple[_Arc, ...]) -> list[Hop]:
+    """Those of a loop, of which the last arc comes first."""
+    first, *before = loop
+    way = [*before[::-1], first]
+    return [_hop(entry, leave) for entry, leave in zip([first, *way], way, strict=False)]
 
 
 def _hop(before: _Arc, arc: _Arc) -> Hop:

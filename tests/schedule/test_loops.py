@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from hwflow.schedule.loops import Hop, settles
-from hwflow.schedule.queues import asked_depth
+from hwflow.schedule.queues import shrink_queue
 from hwflow.schedule.steady import Steady
-from tests.schedule.test_steady import give, moving, pace
+from tests.schedule.test_steady import DEEP, give, moving, pace
 
 SEEDS = range(60)
 
@@ -67,13 +67,34 @@ def test_what_is_ruled_out_costs_interval(seed: int) -> None:
     steady = Steady(graph, period)
     assert steady.settle()
     for channel in steady.events.channels:
-        asked = asked_depth(steady, channel)
-        if asked > 1:
-            assert not steady.shrink(channel, 1)
+        if steady.shrink(channel, 1):
+            give(channel, 1)
+        else:
             assert steady.too_small >= 1
             before = give(channel, steady.too_small)
             assert pace(graph) > period
             give(channel, before)
+
+
+@pytest.mark.usefixtures("timings_from_attributes")
+def test_what_is_refused_is_too_small_whatever_is_beside_the_circuit() -> None:
+    """All other queues are as deep as they like; not every circuit leads through all queues."""
+    partial = 0
+    for seed in SEEDS:
+        graph, period = moving(seed)
+        steady = Steady(graph, period)
+        assert steady.settle()
+        for channel in steady.events.channels:
+            shrink_queue(steady, channel, 1, None)
+        for channel, (depth, circuit) in steady.refused.items():
+            assert depth < steady.depths[channel]
+            assert channel in circuit
+            for other in steady.events.channels:
+                give(other, steady.depths[other] if other in circuit else DEEP)
+            give(channel, depth)
+            assert pace(graph) > period, seed
+            partial += len(circuit) < len(steady.events.channels)
+    assert partial > 20
 
 
 @pytest.mark.usefixtures("timings_from_attributes")

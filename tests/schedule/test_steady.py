@@ -9,7 +9,7 @@ import pytest
 
 from hwflow.ir.graph import Graph
 from hwflow.schedule.events import Channel
-from hwflow.schedule.queues import asked_depth, shrink_queue
+from hwflow.schedule.queues import shrink_queue
 from hwflow.schedule.steady import Steady
 from tests.schedule.cycles import random_network, simulate, tightened
 
@@ -66,8 +66,8 @@ def test_queues_as_deep_as_they_like(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_one_queue_after_the_other(seed: int) -> None:
-    """Depths drawn at random: those that cost interval are refused, all others are not, and neither a bound nor a look
-    at two cores says otherwise."""
+    """Depths drawn at random: those that cost interval are refused, all others are not, and the bound says nothing
+    else."""
     rng, (graph, least) = random.Random(seed), moving(seed)
     period = least + rng.choice([0, 0, 1, 3])
     steady = Steady(graph, period)
@@ -75,11 +75,10 @@ def test_one_queue_after_the_other(seed: int) -> None:
     for _ in range(2):
         for channel in rng.sample(steady.events.channels, len(steady.events.channels)):
             depth = rng.randrange(1, 2 + min(2 * channel.beats, steady.backlog(channel)))
-            alone = steady.shrink(channel, depth, alone=True)
             before = give(channel, depth)
             keeps = pace(graph) <= period
             assert steady.shrink(channel, depth) == keeps
-            assert not keeps or (alone and depth >= steady.least(channel))
+            assert not keeps or depth >= steady.least(channel)
             assert steady.depths.get(channel, DEEP) == (depth if keeps else before)
             if not keeps:
                 give(channel, before)
@@ -107,7 +106,7 @@ def test_the_least_depth(seed: int) -> None:
     steady = Steady(graph, period)
     assert steady.settle()
     for channel in rng.sample(steady.events.channels, len(steady.events.channels)):
-        low = asked_depth(steady, channel)
+        low = steady.least(channel)
         shrink_queue(steady, channel, low, rng.choice([None, rng.randrange(1, 2 * steady.backlog(channel) + 1)]))
         depth = steady.depths[channel]
         assert depth >= low
