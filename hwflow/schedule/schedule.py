@@ -21,6 +21,7 @@ from hwflow.schedule.queues import MOST_FRAMES, size_queues
 from hwflow.schedule.relays import insert_relays
 
 _NEAR = 0.05  # of an interval: how near to the least one that a search among whole designs goes
+_WIDER = 16  # times 1/32 more of what is short
 _TRIES = 4  # of designs of one interval, each with as much less for the cores as the one before was too large
 
 
@@ -189,10 +190,16 @@ def _what_would_fit(task: _Task, budget: Budget, search: FoldingSearch) -> list[
     """Why there is no design at any interval: what is short in one of the slowest, and a budget with which there is
     one: raised by what cores lack, and then by what their queues do, until a first try of :func:`_attempt` fits."""
     interval = search.intervals[-1]
-    enough, _, _ = search.enough(interval)
+    enough, _, known = search.enough(interval)
+    widened = enough
+    for _ in range(_WIDER):  # so much that a search finds what is known to be there
+        if search.within(widened).choose(interval) is not None:
+            enough = widened
+            break
+        most = {name: getattr(widened, name) for name in RESOURCES}
+        widened = Budget(**{n: most[n] * 33 // 32 + 1 if most[n] > getattr(budget, n) else most[n] for n in RESOURCES})
     while True:
-        foldings = search.within(enough).choose(interval)
-        assert foldings is not None, "there are foldings within what is enough"
+        foldings = search.within(enough).choose(interval) or known
         made = _with_foldings(task, foldings)
         if not enough.shortages(made.resources):
             break

@@ -126,6 +126,27 @@ def test_the_remedy_helps(seed: int) -> None:
     assert refusals >= 2
 
 
+@pytest.mark.parametrize("more", [1.0, 1.2, 100.0])
+def test_a_remedy_where_the_search_ends_too_soon(more: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Foldings within a budget exist, but are found only with ``more`` of what is short: the remedy names as much, or,
+    where even more did not help, what is known to be enough."""
+    graph = dataflow(meeting_graph(1))
+    budget = Budget(0, 80_000, 156, 200)
+    enough, _, _ = FoldingSearch(graph, PART, budget).enough(FoldingSearch(graph, PART, budget).intervals[-1])
+    real = FoldingSearch.choose
+
+    def late(self: FoldingSearch, interval: int) -> object:
+        return real(self, interval) if self._budget.lut >= more * enough.lut else None
+
+    monkeypatch.setattr(FoldingSearch, "choose", late)
+    with pytest.raises(ModelRefused) as refused:
+        schedule(graph, PART, budget)
+    assert [f.message.split()[0] for f in refused.value.findings] == ["lut"]
+    (named,) = {int(n) for n in re.findall(r"a budget of lut=(\d+)", str(refused.value))}
+    assert named >= (more if more < 2 else 1) * enough.lut
+    assert named < (more if more < 2 else 1) * enough.lut * 1.25
+
+
 def test_the_best_of_several_budgets() -> None:
     """Of two budgets, neither of which holds what the other does, the faster design is made, in whatever order they
     come; one that holds nothing does no harm, and if none does, the refusal is the first one's."""
