@@ -84,9 +84,9 @@ def test_each_instance_stands_for_what_its_component_would_be(form, monkeypatch)
     share = modules._Parts.share
     monkeypatch.setattr(modules._Parts, "share", lambda self, part: (made.append(part), share(self, part))[1])
     found = converted(mvu(5, 9, form))
-    made = [part for part in made if not isinstance(part, CommonComponent)]  # and what follows shares more
-    assert len(made) >= 3
-    for part in made:
+    parts = [part for part in made if not isinstance(part, CommonComponent)]  # what follows shares more
+    assert len(parts) >= 3
+    for part in parts:
         platform = modules._Parts(NAME, part)
         text = readable(modules._converted(part, part, "part", platform))
         body = dict(MODULE.findall(text))["part"]
