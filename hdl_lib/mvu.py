@@ -15,7 +15,6 @@ from .mvu_rows import connect_rows, parts_of, row_of
 from .output_queue import OutputQueue
 from .packed_product import Packing
 from .rom import Rom, Table, lies_far, lies_in_block
-from .storage import check_depth
 
 FORMS = (*PRODUCTS, "dsp2", "xnor")
 MAXIMUM_INPUT = 32  # bits
@@ -139,9 +138,8 @@ class Mvu(wiring.Component):
         )
 
     def _check(self) -> None:
-        check_depth(self.depth)
-        for name in ("pe", "simd", "synapse_fold", "neuron_fold"):
-            if getattr(self, name) < 1:
+        for name in ("pe", "simd", "synapse_fold", "neuron_fold", "depth"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:  # a depth may become known later
                 raise ValueError(f"Mvu {name} must be at least 1, not {getattr(self, name)}")
         for name, maximum in (("input_shape", MAXIMUM_INPUT), ("weight_shape", MAXIMUM_WEIGHT)):
             if not 1 <= getattr(self, name).width <= maximum:
