@@ -18,7 +18,9 @@ from tests.flow.conftest import DIGITS, ROOT
 from tests.flow.test_many_outputs import two_and_two
 
 
-def test_frames_pass_through_the_boards_pins(digits, tmp_path):
+def test_frames_pass_through_the_boards_pins(tmp_path):
+    digits = tmp_path / "out"
+    hwflow.compile(DIGITS, "ulx3s_85f", fps=5000).write(digits)  # small: the line is slow, and so is Icarus
     model = load(DIGITS)
     images = port_inputs(model, choose_inputs(model, DIGITS, None, 2, np.random.default_rng(0)).arrays)["image"]
     logits = golden.evaluate(model.quantized, {"image": images})["dense_quantized"]
