@@ -126,9 +126,10 @@ WIDTHS = {1: 16384, 2: 8192, 4: 4096, 9: 2048, 18: 1024, 36: 512}
 DELAYED = (4, 36)
 
 
-def blocks(widths: dict[int, int]) -> str:
-    """A module with a memory of each width, the single-port memories, and products; its outputs in one word."""
-    modules, instances, outputs = [], [], []
+def blocks(widths: dict[int, int]) -> tuple[str, dict[str, int]]:
+    """A module with a memory of each width, the single-port memories, and products; the widths of its outputs, each of
+    which is a port: simulators go through a whole word for each of its bits that changes."""
+    modules, instances, outputs = [], [], {}
     for width, depth in widths.items():
         address = depth.bit_length() - 2
         delayed = (("delayed", "r", "1'b0"),) if width in DELAYED else ()
@@ -138,12 +139,12 @@ def blocks(widths: dict[int, int]) -> str:
             pins = f"clk, we, re, {reset}, take, wa, ra, d[{width - 1}:0], {kind}_q{width}"
             instances.append(f"wire [{width - 1}:0] {kind}_q{width};")
             instances.append(f"{kind}_{width} {kind}_{width}_0 ({pins});")
-            outputs.append(f"{kind}_q{width}")
+            outputs[f"{kind}_q{width}"] = width
     for name, body in SINGLE_PORTS.items():
         modules.append(SINGLE_PORT.format(name=name, body=body))
         instances.append(f"wire [17:0] {name}_q;")
         instances.append(f"{name} {name}_0 (clk, we, lanes, re, ra[9:0], d[17:0], {name}_q);")
-        outputs.append(f"{name}_q")
+        outputs[f"{name}_q"] = 18
     instances += [
         "wire [35:0] unsigned_product = d[17:0] * d[35:18];",
         "wire signed [35:0] signed_product = $signed(d[17:0]) * $signed(d[35:18]);",
@@ -154,13 +155,26 @@ def blocks(widths: dict[int, int]) -> str:
         "    ab <= a * b; ac <= a * c; if (re) ac_later <= ac;",
         "end",
     ]
-    outputs += ["unsigned_product", "signed_product", "mixed_product", "ab", "ac_later", "c"]
-    return "".join(modules) + (
+    outputs |= {"unsigned_product": 36, "signed_product": 36, "mixed_product": 36, "ab": 36, "ac_later": 36, "c": 18}
+    ports = [f"output [{width - 1}:0] out_{name}" for name, width in outputs.items()]
+    instances += [f"assign out_{name} = {name};" for name in outputs]
+    whole = (
         "module blocks (input clk, input we, input re, input rst, input take, input [1:0] lanes, input [13:0] wa,\n"
-        "    input [13:0] ra, input [35:0] d, output [415:0] q);\n"
+        f"    input [13:0] ra, input [35:0] d, {', '.join(ports)});\n"
         + "".join(f"    {line}\n" for line in instances)
-        + f"    assign q = {{{', '.join(outputs)}}};\nendmodule\n"
+        + "endmodule\n"
     )
+    return "".join(modules) + whole, outputs
+
+
+def bench(outputs: dict[str, int]) -> str:
+    """Random steps of both modules, whose outputs must be the same."""
+    wires = "".join(f"    wire [{width - 1}:0] q_{name}, mapped_{name};\n" for name, width in outputs.items())
+    ports = {
+        f"{word}_ports": ", ".join(f".out_{name}({word}_{name})" for name in outputs) for word in ("q", "mapped")
+    }
+    words = {word: f"{{{', '.join(f'{word}_{name}' for name in outputs)}}}" for word in ("q", "mapped")}
+    return BENCH.format(wires=wires, top=sum(outputs.values()) - 1, **ports, **words)
 
 
 # Few addresses, so that what was written is read again; never both at one address in one cycle.
@@ -170,25 +184,28 @@ module bench;
     reg [1:0] lanes = 0;
     reg [13:0] wa = 0, ra = 0;
     reg [35:0] d = 0;
-    wire [415:0] q, mapped;
-    integer cycle, wrong = 0, changes = 0;
-    reg [415:0] last;
-    blocks rtl (clk, we, re, rst, take, lanes, wa, ra, d, q);
-    blocks_netlist netlist (clk, we, re, rst, take, lanes, wa, ra, d, mapped);
+{wires}    integer cycle, wrong = 0, changes = 0;
+    reg [{top}:0] last;
+    blocks rtl (
+        .clk(clk), .we(we), .re(re), .rst(rst), .take(take), .lanes(lanes), .wa(wa), .ra(ra), .d(d), {q_ports}
+    );
+    blocks_netlist netlist (
+        .clk(clk), .we(we), .re(re), .rst(rst), .take(take), .lanes(lanes), .wa(wa), .ra(ra), .d(d), {mapped_ports}
+    );
     initial begin
         for (cycle = 0; cycle < 800; cycle = cycle + 1) begin
             we = $random; re = $random; take = $random; lanes = $random; rst = ($random & 15) == 0;
-            wa = {$random} & 14'h013f; ra = {$random} & 14'h013f; d = {$random, $random};
+            wa = {{$random}} & 14'h013f; ra = {{$random}} & 14'h013f; d = {{$random, $random}};
             if (wa == ra && cycle % 2) ra = ra ^ 14'h0008;
             if (wa[8:0] == ra[8:0]) wa = wa ^ 14'h0001;
             #1;
-            last = q;
-            if (q !== mapped) begin
-                if (wrong < 5) $display("cycle %0d: %h must be %h", cycle, mapped, q);
+            last = {q};
+            if ({q} !== {mapped}) begin
+                if (wrong < 5) $display("cycle %0d: %h must be %h", cycle, {mapped}, {q});
                 wrong = wrong + 1;
             end
             clk = 1; #1 clk = 0; #1;
-            if (q !== last) changes = changes + 1;
+            if ({q} !== last) changes = changes + 1;
         end
         $display("wrong %0d, enough changes %0d", wrong, changes > 400);
     end
@@ -198,8 +215,9 @@ endmodule
 
 def test_models_of_ecp5_blocks(tmp_path, capsys):
     """Ours of DP16KD and MULT18X18D, with and without registers, against what they were mapped from."""
-    (tmp_path / "blocks.v").write_text(blocks(WIDTHS))
-    (tmp_path / "bench.v").write_text(BENCH)
+    text, outputs = blocks(WIDTHS)
+    (tmp_path / "blocks.v").write_text(text)
+    (tmp_path / "bench.v").write_text(bench(outputs))
     (tmp_path / "models.v").write_text(models("ecp5"))
     cells = synthesize(tmp_path, "blocks.v", "blocks", "ecp5", name="blocks_netlist")
     assert cells["DP16KD"] == len(WIDTHS) + len(DELAYED) + len(SINGLE_PORTS) and cells["MULT18X18D"] == 5

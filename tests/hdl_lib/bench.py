@@ -48,63 +48,88 @@ def drive(
     """
     i = dut.i if i is None else i
     o = dut.o if o is None else o
-    trace = Trace()
-    rng_out = random.Random(seed + 1)
+    run = Run([beats, *(others for _, others in more)], expected, gap, stall, seed)
+    return drive_in_turn(dut, [run], [i, *(other for other, _ in more)], o, timeout)[0]
+
+
+@dataclass
+class Run:
+    """What is offered at every input, how many beats come out then, and how (as for :func:`drive`)."""
+
+    offered: Sequence[Sequence[int]]
+    expected: int
+    gap: float = 0.0
+    stall: float = 0.0
+    seed: int = 0
+
+
+def drive_in_turn(dut, runs: Sequence[Run], inputs: Sequence[Any], o: Any, timeout: int = 200_000) -> list[Trace]:
+    """Of every run what went through, one after the other without a reset: each begins when the one before has ended.
+    ``inputs``, ``o``: streams. Only the cycles of the first run are counted from the reset on."""
+    traces = [Trace() for _ in runs]
     o_payload = Value.cast(o.payload).as_unsigned()
     cycle = 0
+    turn = 0
 
-    def source_of(i, beats, rng_in, cycles):
+    def source_of(i, number):
         payload = Value.cast(i.payload)
 
         async def source(ctx):
-            for beat in beats:
-                while gap and rng_in.random() < gap:
-                    ctx.set(i.valid, 0)
+            for index, run in enumerate(runs):
+                rng_in = random.Random(run.seed + (number + 1 if number else 0))
+                cycles = traces[index].in_cycles if number == 0 else []
+                while turn < index:
                     await ctx.tick()
-                ctx.set(i.valid, 1)
-                ctx.set(payload, beat)
-                while True:
-                    _, _, ready = await ctx.tick().sample(i.ready)
-                    if ready:
-                        cycles.append(cycle)
-                        break
-            ctx.set(i.valid, 0)
+                for beat in run.offered[number]:
+                    while run.gap and rng_in.random() < run.gap:
+                        ctx.set(i.valid, 0)
+                        await ctx.tick()
+                    ctx.set(i.valid, 1)
+                    ctx.set(payload, beat)
+                    while True:
+                        _, _, ready = await ctx.tick().sample(i.ready)
+                        if ready:
+                            cycles.append(cycle)
+                            break
+                ctx.set(i.valid, 0)
 
         return source
 
     async def sink(ctx):
-        nonlocal cycle
-        held = None
-        extra = 0
-        while True:
-            ready = not (stall and rng_out.random() < stall)
-            ctx.set(o.ready, ready)
-            _, _, valid, payload = await ctx.tick().sample(o.valid, o_payload)
-            if held is not None:
-                assert valid, f"cycle {cycle}: valid was withdrawn before ready"
-                assert payload == held, f"cycle {cycle}: payload changed from {held:#x} to {payload:#x} before ready"
-            held = payload if valid and not ready else None
-            if valid and ready:
-                trace.beats.append(payload)
-                trace.out_cycles.append(cycle)
-            cycle += 1
-            assert cycle < timeout, f"no {expected} beats within {timeout} cycles, only {len(trace.beats)}"
-            if len(trace.beats) >= expected:
-                extra += 1
-                if extra > 20:
-                    break
-        assert len(trace.beats) == expected, f"{len(trace.beats)} beats came out, not {expected}"
+        nonlocal cycle, turn
+        for run, trace in zip(runs, traces, strict=True):
+            rng_out = random.Random(run.seed + 1)
+            held = None
+            extra = 0
+            end = cycle + timeout
+            while extra <= 20:
+                ready = not (run.stall and rng_out.random() < run.stall)
+                ctx.set(o.ready, ready)
+                _, _, valid, payload = await ctx.tick().sample(o.valid, o_payload)
+                if held is not None:
+                    assert valid, f"cycle {cycle}: valid was withdrawn before ready"
+                    assert payload == held, (
+                        f"cycle {cycle}: payload changed from {held:#x} to {payload:#x} before ready"
+                    )
+                held = payload if valid and not ready else None
+                if valid and ready:
+                    trace.beats.append(payload)
+                    trace.out_cycles.append(cycle)
+                cycle += 1
+                assert cycle < end, f"no {run.expected} beats within {timeout} cycles, only {len(trace.beats)}"
+                if len(trace.beats) >= run.expected:
+                    extra += 1
+            assert len(trace.beats) == run.expected, f"{len(trace.beats)} beats came out, not {run.expected}"
+            turn += 1
 
     simulator = Simulator(dut)
     simulator.add_clock(1e-6)
     # A source reads `cycle` before the sink advances it: both wake at the same tick, sources are added first.
-    simulator.add_testbench(source_of(i, beats, random.Random(seed), trace.in_cycles), background=True)
-    for index, (other, its_beats) in enumerate(more, 2):
-        source = source_of(other, its_beats, random.Random(seed + index), [])
-        simulator.add_testbench(source, background=True)
+    for number, i in enumerate(inputs):
+        simulator.add_testbench(source_of(i, number), background=True)
     simulator.add_testbench(sink)
     simulator.run()
-    return trace
+    return traces
 
 
 def pack(values: Sequence[int], width: int) -> int:

@@ -195,23 +195,18 @@ class Bench:
             beats[0] = [b | (mark if n % last == last - 1 else 0) for n, b in enumerate(beats[0])]
         return beats
 
-    def run(
-        self, frames: Frames, *, output: int = 0, gap: float = 0.0, stall: float = 0.0, seed: int = 0
-    ) -> bench.Trace:
-        """What comes out of one output, with the protocol watched."""
+    def run(self, runs: Sequence[tuple[Frames, float, float]], output: int = 0) -> list[bench.Trace]:
+        """What comes out of one output, with the protocol watched: frames, with gaps and stalls of these
+        probabilities, one run after the other."""
         built = self.build()
-        expected = self._beats(output) * len(frames[0])
-        first, *others = self.offered(frames, seed)
-        return bench.drive(
+        return bench.drive_in_turn(
             _OneOutput(built, output),
-            first,
-            expected,
-            i=built.inputs[0],
-            o=built.outputs[output],
-            more=list(zip(built.inputs[1:], others, strict=True)),
-            gap=gap,
-            stall=stall,
-            seed=seed,
+            [
+                bench.Run(self.offered(frames, seed), self._beats(output) * len(frames[0]), gap, stall, seed)
+                for seed, (frames, gap, stall) in enumerate(runs)
+            ],
+            built.inputs,
+            built.outputs[output],
         )
 
     def run_after_reset(self, frames: Frames, seed: int, output: int = 0) -> list[int]:

@@ -26,6 +26,9 @@ def name_of_built(case: Case, folding: Folding) -> str:
     return f"{case.op}-{case.name}-{folding.input_lanes}x{folding.output_lanes}{folding.multiplier}"
 
 
+GAPS, STALLED, BOTH = STALLS[1:]
+PACES = {1: [STALLED], 2: [GAPS], 5: [BOTH], GENEROUS: []}  # beside the full rate, at every depth of queues
+
 each_case = pytest.mark.parametrize("case", ALL, ids=[name_of(c) for c in ALL])
 each_core = pytest.mark.parametrize(("case", "folding"), BUILT, ids=[name_of_built(c, f) for c, f in BUILT])
 
@@ -79,26 +82,21 @@ def test_cycles_are_those_of_the_timing(case: Case, folding: Folding) -> None:
 
 
 @each_core
-def test_values_with_gaps_and_stalls(case: Case, folding: Folding) -> None:
-    frames = random_frames(case, 2, 3)
-    for seed, (gap, stall) in enumerate(STALLS[1:]):
-        core = Bench(case, folding, (2, 1, 5)[seed])
-        for output, expected in enumerate(golden(core.node, frames)):
-            trace = core.run(frames, output=output, gap=gap, stall=stall, seed=seed)
-            assert np.array_equal(core.values(trace.beats, output), expected), (gap, stall, output)
-
-
-@each_core
 @pytest.mark.parametrize("depth", [1, 2, 5, GENEROUS])
-def test_every_beat_comes_in_its_cycle(case: Case, folding: Folding, depth: int) -> None:
-    """Full rate: values and cycles, with queues that throttle and queues that do not."""
+def test_values_and_cycles(case: Case, folding: Folding, depth: int) -> None:
+    """At full rate every beat comes in its cycle, with queues that throttle and queues that do not; with gaps and
+    stalls the values stay."""
     core = Bench(case, folding, depth)
-    frames = together(random_frames(case, FRAMES - 1, 4), [array[:1] for array in extreme_frames(case, 5)])
+    first = together(random_frames(case, FRAMES - 1, 4), [array[:1] for array in extreme_frames(case, 5)])
+    second = random_frames(case, 2, 3)
     predicted = core.predicted(FRAMES)
-    for output, expected in enumerate(golden(core.node, frames)):
-        trace = core.run(frames, output=output)
-        assert np.array_equal(core.values(trace.beats, output), expected)
-        assert trace.out_cycles == predicted.outputs[output].reshape(-1).tolist()
+    runs = [(first, 0.0, 0.0), *((second, gap, stall) for gap, stall in PACES[depth])]
+    for output, (expected, later) in enumerate(zip(golden(core.node, first), golden(core.node, second), strict=True)):
+        full, *slow = core.run(runs, output)
+        assert np.array_equal(core.values(full.beats, output), expected)
+        assert full.out_cycles == predicted.outputs[output].reshape(-1).tolist()
+        for trace, pace in zip(slow, PACES[depth], strict=True):
+            assert np.array_equal(core.values(trace.beats, output), later), (pace, output)
 
 
 @each_core
