@@ -18,6 +18,7 @@ from typing import Any
 import onnx
 from google.protobuf.descriptor import FieldDescriptor
 
+from hwflow.processes import rarely_collected
 from tests.onnxspec.dialect_damage import damaged
 from tests.onnxspec.dialect_seeds import dialect_seeds
 from tests.onnxspec.fuzz_seeds import seeds
@@ -160,4 +161,5 @@ def run(folder: Path, first: int, count: int, dialects: bool = False) -> Counter
 
 
 if __name__ == "__main__":
-    print(dict(run(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:] == ["dialects"])))
+    with rarely_collected():
+        print(dict(run(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:] == ["dialects"])))

@@ -72,7 +72,7 @@ def ranked_graph(axis: int, k: int, take: str) -> Graph:
 
 
 def test_a_queue_in_block_ram_between_two_cores(tmp_path: Path) -> None:
-    scheduled = check(skewed_graph(), 0, 1, 2, tmp_path)
+    scheduled = check(skewed_graph(), 0, 1, 12, tmp_path)
     assert "fifo" in [n.op for n in scheduled.graph.nodes]
 
 
