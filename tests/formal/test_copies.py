@@ -9,7 +9,7 @@ import pytest
 
 from hwflow.toolchain.packing import netlist as netlists
 from hwflow.toolchain.packing import pack
-from hwflow.toolchain.packing.copies import READERS
+from hwflow.toolchain.packing.copies import BLOCKS, READERS
 from tests.formal.prover import check
 from tests.formal.test_packing import Netlist, side_by_side
 
@@ -101,6 +101,23 @@ def test_copies_need_copies():
     n.output("o", [n.register(f"top.core{k}.sub.last{k}", second)[0] for k in range(READERS**2 + 1)])
     found, most = made(n)
     assert found == READERS + 1 and most <= READERS  # as many of the second, then one of the first
+
+
+@pytest.mark.parametrize(("count", "copies"), [(BLOCKS, 0), (BLOCKS + 1, 1), (2 * BLOCKS + 1, 2)])
+def test_a_block_counts_as_many_readers(count, copies):
+    """Operands of 3 bits, whose sign goes to 16 pins of each block; the blocks take the second register in."""
+    n = Netlist()
+    first = n.register("first", n.input("x", 3))
+    operand = n.register("second", first)
+    for k in range(count):
+        n.output(f"o{k}", n.product(operand, ["1", "0", "1"], 6, f"top.core.block{k}"))
+    design = n.module("top")
+    assert pack(design, "ecp5").copies == 3 * copies
+    top = netlists.Netlist(design)
+    for name in top.cells("TRELLIS_FF"):
+        assert 0 < len({cell for cell, _ in top.readers(top.bit(name, "Q"))}) <= BLOCKS
+    for name in top.cells("MULT18X18D"):
+        assert len({bit for i in range(18) for bit in top.bits(name, f"A{i}")}) == 3
 
 
 def test_clocks_and_other_families_are_left_alone():

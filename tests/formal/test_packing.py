@@ -65,7 +65,7 @@ class Netlist:
             self.cell(f"{name}_{i}", "TRELLIS_FF", parameters, **pins)
         return q
 
-    def product(self, a, b, width):
+    def product(self, a, b, width, name="block"):
         """A signed product of operands whose last bit is their sign; ``width`` bits of it are used."""
         def extended(bits):
             return [*bits, *bits[-1:] * (18 - len(bits))]
@@ -73,7 +73,7 @@ class Netlist:
         p = self.nets(width)
         pins = {f"A{i}": bit for i, bit in enumerate(extended(a))} | {f"B{i}": bit for i, bit in enumerate(extended(b))}
         pins |= {f"P{i}": bit for i, bit in enumerate(p)} | {"SIGNEDA": "1", "SIGNEDB": "1"}
-        self.cell("block", "MULT18X18D", {}, **pins)
+        self.cell(name, "MULT18X18D", {}, **pins)
         return p
 
     def memory(self, address, enable):

@@ -5,12 +5,14 @@ one register of all that are equal, whatever the design asked for, so that such 
 reads what the original reads, under the same parameters, and so is equal to it in every cycle.
 
 Readers go together by the core that they stand in, then by name: what belongs together has names that begin alike.
+Blocks, which lie far apart, count as many readers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
+from typing import NamedTuple
 
 from hwflow.toolchain.packing.netlist import PORT, Netlist, Pin
 
@@ -18,9 +20,18 @@ READERS = 48
 """What a copy has at most. On an LFE5U-85F MobileNet's netlist of 36,000 flip-flops has 345 cells more by that."""
 
 
-def copy_outputs(netlist: Netlist, outputs: dict[str, str], apart: frozenset[str], readers: int = READERS) -> int:
+BLOCKS = 4
+"""Multiplier blocks of which a copy has a pin at most. An LFE5U-85F has its 156 in three rows across the device: a
+layer that has them all passes every input to each of its rows of the matrix, from one end to the other."""
+
+
+def copy_outputs(
+    netlist: Netlist, outputs: dict[str, str], apart: frozenset[str], blocks: Collection[str] = (),
+    readers: int = READERS,
+) -> int:
     """Copy each cell of the types ``outputs`` (with the pin that it drives) whose output more than ``readers`` pins
-    read, so that none does; the number of copies.
+    read, so that none does; the number of copies. A cell of the types ``blocks`` counts as a :data:`BLOCKS`-th of
+    ``readers``, however many of its pins read, any other as one pin.
 
     ``apart``: pins that are no readers to divide (clocks): a net with one of them is left alone. A copy reads what the
     original reads, whose drivers may want copies then; there are at most two copies for each ``readers`` of them, so
@@ -30,39 +41,71 @@ def copy_outputs(netlist: Netlist, outputs: dict[str, str], apart: frozenset[str
     waiting = list(netlist.cells(*outputs))
     while waiting:
         name = waiting.pop()
-        made = _divide(netlist, name, outputs[netlist.kind(name)], apart, readers)
-        copies += made
-        if made:
-            drivers = dict.fromkeys(pin[0] for bit in netlist.inputs(name) if (pin := netlist.driver(bit)) is not None)
-            waiting.extend(driver for driver in drivers if netlist.kind(driver) in outputs)
+        output = outputs[netlist.kind(name)]
+        pins = netlist.readers(netlist.bit(name, output))
+        if any(port in apart for _, port in pins):
+            continue
+        found = list(_readers(netlist, pins, blocks, readers))
+        if sum(reader.load for reader in found) <= readers:
+            continue
+        copies += _divide(netlist, name, output, _groups(found, readers))
+        drivers = dict.fromkeys(pin[0] for bit in netlist.inputs(name) if (pin := netlist.driver(bit)) is not None)
+        waiting.extend(driver for driver in drivers if netlist.kind(driver) in outputs)
     return copies
 
 
-def _divide(netlist: Netlist, name: str, output: str, apart: frozenset[str], readers: int) -> int:
+class _Reader(NamedTuple):
+    """Pins that stay together, and as how many readers they count."""
+
+    pins: tuple[Pin, ...]
+    load: int
+
+
+def _readers(netlist: Netlist, pins: Sequence[Pin], blocks: Collection[str], readers: int) -> Iterator[_Reader]:
+    for cell, members in groupby(sorted(pins), key=lambda pin: pin[0]):
+        if netlist.kind(cell) in blocks:
+            yield _Reader(tuple(members), -(-readers // BLOCKS))
+        else:
+            yield from (_Reader((pin,), 1) for pin in members)
+
+
+def _divide(netlist: Netlist, name: str, output: str, groups: Sequence[Sequence[_Reader]]) -> int:
+    """Give all ``groups`` but the first, which stays with the original, a copy each; how many that is."""
     driven = netlist.bit(name, output)
-    pins = netlist.readers(driven)
-    if len(pins) <= readers or any(port in apart for _, port in pins):
-        return 0
-    groups = _groups([pin for pin in pins if pin[0] != PORT], readers)
-    for group in groups[1:]:  # the first one stays with the original
-        copy = netlist.copy(name, output, _core(group[0]))
-        for reader in group:
-            netlist.connect(*reader, [copy if bit == driven else bit for bit in netlist.bits(*reader)])
+    for group in groups[1:]:
+        pins = [pin for reader in group for pin in reader.pins]
+        copy = netlist.copy(name, output, _core(pins[0]))
+        for pin in pins:
+            netlist.connect(*pin, [copy if bit == driven else bit for bit in netlist.bits(*pin)])
     return len(groups) - 1
 
 
-def _groups(pins: Sequence[Pin], readers: int) -> list[list[Pin]]:
-    """The readers of each copy, at most ``readers``: of neighbours, or an even share of one core's."""
-    result: list[list[Pin]] = [[]]
-    for _, group in groupby(sorted(pins, key=lambda pin: (_core(pin), pin)), key=_core):
-        members = list(group)
-        share = -(-len(members) // -(-len(members) // readers))
-        for start in range(0, len(members), share):
-            some = members[start : start + share]
-            if result[-1] and len(result[-1]) + len(some) > readers:
+def _groups(found: Sequence[_Reader], readers: int) -> list[list[_Reader]]:
+    """The readers of each copy, of a load of ``readers`` at most: of neighbours, or an even share of one core's."""
+    movable = sorted((r for r in found if r.pins[0][0] != PORT), key=lambda r: (_core(r.pins[0]), r.pins))
+    result: list[list[_Reader]] = [[]]
+    for _, group in groupby(movable, key=lambda reader: _core(reader.pins[0])):
+        for some in _even_parts(list(group), readers):
+            if result[-1] and _load([*result[-1], *some]) > readers:
                 result.append([])
             result[-1] += some
     return result
+
+
+def _even_parts(members: Sequence[_Reader], readers: int) -> list[list[_Reader]]:
+    """In order, as many as are needed, none of a greater load than ``readers``."""
+    load = _load(members)
+    share = load / -(-load // readers)
+    parts: list[list[_Reader]] = [[]]
+    for reader in members:
+        if parts[-1] and _load([*parts[-1], reader]) > share:
+            parts.append([])
+        parts[-1].append(reader)
+    return parts
+
+
+def _load(members: Sequence[_Reader]) -> int:
+    return sum(reader.load for reader in members)
 
 
 def _core(pin: Pin) -> str:

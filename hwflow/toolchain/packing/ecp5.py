@@ -99,7 +99,7 @@ def copy_outputs(netlist: Netlist) -> int:
     """Copy the flip-flops and look-up tables that very many pins read (:mod:`hwflow.toolchain.packing.copies`); how
     many there are of it. Resets and enables have no nets of their own on these parts: nextpnr takes those for clocks.
     """
-    return copies.copy_outputs(netlist, {"TRELLIS_FF": "Q", "LUT4": "Z"}, CLOCKS)
+    return copies.copy_outputs(netlist, {"TRELLIS_FF": "Q", "LUT4": "Z"}, CLOCKS, {"MULT18X18D"})
 
 
 def _take_over(netlist: Netlist, name: str, pins: Iterable[str], bank: Bank) -> int:
