@@ -13,7 +13,7 @@ from hwflow.schedule.circuits import Endless, search
 from hwflow.schedule.lines import Arc, Line, Waiting, mark, sweep
 
 _PASSES, _VISITS = 3, 2  # sweeps through all processes, visits of each event that moved: then circuits are searched for
-_TOGETHER = 16  # searches of which one looks at all processes together that were swept since the one before
+_TOGETHER = 8  # searches of which one looks at all processes together that were swept since the one before
 _GROWTH = 1.5  # of the visits between two searches of which the first one found nothing
 
 
