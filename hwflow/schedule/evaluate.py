@@ -5,14 +5,14 @@ credits that must have come back and steps of a core's other process. Together t
 buffers (Baccelli, Cohen, Olsder, Quadrat: Synchronization and Linearity, 1992, section 2.5), evaluated frame by frame
 in two ways:
 
-- *By sweeps* (:mod:`hwflow.schedule.sweeps`): all steps of a process in a frame at once. They begin with the frame
-  before, later by the least that anything was later from frame to frame: nothing is ever too late then, so that sweeps
-  only look at what becomes later.
-- *By steps*: one after the other as they get known, where sweeps do not come to an end soon.
-
-No step depends on itself, so the recurrences have one solution: whatever fulfils them is that one. So it is tried first
-whether a frame is the one before, later by a period, but for a few steps. Once all that a frame depends on is a
-constant later than for the frame before, so is everything after it.
+- *By sweeps*: all steps of a process in a frame at once. With ``s`` the place of a step, ``t[n] - s[n]`` is the
+  cumulative maximum of ``dependency - s``. Processes are gone through again and again, forwards and backwards, until
+  nothing changes. No step depends on itself, so the recurrences have one solution: whatever the sweeps begin with, what
+  no longer changes is that one. They begin with the frame before, later by the least that anything was later from frame
+  to frame: nothing is ever too late then, so that a sweep only looks at what became later; in the steady state nothing
+  does. Once all that a frame depends on is a constant later than for the frame before, so is everything after it.
+- *By steps*: one after the other as they get known. Where queues are so short that beats wait for credits all the time,
+  each sweep would only bring a few beats forward.
 
 Only steps that others depend on, or that depend on others, are visited: the cost grows with beats, not with cycles.
 """
@@ -29,37 +29,32 @@ import numpy as np
 from hwflow.errors import Finding, InternalError
 from hwflow.ir.graph import Graph, Value
 from hwflow.ops.timing import Steps, every
-from hwflow.schedule.events import Events, Order, Track, events_of
-from hwflow.schedule.lines import Arc, End, Line
+from hwflow.schedule.events import ROUND_TRIPS, Events, events_of
 from hwflow.schedule.places import Places
-from hwflow.schedule.sweeps import Sweeps
+from hwflow.schedule.trips import RoundTrips
 
 _BEFORE = -(1 << 60)  # the cycle of what was before the first frame: nothing waits for it
-_APART = 1 << 60  # cycles that a frame may take: in a frame nothing waits for the frame after it
-# Sweeps visit each event of a frame so many times on average before the frame is done step by step; after such a frame
-# only those in the steady state are worth a try.
-_PATIENCE, _LITTLE_PATIENCE = 400, 3
-_GUESSES = 1  # visits of each event, beginning with what repeats the frame before
+# Sweeps compute each event of a frame so many times on average before the frame is done step by step; after such a
+# frame only those in the steady state are worth a try.
+_PATIENCE, _LITTLE_PATIENCE = 32, 3
 
 
 @dataclass(eq=False)
 class _Runner:
     """A process. ``steps``: those of a frame that matter, ascending, the last one among them: its "events".
 
-    ``cycles``: those of the events of the last ``back`` frames and of the present one, one after the other. ``line``:
-    those of the present one, as sweeps see them.
+    ``cycles``: those of the events of the last ``back`` frames and of the present one, one after the other.
     """
 
     owner: str
     of: int
     steps: Steps
     needs: list[_Need] = field(default_factory=list)
-    needed_by: set[_Runner] = field(default_factory=set)
+    needed_by: list[_Need] = field(default_factory=list)
+    loops: list[tuple[Places, RoundTrips]] = field(default_factory=list)  # of its queues
+    visits: int = 0  # sweeps in this frame
     back: int = 1
     cycles: Steps = field(default_factory=lambda: every(0))
-
-    def __post_init__(self) -> None:
-        self.line = Line(_APART, np.zeros(self.events, dtype=np.int64))
 
     @property
     def events(self) -> int:
@@ -70,17 +65,12 @@ class _Runner:
         """Cycles of the present frame (a view)."""
         return self.cycles[-self.events :]
 
-    @property
-    def before(self) -> Steps:
-        """Cycles of the frame before (a view)."""
-        return self.cycles[-2 * self.events : -self.events]
-
 
 @dataclass(eq=False)
 class _Need:
     """Event ``targets[k]`` of a process is not before event ``events[k]`` of ``source`` was ``lag`` cycles ago.
 
-    Both ascend. ``events`` are relative to the frame: the first ``before`` of them are of frames before.
+    Both ascend. ``events`` are relative to the frame: negative ones are of frames before.
     """
 
     source: _Runner
@@ -88,9 +78,6 @@ class _Need:
     events: Steps
     targets: Steps
     lag: int
-
-    def __post_init__(self) -> None:
-        self.before = int(np.searchsorted(self.events, 0))
 
     @cached_property
     def places(self) -> Places:
@@ -100,22 +87,6 @@ class _Need:
     @cached_property
     def target_places(self) -> Places:
         return Places(self.targets)
-
-    @cached_property
-    def least(self) -> Steps:
-        """What it adds to the cycle of the other event, less the step of its own."""
-        return self.lag - self.target.steps[self.targets]
-
-    @cached_property
-    def earlier(self) -> Places:
-        """The same of those of frames before."""
-        return Places(self.places.at[: self.before])
-
-    def arc(self) -> Arc:
-        """Those of the present frame."""
-        events, targets = self.events[self.before :], self.targets[self.before :]
-        offsets = self.lag + self.source.steps[events] - self.target.steps[targets]
-        return Arc(self.source.line, self.target.line, Places(events), Places(targets), offsets)
 
 
 @dataclass(frozen=True)
@@ -164,11 +135,10 @@ class Network:
         self._takers: dict[Value, tuple[_Runner, Steps]] = {}  # who takes a value's beats, and in which events
         self._frame = 0
         self._patience = _PATIENCE
-        self._arcs: list[Arc] = []
         self._connect(events or events_of(graph))
-        self._period = max(runner.of for runner in self._runners)  # as far as cores say by themselves
         for runner in self._runners:
             for need in runner.needs:
+                need.source.needed_by.append(need)
                 need.source.back = max(need.source.back, -(int(need.events[0]) // need.source.events))
         for runner in self._runners:
             runner.cycles = np.full((runner.back + 1) * runner.events, _BEFORE, dtype=np.int64)
@@ -208,45 +178,29 @@ class Network:
         """Processes, and what each needs of the others."""
         runners = {track: _Runner(track.owner, track.of, track.steps) for track in events.tracks}
         self._runners = list(runners.values())
-        self._sweeps = Sweeps(runner.line for runner in self._runners)
-        for order in events.waits:
-            self._need(runners, order)
+        orders = list(events.waits)
         for channel in events.channels:
+            orders.append(channel.arrivals())
+            if channel.depth < self._most * channel.beats:  # else it never gets full
+                orders.append(channel.credits(channel.depth))
+            if 2 * channel.depth <= channel.beats and channel.maker is not channel.taker:
+                for track, beats in ((channel.maker, channel.makes), (channel.taker, channel.takes)):
+                    trips = RoundTrips(track.steps[beats], channel.depth, channel.latency + 1)
+                    runners[track].loops.append((Places(beats), trips))
             self._takers[channel.value] = runners[channel.taker], channel.takes
-            arrivals = self._need(runners, channel.arrivals())
-            if channel.depth >= self._most * channel.beats:
-                continue  # it never gets full
-            credits = self._need(runners, channel.credits(channel.depth))
-            if arrivals is None or credits is None or channel.maker is channel.taker:
-                continue
-            maker, taker, trip = runners[channel.maker], runners[channel.taker], channel.latency + 1
-            made = End(Places(channel.makes), maker.steps[channel.makes], trip, channel.depth, (credits, arrivals))
-            taken = End(Places(channel.takes), taker.steps[channel.takes], trip, channel.depth, (arrivals, credits))
-            maker.line.ends.append(made)
-            taker.line.ends.append(taken)
-
-    def _need(self, runners: Mapping[Track, _Runner], order: Order) -> Arc | None:
-        """Note what a process needs; within a frame, if anything."""
-        need = _Need(runners[order.source], runners[order.target], order.events, order.targets, order.lag)
-        need.target.needs.append(need)
-        need.source.needed_by.add(need.target)
-        if need.before == len(need.events):
-            return None
-        arc = need.arc()
-        self._arcs.append(arc)
-        self._sweeps.add(arc)
-        return arc
+        for order in orders:
+            target = runners[order.target]
+            target.needs.append(_Need(runners[order.source], target, order.events, order.targets, order.lag))
 
     def _next_frame(self) -> None:
         later = self._least_delay()
         for runner in self._runners:
             runner.cycles[: -runner.events] = runner.cycles[runner.events :].copy()
-        if not (self._frame and self._by_guess()):
-            for runner in self._runners:
-                runner.present[:] = np.maximum(runner.before + later, self._begin(runner) + runner.steps)
-            if not self._by_sweeps():
-                self._by_steps()
-                self._patience = _LITTLE_PATIENCE
+            runner.visits = 0
+            runner.present[:] = np.maximum(runner.present + later, self._begin(runner) + runner.steps)
+        if not self._by_sweeps():
+            self._by_steps()
+            self._patience = _LITTLE_PATIENCE
         for (taker, takes), cycles in zip(self._outputs, self._left, strict=True):
             cycles.append(taker.present[takes])
         self._frame += 1
@@ -261,56 +215,47 @@ class Network:
         """The first cycle after the process's last step of the frame before."""
         return int(runner.cycles[-runner.events - 1]) + 1 if self._frame else 0
 
-    def _by_guess(self) -> bool:
-        """The present frame as the one before, later by a period, and put right wherever that is wrong; whether that
-        came to an end soon enough."""
-        for runner in self._runners:
-            runner.present[:] = runner.before + self._period
-        left = _GUESSES * sum(runner.events for runner in self._runners)
-        waiting = dict.fromkeys(self._runners)
-        order = self._runners
-        while waiting and left > 0:
-            for runner in order:
-                if runner in waiting:
-                    del waiting[runner]
-                    left -= runner.events
-                    cycles = self._exact(runner)
-                    if (cycles != runner.present).any():
-                        runner.present[:] = cycles
-                        waiting.update(dict.fromkeys(runner.needed_by))
-            order = order[::-1]
-        return not waiting
-
-    def _exact(self, runner: _Runner) -> Steps:
-        """The cycles of a process, given those of the others."""
-        least = np.full(runner.events, self._begin(runner))
-        for need in runner.needs:
-            wanted = need.places.take(need.source.cycles) + need.least
-            run = need.target_places.run()
-            if run:
-                np.maximum(least[run], wanted, out=least[run])
-            else:
-                least[need.targets] = np.maximum(least[need.targets], wanted)
-        np.maximum.accumulate(least, out=least)
-        least += runner.steps
-        return least
-
     def _by_sweeps(self) -> bool:
         """The present frame by sweeps; whether that came to an end soon enough."""
-        for runner in self._runners:
-            for need in runner.needs:
-                if need.before:
-                    at = need.targets[: need.before]
-                    wanted = need.earlier.take(need.source.cycles) + need.lag
-                    runner.present[at] = np.maximum(runner.present[at], wanted)
-            runner.line.base = np.maximum.accumulate(runner.present - runner.steps)
-        for arc in self._arcs:
-            self._sweeps.look_at(arc)
-        good = self._sweeps.settle(self._sweeps.all, self._patience, 0)
-        if good:
-            for runner in self._runners:
-                np.add(runner.line.base, runner.steps, out=runner.present)
-        return good
+        left = self._patience * sum(runner.events for runner in self._runners)
+        stale = {runner: dict.fromkeys(runner.needs, 0) for runner in self._runners if runner.needs}
+        order = self._runners
+        while stale and left > 0:
+            for runner in order:
+                needs = stale.pop(runner, None)
+                if needs is not None:
+                    left -= max(len(need.targets) - later for need, later in needs.items())
+                    changed = self._sweep(runner, needs)
+                    if changed is not None:
+                        _mark(runner, changed, stale)
+            order = order[::-1]
+        return not stale
+
+    def _sweep(self, runner: _Runner, needs: Mapping[_Need, int]) -> int | None:
+        """Events later where ``needs``, each looked at from one of its places on, say so; the first event that moved.
+        All that the others say is already so."""
+        present, changed = runner.present, runner.events
+        for need, later in needs.items():
+            least = need.places.take(need.source.cycles, later) + need.lag
+            run = need.target_places.run(later)
+            events = present[run] if run else need.target_places.take(present, later)
+            moves = least > events
+            first = int(moves.argmax())
+            if not moves[first]:
+                continue
+            if run:
+                np.maximum(events, least, out=events)
+            else:
+                moved = moves.nonzero()[0]
+                present[need.targets[later:][moved]] = least[moved]
+            changed = min(changed, int(need.targets[later + first]))
+        if changed == runner.events:
+            return None
+        _step_by_step(runner, changed)
+        runner.visits += 1
+        if runner.visits > ROUND_TRIPS:
+            _round_trips(runner, changed)
+        return changed
 
     def _by_steps(self) -> None:
         """The present frame step by step; raises :class:`InternalError` if it deadlocks."""
@@ -371,6 +316,38 @@ class Network:
                     yield source, place
                 cycle = max(cycle, cycles_of[place] + lag)
             own.append(cycle)
+
+
+def _step_by_step(runner: _Runner, first: int) -> None:
+    """Events from ``first`` on no earlier than those before allow."""
+    cycles, steps = runner.present[first:], runner.steps[first:]
+    begins = cycles - steps
+    if (begins[1:] < begins[:-1]).any():
+        np.add(np.maximum.accumulate(begins), steps, out=cycles)
+
+
+def _round_trips(runner: _Runner, first: int) -> None:
+    """No earlier than the credits of its queues come back; these sweeps would bring back one round after the other."""
+    moved = False
+    for events, trips in runner.loops:
+        beat = int(np.searchsorted(events.at, first))
+        if len(events.at) - beat <= trips.depth:
+            continue
+        found = trips.later_cycles(events.take(runner.present, beat))
+        if found is not None:
+            runner.present[events.at[beat + found[0] :]] = found[1]
+            moved = True
+    if moved:
+        _step_by_step(runner, first)
+
+
+def _mark(runner: _Runner, changed: int, stale: dict[_Runner, dict[_Need, int]]) -> None:
+    """Whatever needs the events of ``runner`` from ``changed`` on must be looked at."""
+    for need in runner.needed_by:
+        later = int(np.searchsorted(need.events, changed))
+        if later < len(need.events):
+            needs = stale.setdefault(need.target, {})
+            needs[need] = min(needs.get(need, later), later)
 
 
 def _column(need: _Need) -> Steps:

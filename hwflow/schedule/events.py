@@ -15,6 +15,8 @@ from hwflow.ir.graph import Graph, Node, Value
 from hwflow.ops.registry import hardware
 from hwflow.ops.timing import Steps, Timing, Wait, every
 
+ROUND_TRIPS = 3  # sweeps of a process after which the loops through its queues are looked at by themselves
+
 
 @dataclass(eq=False)
 class Track:

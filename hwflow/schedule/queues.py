@@ -7,8 +7,8 @@ shrinking chooses: first the queues of which an entry that waits a cycle longer 
 most bits a frame go, so that beats wait where they are few or narrow (before windows are made of them, say). What a
 line buffer could do without once the queues are settled is taken from it last.
 
-Depths are judged by :class:`hwflow.schedule.steady.Steady`, which proves that a depth keeps the pace or that it does
-not, unless its patience ends: what it cannot tell counts as loss of interval.
+Depths are judged by :class:`hwflow.schedule.steady.Steady`, exactly as long as it can tell within its patience; what it
+cannot tell counts as loss of interval.
 """
 
 from __future__ import annotations

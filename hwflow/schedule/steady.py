@@ -4,28 +4,101 @@ Frames can follow each other every ``period`` cycles if and only if there is a s
 ``period`` cycles after the same event of the frame before (Baccelli, Cohen, Olsder, Quadrat: Synchronization and
 Linearity, 1992, theorem 3.28 and section 2.5: if no circuit of events takes longer than its frames allow). Self-timed
 hardware is then never later than that schedule. So one frame tells everything: its cycles are the longest paths of a
-graph in which an arc that leads into an earlier frame is ``period`` cycles shorter. They are found by sweeps
-(:mod:`hwflow.schedule.sweeps`), beginning with the cycles for deeper queues: less room only ever makes events later.
-What no longer changes is a proof. A circuit of events that push each other on is one of the contrary.
+graph in which an arc that leads into an earlier frame is ``period`` cycles shorter. They are found as in
+:mod:`hwflow.schedule.evaluate`, by sweeps over all events of a process at once, beginning with the cycles for deeper
+queues: less room only ever makes events later. What no longer changes is a proof. A circuit of events that push each
+other on is one of the contrary: it is searched for among the events that moved, and in the loops by which the credits
+of the queue that is tried come back (:mod:`hwflow.schedule.loops`).
 """
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from hwflow.ir.graph import Graph, Node
 from hwflow.ops.registry import hardware
 from hwflow.ops.timing import Steps
-from hwflow.schedule.circuits import Endless, rests
-from hwflow.schedule.events import Channel, Events, Order, Track, events_of, tracks_of, waits_of
-from hwflow.schedule.lines import Arc, End, Line
+from hwflow.schedule.events import (
+    ROUND_TRIPS,
+    Channel,
+    Events,
+    Order,
+    Track,
+    events_of,
+    tracks_of,
+    waits_of,
+)
+from hwflow.schedule.loops import Hop, settles
 from hwflow.schedule.places import Places
-from hwflow.schedule.sweeps import Sweeps
+from hwflow.schedule.trips import RoundTrips
 
-_VISITS, _MOST = 1000, 50_000_000  # patience: visits of each event that moved, unless they are fewer of all together
+Causes = npt.NDArray[np.int32]  # numbers of arcs, or:
+_PASSES, _VISITS = 3, 2  # sweeps through all processes, visits of each event that moved: then circuits are searched for
+_LONGEST = 64  # processes of a loop that is looked at by itself
+_GROWTH = 1.5  # of the visits between two searches: of many, few find anything
+_MOST_VISITS, _FEW = 100, 2_000_000  # of each event that moved, unless they are few; of all together
+_STEP_BEFORE, _NOT_MOVED, _ROUND_TRIP = -1, -2, -3  # that less the number of a channel
+
+
+@dataclass(eq=False)
+class _Line:
+    """A process. ``base``: cycle less step of each event of the frame; ``spare``: cycles of a period without a step."""
+
+    track: Track
+    spare: int
+    base: Steps
+    arcs: list[_Arc] = field(default_factory=list)  # into this line
+    leaving: list[_Arc] = field(default_factory=list)
+    channels: list[Channel] = field(default_factory=list)
+    saved: Steps | None = None  # before the present trial
+    cause: Causes = field(default_factory=lambda: np.empty(0, dtype=np.int32))  # what moved each event last
+    causes: memoryview = field(default_factory=lambda: memoryview(b""))  # of these: quicker one by one
+    visits: int = 0
+    trips: dict[int, RoundTrips] = field(default_factory=dict)  # of the channel of this number
+    neighbours: set[_Line] = field(default_factory=set)  # of which an event ever waited for one of the other
+
+    def __post_init__(self) -> None:
+        self.size = self.track.events
+
+    def own(self, event: int) -> int:
+        """The last event, up to this one, that is not where it is because it follows the step before; -1 if none."""
+        causes = self.causes
+        for near in range(event, max(-1, event - 16), -1):  # quicker one by one
+            if causes[near] != _STEP_BEFORE:
+                return near
+        event, reach = max(0, event - 15), 32
+        while event > 0:
+            begin = max(0, event - reach)
+            found = (self.cause[begin:event] != _STEP_BEFORE).nonzero()[0]
+            if len(found):
+                return begin + int(found[-1])
+            event, reach = begin, 8 * reach
+        return -1
+
+
+@dataclass(eq=False)
+class _Arc:
+    """``target.base[targets[k]]`` is at least ``source.base[events[k]] + offsets[k]``."""
+
+    source: _Line
+    target: _Line
+    events: Places
+    targets: Places
+    offsets: Steps
+    channel: Channel | None  # whose beats or credits it is about; None: a core's processes wait for each other
+
+    def wanted(self) -> Steps:
+        least: Steps = self.events.take(self.source.base) + self.offsets
+        return least
+
+
+_Waiting = dict[_Line, dict[_Arc, None]]  # arcs to look at
 
 
 class Steady:
@@ -41,26 +114,32 @@ class Steady:
         """``like``: of the graph before nodes were added, whose cycles are where the search for a schedule begins."""
         self.events: Events = events_of(graph)
         self.period = period
-        self._lines = {t: Line(period - t.of, np.zeros(t.events, dtype=np.int64)) for t in self.events.tracks}
-        self._sweeps = Sweeps(self._lines.values())
-        self._credits: dict[Channel, Arc] = {}
-        self._arrivals: dict[Channel, Arc] = {}
-        self._ends: dict[Channel, tuple[End, End] | None] = {}
-        self._channels: dict[Arc, Channel] = {}  # whose beats or credits these are
+        self._lines = {t: _Line(t, period - t.of, np.zeros(t.events, dtype=np.int64)) for t in self.events.tracks}
+        self._credits: dict[Channel, _Arc] = {}
+        self._arrivals: dict[Channel, _Arc] = {}
         self.depths: dict[Channel, int] = {}
         self.too_small = 0
         self.refused: dict[Channel, tuple[int, frozenset[Channel]]] = {}
+        self._circuit: frozenset[Channel] = frozenset()  # queues of the last one found
+        self._resting: set[tuple[_Arc, ...]] = set()  # loops that do, wherever they begin
+        self._tried: Channel | None = None
+        self._dirty: dict[_Line, dict[_Arc, None]] = {}
         for order in self.events.waits:
-            self._add(self._arc(order))
+            self._add(order)
         for channel in self.events.channels:
-            self._arrivals[channel] = self._add(self._arc(channel.arrivals()), channel)
-            self._ends[channel] = self._two_ends(channel)
+            self._arrivals[channel] = self._add(channel.arrivals(), channel)
+            self._lines[channel.maker].channels.append(channel)
+            if channel.taker is not channel.maker:
+                self._lines[channel.taker].channels.append(channel)
         if like is not None:
             self._begin_like(like)
+        self._all = frozenset(self._lines.values())
+        self.patience = 4
+        self._size = sum(line.size for line in self._all)
 
     def _begin_like(self, other: Steady) -> None:
         """Take over the cycles of processes that the other one has too."""
-        there: dict[Node | None, list[Line]] = {}
+        there: dict[Node | None, list[_Line]] = {}
         for track, line in other._lines.items():
             there.setdefault(track.node, []).append(line)
         for track, line in self._lines.items():
@@ -74,52 +153,63 @@ class Steady:
 
         ``depths``: of queues that had all the room that they wanted until now."""
         for channel, depth in (depths or {}).items():
-            self._give(channel, depth)
-        return self._settle(100 * self._sweeps.size + 20_000_000)
+            self._credits[channel] = self._add(channel.credits(depth), channel)
+            self.depths[channel] = depth
+        return self._settle(self._all, 100 * self._size + 20_000_000, True)
+
+    def _budget(self, size: int) -> int:
+        """Events to visit in a trial before it is given up, among ``size`` of them."""
+        return self.patience * size + _FEW
 
     def shrink(self, channel: Channel, depth: int) -> bool:
         """Give a queue ``depth`` beats. False, and nothing changed, if the period could then not be kept."""
-        before, arc = self.depths.get(channel), self._take_away(channel)
-        credits = self._give(channel, depth)
-        self.too_small = depth
-        if self._settle(_MOST):
-            return True
-        endless = self._sweeps.endless
-        if endless and endless.group and credits in endless.waits:
-            self._rule_out(channel, endless, credits)
-        if self.refused.get(channel, (0, None))[0] < self.too_small:
-            self.refused[channel] = self.too_small, self._through(endless)
-        self._take_away(channel)
-        if before is not None:
-            self._give(channel, before, arc)
-        return False
+        arc = self._credits.pop(channel, None)
+        before = self.depths.get(channel)
+        if arc is not None:
+            self._remove(arc)
+        self._credits[channel] = self._add(channel.credits(depth), channel)
+        self.depths[channel] = depth
+        self._tried, self.too_small, self._circuit = channel, depth, frozenset()
+        self._resting.clear()
+        good = self._settle(self._all, self._budget(self._size), True)
+        self._tried = None
+        if not good and self.refused.get(channel, (0, None))[0] < self.too_small:
+            self.refused[channel] = self.too_small, self._circuit
+        if not good:
+            self._remove(self._credits.pop(channel))
+            del self.depths[channel]
+            if arc is not None and before is not None:
+                self._restore(arc)
+                self._credits[channel], self.depths[channel] = arc, before
+        return good
 
     def refit(self, node: Node) -> bool:
         """Take the waits between a core's processes anew from its timing, which has more of them now (a smaller
         memory). False, and the old ones are kept, if the period could then not be kept."""
-        tracks = [track for track in self._lines if track.node is node]
-        lines = frozenset(self._lines[track] for track in tracks)
+        lines = {line for line in self._all if line.track.node is node}
+        tracks = [line.track for line in self._lines.values() if line in lines]
         timing = hardware(node.op).timing(node, node.attributes["folding"])
         if any(
             not np.isin(new.steps, old.steps).all() for new, old in zip(tracks_of(node, timing), tracks, strict=True)
         ):
             return False  # steps that did not matter do
-        old = [arc for line in lines for arc in line.arcs if arc.source in lines and arc not in self._channels]
+        old = [arc for line in lines for arc in line.arcs if arc.source in lines and arc.channel is None]
         for arc in old:
-            self._sweeps.remove(arc)
+            self._remove(arc)
         orders = waits_of(timing, tracks)
-        new = [self._add(self._arc(order)) for order in orders]
-        if self._sweeps.settle(lines, _VISITS, _MOST, keep=False):  # what the core cannot do by itself it cannot at all
+        new = [self._add(order) for order in orders]
+        near = frozenset(lines)  # what the core cannot do by itself it cannot do at all
+        if self._settle(near, self._budget(sum(line.size for line in near)), False):
             for arc in new:
-                self._sweeps.look_at(arc)
-            if self._settle(_MOST):
+                self._dirty.setdefault(arc.target, {})[arc] = None
+            if self._settle(self._all, self._budget(self._size), True):
                 others = [order for order in self.events.waits if order.target.node is not node]
                 self.events.waits = others + orders
                 return True
         for arc in new:
-            self._sweeps.remove(arc)
+            self._remove(arc)
         for arc in old:
-            self._sweeps.add(arc)
+            self._restore(arc)
         return False
 
     def least(self, channel: Channel) -> int:
@@ -136,74 +226,289 @@ class Steady:
         back = frames * channel.beats + np.searchsorted(taken - taken[0], cycles, side="right")
         return max(1, int((np.arange(1, channel.beats + 1) - back).max()))
 
-    # --- queues and waits -------------------------------------------------------------------------------------------
+    # --- arcs ------------------------------------------------------------------------------------------------------
 
     def _cycles(self, track: Track, events: Steps) -> Steps:
         cycles: Steps = self._lines[track].base[events] + track.steps[events]
         return cycles
 
-    def _add(self, arc: Arc, channel: Channel | None = None) -> Arc:
-        self._sweeps.add(arc)
-        if channel:
-            self._channels[arc] = channel
+    def _add(self, order: Order, channel: Channel | None = None) -> _Arc:
+        arc = self._arc(order, channel)
+        self._restore(arc)
         return arc
 
-    def _arc(self, order: Order) -> Arc:
+    def _arc(self, order: Order, channel: Channel | None) -> _Arc:
         source, target = self._lines[order.source], self._lines[order.target]
         frame, event = np.divmod(order.events, order.source.events)
         offsets = frame * self.period + order.lag + order.source.steps[event] - order.target.steps[order.targets]
-        return Arc(source, target, Places(event), Places(order.targets), offsets)
+        return _Arc(source, target, Places(event), Places(order.targets), offsets, channel)
 
-    def _two_ends(self, channel: Channel) -> tuple[End, End] | None:
-        """Where a queue begins and where it ends; None if that is one process."""
-        if channel.maker is channel.taker:
-            return None
+    def _restore(self, arc: _Arc) -> None:
+        arc.target.arcs.append(arc)
+        arc.source.leaving.append(arc)
+        arc.source.neighbours.add(arc.target)
+        arc.target.neighbours.add(arc.source)
+        self._dirty.setdefault(arc.target, {})[arc] = None
+
+    def _remove(self, arc: _Arc) -> None:
+        arc.target.arcs.remove(arc)
+        arc.source.leaving.remove(arc)
+        self._dirty.get(arc.target, {}).pop(arc, None)
+
+    # --- sweeps ----------------------------------------------------------------------------------------------------
+
+    def _settle(self, lines: frozenset[_Line], budget: int, keep: bool) -> bool:
+        """Sweep until nothing changes among ``lines``. What does not ``keep``, or fails, is undone.
+
+        Processes near those that something changed for settle first, then those twice as far: nearly all circuits are
+        between a few neighbours, and found before the rest of the graph has moved."""
+        waiting = {line: arcs for line, arcs in self._dirty.items() if line in lines and arcs}
+        rest = {line: arcs for line, arcs in self._dirty.items() if line not in lines and arcs}
+        passes, visited, left, good = 0, 0, budget, True  # visited: events since a circuit was searched for
+        visits = float(_VISITS)
+        near, reach = set(waiting), 1
+        order = [line for line in self._lines.values() if line in near]
+        while waiting:
+            if near.isdisjoint(waiting):
+                for _ in range(reach):
+                    near |= {other for line in near for other in line.neighbours} & lines
+                reach *= 2
+                order = [line for line in self._lines.values() if line in near]
+                continue
+            for line in order:
+                arcs = waiting.pop(line, None)
+                if arcs is None:
+                    continue
+                left -= line.size
+                visited += line.size
+                if self._sweep(line, arcs):
+                    _mark(line, lines, waiting)
+            order.reverse()
+            passes += 1
+            if not waiting or passes < _PASSES:
+                continue
+            moved = sum(line.size for line in lines if line.saved is not None)
+            if visited > visits * moved:
+                visited, visits, good = 0, _GROWTH * visits, not self._too_slow(waiting.values())
+            if not good or left < 0 or budget - left > max(_FEW, _MOST_VISITS * moved):
+                good = False
+                break
+        for line in lines:
+            if line.saved is not None and not (good and keep):
+                line.base = line.saved
+            line.saved, line.visits = None, 0
+        self._dirty = rest
+        self.passes = passes
+        return good
+
+    def _sweep(self, line: _Line, arcs: Iterable[_Arc]) -> bool:
+        """Move the events of a line as its arcs say; whether any did."""
+        first = min([self._move(arc, arc.wanted()) for arc in arcs])
+        if first == line.size:
+            return False
+        line.visits += 1
+        self._follow(line, first)
+        if line.visits > ROUND_TRIPS:
+            moved = [self._round_trips(line, channel, number) for number, channel in enumerate(line.channels)]
+            if any(moved):
+                self._follow(line, 0)
+        return True
+
+    def _move(self, arc: _Arc, least: Steps) -> int:
+        """Move what an arc leads to; the first event that did, or the number of all."""
+        line, run = arc.target, arc.targets.run()
+        present = line.base[run] if run else line.base.take(arc.targets.at)
+        later = least > present
+        place = int(later.argmax())
+        if not later[place]:
+            return line.size
+        if line.saved is None:
+            line.saved, line.base = line.base, line.base.copy()
+            line.cause = np.full(line.size, _NOT_MOVED, dtype=np.int32)
+            line.causes = line.cause.data
+        number = line.arcs.index(arc)
+        if run:
+            np.maximum(line.base[run], least, out=line.base[run])
+            line.cause[run][later] = number
+        else:
+            places = later.nonzero()[0]
+            events = arc.targets.at[places]
+            line.base[events] = least[places]
+            line.cause[events] = number
+        return int(arc.targets.at[place])
+
+    def _follow(self, line: _Line, first: int) -> None:
+        """A step a cycle, the frame after the one before; ``first``: what moved last is not before it."""
+        moved = line.base[first:]
+        descends = moved[1:] < moved[:-1]
+        place = int(descends.argmax()) if len(descends) else 0
+        if len(descends) and descends[place]:
+            moved = moved[place:]
+            before = moved.copy()
+            np.maximum.accumulate(moved, out=moved)
+            np.copyto(line.cause[first + place :], _STEP_BEFORE, where=moved != before)
+        least = line.base[-1] - line.spare
+        if least > line.base[0]:
+            early = int(line.base.searchsorted(least))
+            line.base[:early] = least
+            line.cause[:early] = _STEP_BEFORE
+
+    def _round_trips(self, line: _Line, channel: Channel, number: int) -> bool:
+        """What the credits of a queue say about one of its ends alone: a beat comes a round trip after the beat that
+        was ``depth`` beats before it."""
+        depth = self.depths.get(channel)
+        if depth is None or 2 * depth > channel.beats or channel.maker is channel.taker:
+            return False
+        places = self._ends(channel, line)
+        trips = line.trips.get(number)
+        if trips is None or trips.depth != depth:
+            trips = line.trips[number] = RoundTrips(places.take(line.track.steps), depth, channel.latency + 1)
+        found = trips.later(places.take(line.base))
+        if found is None:
+            return False
+        first, after = found
+        run = places.run(first) or places.at[first:]
+        later = after > line.base[run]
+        line.base[run] = after
+        if isinstance(run, slice):
+            np.copyto(line.cause[run], _ROUND_TRIP - number, where=later)
+        else:
+            line.cause[run[later]] = _ROUND_TRIP - number
+        return True
+
+    def _ends(self, channel: Channel, line: _Line) -> Places:
+        """The events of a line at one end of a queue that make its beats or take them."""
         arc = self._arrivals[channel]
-        made = End(arc.events, channel.maker.steps[channel.makes], channel.latency + 1)
-        taken = End(arc.targets, channel.taker.steps[channel.takes], channel.latency + 1)
-        arc.source.ends.append(made)
-        arc.target.ends.append(taken)
-        return made, taken
+        return arc.events if line.track is channel.maker else arc.targets
 
-    def _give(self, channel: Channel, depth: int, credits: Arc | None = None) -> Arc:
-        """A queue that had all the room that it wanted this depth; by what arc its credits come back."""
-        credits = self._add(credits or self._arc(channel.credits(depth)), channel)
-        self._credits[channel], self.depths[channel] = credits, depth
-        ends = self._ends[channel]
-        if ends:
-            arrivals = self._arrivals[channel]
-            for end, waits in zip(ends, ((credits, arrivals), (arrivals, credits)), strict=True):
-                end.depth, end.waits = depth, waits
-        return credits
+    # --- circuits --------------------------------------------------------------------------------------------------
 
-    def _take_away(self, channel: Channel) -> Arc | None:
-        """The depth of a queue, if it has one, so that it may be as deep as it likes."""
-        arc = self._credits.pop(channel, None)
-        if arc is not None:
-            self._sweeps.remove(arc)
-            del self.depths[channel], self._channels[arc]
-        for end in self._ends[channel] or ():
-            end.depth, end.waits = None, ()
-        return arc
+    def _too_slow(self, waiting: Iterable[dict[_Arc, None]]) -> bool:
+        """Whether an event that moved, to make room for what made it move, is among what made it move; or will be, if
+        events go on to move like that."""
+        visits: dict[_Line, memoryview] = {}  # when a walk came by each event
+        credits = self._credits.get(self._tried) if self._tried else None
+        loops: set[tuple[_Arc, ...]] = set()  # from the credits of the queue that is tried to where they come from
+        visit = 0
+        for arcs in waiting:
+            for arc in arcs:
+                way: list[_Arc] = []
+                gone: list[int] = []  # how much of it at each visit
+                begin = visit + 1
+                for line, at, before in self._way_back(arc.source, arc.events[len(arc.events.at) // 2]):
+                    seen = visits.get(line)
+                    if seen is None:
+                        seen = visits[line] = np.zeros(line.size, dtype=np.int32).data
+                    if seen[at]:
+                        if seen[at] >= begin:
+                            self._circuit = _channels(way[gone[seen[at] - begin] :])
+                            return True
+                        break  # an earlier walk went on from here
+                    visit += 1
+                    seen[at] = visit
+                    gone.append(len(way))
+                    way += before
+                if credits is not None:
+                    loops.update(_loops(way, credits))
+        return any([self._never_rests(loop) for loop in loops])
 
-    # --- what does not come to rest ---------------------------------------------------------------------------------
+    def _way_back(self, line: _Line, at: int) -> Iterator[tuple[_Line, int, tuple[_Arc, ...]]]:
+        """From an event to what moved it, and so on, each with the arcs by which it was moved, the last one first."""
+        while line.saved is not None:
+            cause, found = line.causes[at], at
+            if cause == _STEP_BEFORE:
+                found = line.own(at)
+                if found < 0:  # it followed the frame before
+                    found = line.own(line.size - 1)
+                cause = line.causes[found]
+            if cause == _NOT_MOVED or found < 0:
+                return
+            here = line, at
+            if cause <= _ROUND_TRIP:
+                channel = line.channels[_ROUND_TRIP - cause]
+                moved_by: tuple[_Arc, ...] = (self._credits[channel], self._arrivals[channel])
+                if line.track is channel.taker:
+                    moved_by = moved_by[::-1]
+                at, trips = self._trips_back(line, channel, found)
+                moved_by *= min(trips, 2)
+            else:
+                arc = line.arcs[cause]
+                moved_by = (arc,)
+                line, at = arc.source, arc.events[arc.targets.index(found)]
+            yield (*here, moved_by)
 
-    def _settle(self, most: int) -> bool:
-        return self._sweeps.settle(self._sweeps.all, _VISITS, most)
+    def _trips_back(self, line: _Line, channel: Channel, event: int) -> tuple[int, int]:
+        """From an event that a round trip moved, by such trips of a frame, to one that something else did, or to the
+        frame before; and how many trips that is."""
+        places, depth = self._ends(channel, line), self.depths[channel]
+        beat = places.index(event)
+        cause, trips, reach = line.causes[event], 0, 16
+        while trips * depth <= beat:
+            some = places.at[beat - trips * depth :: -depth][:reach]
+            others = (line.cause[some] != cause).nonzero()[0]
+            if len(others):
+                trips += int(others[0])
+                break
+            trips, reach = trips + len(some), 4 * reach
+        return places[(beat - trips * depth) % channel.beats], trips
 
-    def _through(self, endless: Endless | None) -> frozenset[Channel]:
-        """The queues that a circuit leads through."""
-        return frozenset(self._channels[arc] for arc in (endless.waits if endless else ()) if arc in self._channels)
-
-    def _rule_out(self, channel: Channel, endless: Endless, credits: Arc) -> None:
-        """All depths of a queue with which these waits, its ``credits`` among them, go on for ever."""
-
-        def possible(depth: int) -> bool:
-            others = self._arc(channel.credits(depth))
-            return rests(endless, tuple(others if arc is credits else arc for arc in endless.waits))
-
+    def _never_rests(self, loop: tuple[_Arc, ...]) -> bool:
+        """Whether the events of a loop (the credits of the queue that is tried, then the arcs before them, the last one
+        first) go on to move forever. All depths of that queue with which they do are then ruled out."""
+        if loop in self._resting:
+            return False
+        first = loop[0]
+        base = first.targets.take(first.target.base)
+        rests = settles(_hops(loop), base)
+        if rests:
+            self._resting.add(loop)
+        if rests is not False:
+            return False
+        self._circuit = _channels(loop)
         stride = 1
-        while not possible(self.too_small + stride):
+        while not self._possible(self.too_small + stride, loop, base):
             self.too_small += stride
             stride *= 2
-        self.too_small += bisect_left(range(1, stride), True, key=lambda more: possible(self.too_small + more))
+        self.too_small += bisect_left(
+            range(1, stride), True, key=lambda more: self._possible(self.too_small + more, loop, base)
+        )
+        return True
+
+    def _possible(self, depth: int, loop: tuple[_Arc, ...], base: Steps) -> bool:
+        """Whether the events of a loop by its credits come to rest if the queue that is tried is so deep."""
+        assert self._tried is not None
+        credits = self._arc(self._tried.credits(depth), self._tried)
+        return settles(_hops(tuple(credits if arc is loop[0] else arc for arc in loop)), base) is not False
+
+
+def _channels(arcs: Iterable[_Arc]) -> frozenset[Channel]:
+    return frozenset(arc.channel for arc in arcs if arc.channel is not None)
+
+
+def _hops(loop: tuple[_Arc, ...]) -> list[Hop]:
+    """Those of a loop, of which the last arc comes first."""
+    first, *before = loop
+    way = [*before[::-1], first]
+    return [_hop(entry, leave) for entry, leave in zip([first, *way], way, strict=False)]
+
+
+def _hop(before: _Arc, arc: _Arc) -> Hop:
+    """From the events that an arc leads to, by way of the next arc."""
+    if len(before.targets.at) == before.target.size:
+        entered = arc.events.at + 1
+    else:
+        entered = np.searchsorted(before.targets.at, arc.events.at, side="right")
+    return Hop(entered, arc.offsets, arc.source.spare)
+
+
+def _loops(way: list[_Arc], credits: _Arc) -> Iterable[tuple[_Arc, ...]]:
+    """The parts of a way that begin where these credits came back, up to where they did before."""
+    places = [place for place, arc in enumerate(way) if arc is credits]
+    return (tuple(way[a:b]) for a, b in itertools.pairwise(places) if b - a <= _LONGEST)
+
+
+def _mark(line: _Line, lines: frozenset[_Line], waiting: _Waiting) -> None:
+    """What waits for a line that moved must be looked at."""
+    for arc in line.leaving:
+        if arc.target in lines:
+            waiting.setdefault(arc.target, {})[arc] = None
