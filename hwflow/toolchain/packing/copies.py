@@ -19,10 +19,9 @@ from hwflow.toolchain.packing.netlist import PORT, Netlist, Pin
 READERS = 48
 """What a copy has at most. On an LFE5U-85F MobileNet's netlist of 36,000 flip-flops has 345 cells more by that."""
 
-
 BLOCKS = 4
-"""Multiplier blocks of which a copy has a pin at most. An LFE5U-85F has its 156 in three rows across the device: a
-layer that has them all passes every input to each of its rows of the matrix, from one end to the other."""
+"""Multiplier blocks of which a copy has a pin at most. An LFE5U-85F has its 156 in rows across the device: a layer that
+has them all passes every input to each row of the matrix, from one end of the device to the other."""
 
 
 def copy_outputs(
@@ -48,7 +47,10 @@ def copy_outputs(
         found = list(_readers(netlist, pins, blocks, readers))
         if sum(reader.load for reader in found) <= readers:
             continue
-        copies += _divide(netlist, name, output, _groups(found, readers))
+        made = _divide(netlist, name, output, _groups(found, readers))
+        if not made:  # its other readers are ports of the module
+            continue
+        copies += made
         drivers = dict.fromkeys(pin[0] for bit in netlist.inputs(name) if (pin := netlist.driver(bit)) is not None)
         waiting.extend(driver for driver in drivers if netlist.kind(driver) in outputs)
     return copies
