@@ -14,7 +14,7 @@ def _board(size: str) -> Board:
 
         from .rtlil_platform import RtlilPlatform
 
-        class Platform(RtlilPlatform, getattr(arty_a7, f"ArtyA7_{size}Platform")):  # type: ignore[misc]
+        class Platform(RtlilPlatform, getattr(arty_a7, f"ArtyA7_{size}Platform")):  # type: ignore[misc]  # no annotations there
             pass
 
         return Platform()

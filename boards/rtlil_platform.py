@@ -19,5 +19,6 @@ class RtlilPlatform:
     @property
     def file_templates(self) -> dict[str, Any]:
         """The constraints' templates, and one for ``top.il``."""
-        kept = {name: text for name, text in super().file_templates.items() if name.endswith(_CONSTRAINTS)}  # type: ignore[misc]
+        templates = super().file_templates  # type: ignore[misc]  # Amaranth carries no annotations
+        kept = {name: text for name, text in templates.items() if name.endswith(_CONSTRAINTS)}
         return kept | {"{{name}}.il": "{{emit_rtlil()}}"}

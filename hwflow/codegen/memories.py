@@ -68,7 +68,8 @@ def memory_report(graph: Graph, files: Sequence[MemoryFile], family: str) -> dic
 def queue_style(node: Node, index: int) -> str:
     """Storage of the queue of an output: "register", "lutram" or "block"."""
     style = "block" if node.op == "fifo" else queue_styles(node)[index] if node.op == "fork" else "auto"
-    return str(style_of(1, node.attributes["depths"][index], style, block=False))  # type: ignore[no-untyped-call]
+    depth = node.attributes["depths"][index]
+    return str(style_of(1, depth, style, block=False))  # type: ignore[no-untyped-call]  # no annotations there
 
 
 def _line_buffers(node: Node, family: str) -> list[Memory]:

@@ -97,7 +97,7 @@ class Simple(Function):
     name: str
 
     @property
-    def operands(self) -> int:  # type: ignore[override]
+    def operands(self) -> int:  # type: ignore[override]  # a constant of the class elsewhere
         return _OPERANDS.get(self.name, 2)
 
     def interval(self, ranges: Sequence[Interval]) -> Interval:

@@ -95,7 +95,8 @@ def _groups(found: Sequence[_Reader], readers: int) -> list[list[_Reader]]:
 
 
 def _even_parts(members: Sequence[_Reader], readers: int) -> list[list[_Reader]]:
-    """In order, as many as are needed, none of a greater load than ``readers``."""
+    """In order, none of a load above an even share of as few copies as there could be. Loads are not divided, so that
+    there may be more of them."""
     load = _load(members)
     share = load / -(-load // readers)
     parts: list[list[_Reader]] = [[]]
