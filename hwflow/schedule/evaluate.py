@@ -3,7 +3,7 @@
 Each process is a recurrence ``t[n] = max(t[n-1] + 1, dependencies)``; dependencies are beats that must have arrived,
 credits that must have come back and steps of a core's other process. Together they are a timed event graph with finite
 buffers (Baccelli, Cohen, Olsder, Quadrat: Synchronization and Linearity, 1992, section 2.5), evaluated frame by frame
-in two ways:
+in three ways:
 
 - *By sweeps*: all steps of a process in a frame at once. With ``s`` the place of a step, ``t[n] - s[n]`` is the
   cumulative maximum of ``dependency - s``. Processes are gone through again and again, forwards and backwards, until
@@ -11,8 +11,10 @@ in two ways:
   no longer changes is that one. They begin with the frame before, later by the least that anything was later from frame
   to frame: nothing is ever too late then, so that a sweep only looks at what became later; in the steady state nothing
   does. Once all that a frame depends on is a constant later than for the frame before, so is everything after it.
-- *By steps*: one after the other as they get known. Where queues are so short that beats wait for credits all the time,
-  each sweep would only bring a few beats forward.
+- *By windows*: where queues are so short that beats wait for credits all the time, each sweep would only bring a few
+  beats forward. Where a schedule is known that is possible, what comes early in it is brought to its end first
+  (:mod:`hwflow.schedule.windows`).
+- *By steps*: where none is known, one after the other as they get known.
 
 Only steps that others depend on, or that depend on others, are visited: the cost grows with beats, not with cycles.
 """
@@ -29,14 +31,16 @@ import numpy as np
 from hwflow.errors import Finding, InternalError
 from hwflow.ir.graph import Graph, Value
 from hwflow.ops.timing import Steps, every
-from hwflow.schedule.events import ROUND_TRIPS, Events, events_of
+from hwflow.schedule.events import ROUND_TRIPS, Events, Track, events_of
+from hwflow.schedule.groups import Wait
 from hwflow.schedule.places import Places
 from hwflow.schedule.trips import RoundTrips
+from hwflow.schedule.windows import Windows
 
 _BEFORE = -(1 << 60)  # the cycle of what was before the first frame: nothing waits for it
-# Sweeps compute each event of a frame so many times on average before the frame is done step by step; after such a
-# frame only those in the steady state are worth a try.
-_PATIENCE, _LITTLE_PATIENCE = 32, 3
+# Sweeps compute each event of a frame so many times on average before the frame is done step by step, or by windows;
+# after such a frame only those in the steady state are worth a try.
+_PATIENCE, _SOME_PATIENCE, _LITTLE_PATIENCE = 32, 8, 3
 
 
 @dataclass(eq=False)
@@ -46,6 +50,7 @@ class _Runner:
     ``cycles``: those of the events of the last ``back`` frames and of the present one, one after the other.
     """
 
+    track: Track
     owner: str
     of: int
     steps: Steps
@@ -88,6 +93,13 @@ class _Need:
     def target_places(self) -> Places:
         return Places(self.targets)
 
+    def wait(self, number: Mapping[_Runner, int]) -> Wait:
+        """What it says within a frame; processes are numbered."""
+        within = self.events >= 0
+        events, targets = self.events[within], self.targets[within]
+        offsets = self.lag + self.source.steps[events] - self.target.steps[targets]
+        return Wait(number[self.source], number[self.target], events, targets, offsets)
+
 
 @dataclass(frozen=True)
 class Run:
@@ -118,23 +130,34 @@ class Run:
         return self.last_output[-1] - self.last_output[-2]
 
 
-def evaluate(graph: Graph, frames: int, events: Events | None = None) -> Run:
-    """Run ``frames`` frames of a scheduled graph. ``events``: the graph's, where they are known.
+def evaluate(
+    graph: Graph, frames: int, events: Events | None = None, possible: Mapping[Track, Steps] | None = None
+) -> Run:
+    """Run ``frames`` frames of a scheduled graph. ``events``: the graph's, where they are known; ``possible``: of these
+    the cycles in a frame of a schedule that the queues allow, where one is known.
 
     Raises :class:`InternalError` naming the cores if it deadlocks."""
-    return Network(graph, frames, events).run(frames)
+    return Network(graph, frames, events, possible).run(frames)
 
 
 class Network:
     """The processes of a scheduled graph, a sink for each output and the queues between them, frame after frame."""
 
-    def __init__(self, graph: Graph, most: int, events: Events | None = None) -> None:
-        """``most``: no more frames will be asked for. ``events``: the graph's, where they are known."""
+    def __init__(
+        self,
+        graph: Graph,
+        most: int,
+        events: Events | None = None,
+        possible: Mapping[Track, Steps] | None = None,
+    ) -> None:
+        """``most``: no more frames will be asked for. ``events``, ``possible``: of :func:`evaluate`."""
         self._most = most
         self._runners: list[_Runner] = []
         self._takers: dict[Value, tuple[_Runner, Steps]] = {}  # who takes a value's beats, and in which events
         self._frame = 0
-        self._patience = _PATIENCE
+        self._patience = _PATIENCE if possible is None else _SOME_PATIENCE
+        self._possible = possible
+        self._windows: Windows | None = None
         self._connect(events or events_of(graph))
         for runner in self._runners:
             for need in runner.needs:
@@ -176,7 +199,7 @@ class Network:
 
     def _connect(self, events: Events) -> None:
         """Processes, and what each needs of the others."""
-        runners = {track: _Runner(track.owner, track.of, track.steps) for track in events.tracks}
+        runners = {track: _Runner(track, track.owner, track.of, track.steps) for track in events.tracks}
         self._runners = list(runners.values())
         orders = list(events.waits)
         for channel in events.channels:
@@ -199,8 +222,9 @@ class Network:
             runner.visits = 0
             runner.present[:] = np.maximum(runner.present + later, self._begin(runner) + runner.steps)
         if not self._by_sweeps():
-            self._by_steps()
             self._patience = _LITTLE_PATIENCE
+            if not self._by_windows():
+                self._by_steps()
         for (taker, takes), cycles in zip(self._outputs, self._left, strict=True):
             cycles.append(taker.present[takes])
         self._frame += 1
@@ -216,8 +240,8 @@ class Network:
         return int(runner.cycles[-runner.events - 1]) + 1 if self._frame else 0
 
     def _by_sweeps(self) -> bool:
-        """The present frame by sweeps; whether that came to an end soon enough."""
-        left = self._patience * sum(runner.events for runner in self._runners)
+        """The present frame by sweeps; whether that came to an end soon enough. At the least once through all."""
+        left = max(1, self._patience * sum(runner.events for runner in self._runners))
         stale = {runner: dict.fromkeys(runner.needs, 0) for runner in self._runners if runner.needs}
         order = self._runners
         while stale and left > 0:
@@ -256,6 +280,21 @@ class Network:
         if runner.visits > ROUND_TRIPS:
             _round_trips(runner, changed)
         return changed
+
+    def _by_windows(self) -> bool:
+        """The present frame, gone through by sweeps once, in the order of a schedule that is possible; False if none is
+        known."""
+        if self._possible is None:
+            return False
+        if self._windows is None:
+            number = {runner: n for n, runner in enumerate(self._runners)}
+            waits = [need.wait(number) for runner in number for need in runner.needs]
+            possible = [self._possible[runner.track] for runner in number]
+            self._windows = Windows(possible, [runner.steps for runner in number], waits)
+        found = self._windows.solve([runner.present for runner in self._runners])
+        for runner, cycles in zip(self._runners, found, strict=True):
+            runner.present[:] = cycles
+        return True
 
     def _by_steps(self) -> None:
         """The present frame step by step; raises :class:`InternalError` if it deadlocks."""

@@ -58,7 +58,7 @@ def size_queues(graph: Graph, device: Device, roomy: Callable[[Graph], None] = l
         _shrink_all(steady, before)
     _shrink_rows(graph, steady)
     _set_depths(graph, steady)
-    return evaluate(graph, FRAMES, steady.events)
+    return evaluate(graph, FRAMES, steady.events, steady.cycles())
 
 
 def slowest(graph: Graph) -> int:

@@ -8,18 +8,16 @@ graph in which an arc that leads into an earlier frame is ``period`` cycles shor
 :mod:`hwflow.schedule.evaluate`, by sweeps over all events of a process at once, beginning with the cycles for deeper
 queues: less room only ever makes events later. What no longer changes is a proof. A circuit of events that push each
 other on is one of the contrary: it is searched for among the events that moved, and in the loops by which the credits
-of the queue that is tried come back (:mod:`hwflow.schedule.loops`).
+of the queue that is tried come back (:mod:`hwflow.schedule.loops`). Where neither comes to an end soon, all processes
+that moved lately are looked at together (:mod:`hwflow.schedule.groups`), and those that they move on then, and so on.
 """
 
 from __future__ import annotations
 
-import itertools
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from hwflow.ir.graph import Graph, Node
 from hwflow.ops.registry import hardware
@@ -34,71 +32,17 @@ from hwflow.schedule.events import (
     tracks_of,
     waits_of,
 )
-from hwflow.schedule.loops import Hop, settles
+from hwflow.schedule.lines import NOT_MOVED, ROUND_TRIP, STEP_BEFORE, Arc, Line, hops, loops_through, rest_of_lines
+from hwflow.schedule.loops import settles
 from hwflow.schedule.places import Places
 from hwflow.schedule.trips import RoundTrips
 
-Causes = npt.NDArray[np.int32]  # numbers of arcs, or:
 _PASSES, _VISITS = 3, 2  # sweeps through all processes, visits of each event that moved: then circuits are searched for
-_LONGEST = 64  # processes of a loop that is looked at by itself
 _GROWTH = 1.5  # of the visits between two searches: of many, few find anything
 _MOST_VISITS, _FEW = 100, 2_000_000  # of each event that moved, unless they are few; of all together
-_STEP_BEFORE, _NOT_MOVED, _ROUND_TRIP = -1, -2, -3  # that less the number of a channel
-
-
-@dataclass(eq=False)
-class _Line:
-    """A process. ``base``: cycle less step of each event of the frame; ``spare``: cycles of a period without a step."""
-
-    track: Track
-    spare: int
-    base: Steps
-    arcs: list[_Arc] = field(default_factory=list)  # into this line
-    leaving: list[_Arc] = field(default_factory=list)
-    channels: list[Channel] = field(default_factory=list)
-    saved: Steps | None = None  # before the present trial
-    cause: Causes = field(default_factory=lambda: np.empty(0, dtype=np.int32))  # what moved each event last
-    causes: memoryview = field(default_factory=lambda: memoryview(b""))  # of these: quicker one by one
-    visits: int = 0
-    trips: dict[int, RoundTrips] = field(default_factory=dict)  # of the channel of this number
-    neighbours: set[_Line] = field(default_factory=set)  # of which an event ever waited for one of the other
-
-    def __post_init__(self) -> None:
-        self.size = self.track.events
-
-    def own(self, event: int) -> int:
-        """The last event, up to this one, that is not where it is because it follows the step before; -1 if none."""
-        causes = self.causes
-        for near in range(event, max(-1, event - 16), -1):  # quicker one by one
-            if causes[near] != _STEP_BEFORE:
-                return near
-        event, reach = max(0, event - 15), 32
-        while event > 0:
-            begin = max(0, event - reach)
-            found = (self.cause[begin:event] != _STEP_BEFORE).nonzero()[0]
-            if len(found):
-                return begin + int(found[-1])
-            event, reach = begin, 8 * reach
-        return -1
-
-
-@dataclass(eq=False)
-class _Arc:
-    """``target.base[targets[k]]`` is at least ``source.base[events[k]] + offsets[k]``."""
-
-    source: _Line
-    target: _Line
-    events: Places
-    targets: Places
-    offsets: Steps
-    channel: Channel | None  # whose beats or credits it is about; None: a core's processes wait for each other
-
-    def wanted(self) -> Steps:
-        least: Steps = self.events.take(self.source.base) + self.offsets
-        return least
-
-
-_Waiting = dict[_Line, dict[_Arc, None]]  # arcs to look at
+_GROUPS, _VISITS_BETWEEN = 30, 20  # looked at in a trial, and visits of each event that moved between two of them
+_EASY, _ALL_TOGETHER = 1 << 18, 1 << 25  # events of a group that is soon looked at again; of all groups ever
+_Waiting = dict[Line, dict[Arc, None]]  # arcs to look at
 
 
 class Steady:
@@ -114,16 +58,17 @@ class Steady:
         """``like``: of the graph before nodes were added, whose cycles are where the search for a schedule begins."""
         self.events: Events = events_of(graph)
         self.period = period
-        self._lines = {t: _Line(t, period - t.of, np.zeros(t.events, dtype=np.int64)) for t in self.events.tracks}
-        self._credits: dict[Channel, _Arc] = {}
-        self._arrivals: dict[Channel, _Arc] = {}
+        self._lines = {t: Line(t, period - t.of, np.zeros(t.events, dtype=np.int64)) for t in self.events.tracks}
+        self._credits: dict[Channel, Arc] = {}
+        self._arrivals: dict[Channel, Arc] = {}
         self.depths: dict[Channel, int] = {}
         self.too_small = 0
         self.refused: dict[Channel, tuple[int, frozenset[Channel]]] = {}
         self._circuit: frozenset[Channel] = frozenset()  # queues of the last one found
-        self._resting: set[tuple[_Arc, ...]] = set()  # loops that do, wherever they begin
+        self._resting: set[tuple[Arc, ...]] = set()  # loops that do, wherever they begin
         self._tried: Channel | None = None
-        self._dirty: dict[_Line, dict[_Arc, None]] = {}
+        self._left_together = _ALL_TOGETHER
+        self._dirty: dict[Line, dict[Arc, None]] = {}
         for order in self.events.waits:
             self._add(order)
         for channel in self.events.channels:
@@ -139,7 +84,7 @@ class Steady:
 
     def _begin_like(self, other: Steady) -> None:
         """Take over the cycles of processes that the other one has too."""
-        there: dict[Node | None, list[_Line]] = {}
+        there: dict[Node | None, list[Line]] = {}
         for track, line in other._lines.items():
             there.setdefault(track.node, []).append(line)
         for track, line in self._lines.items():
@@ -226,46 +171,51 @@ class Steady:
         back = frames * channel.beats + np.searchsorted(taken - taken[0], cycles, side="right")
         return max(1, int((np.arange(1, channel.beats + 1) - back).max()))
 
+    def cycles(self) -> dict[Track, Steps]:
+        """The schedule: of each process the cycles of the events of a frame."""
+        return {track: line.base + track.steps for track, line in self._lines.items()}
+
     # --- arcs ------------------------------------------------------------------------------------------------------
 
     def _cycles(self, track: Track, events: Steps) -> Steps:
         cycles: Steps = self._lines[track].base[events] + track.steps[events]
         return cycles
 
-    def _add(self, order: Order, channel: Channel | None = None) -> _Arc:
+    def _add(self, order: Order, channel: Channel | None = None) -> Arc:
         arc = self._arc(order, channel)
         self._restore(arc)
         return arc
 
-    def _arc(self, order: Order, channel: Channel | None) -> _Arc:
+    def _arc(self, order: Order, channel: Channel | None) -> Arc:
         source, target = self._lines[order.source], self._lines[order.target]
         frame, event = np.divmod(order.events, order.source.events)
         offsets = frame * self.period + order.lag + order.source.steps[event] - order.target.steps[order.targets]
-        return _Arc(source, target, Places(event), Places(order.targets), offsets, channel)
+        return Arc(source, target, Places(event), Places(order.targets), offsets, channel)
 
-    def _restore(self, arc: _Arc) -> None:
+    def _restore(self, arc: Arc) -> None:
         arc.target.arcs.append(arc)
         arc.source.leaving.append(arc)
         arc.source.neighbours.add(arc.target)
         arc.target.neighbours.add(arc.source)
         self._dirty.setdefault(arc.target, {})[arc] = None
 
-    def _remove(self, arc: _Arc) -> None:
+    def _remove(self, arc: Arc) -> None:
         arc.target.arcs.remove(arc)
         arc.source.leaving.remove(arc)
         self._dirty.get(arc.target, {}).pop(arc, None)
 
     # --- sweeps ----------------------------------------------------------------------------------------------------
 
-    def _settle(self, lines: frozenset[_Line], budget: int, keep: bool) -> bool:
+    def _settle(self, lines: frozenset[Line], budget: int, keep: bool) -> bool:
         """Sweep until nothing changes among ``lines``. What does not ``keep``, or fails, is undone.
 
         Processes near those that something changed for settle first, then those twice as far: nearly all circuits are
         between a few neighbours, and found before the rest of the graph has moved."""
         waiting = {line: arcs for line, arcs in self._dirty.items() if line in lines and arcs}
         rest = {line: arcs for line, arcs in self._dirty.items() if line not in lines and arcs}
-        passes, visited, left, good = 0, 0, budget, True  # visited: events since a circuit was searched for
-        visits = float(_VISITS)
+        passes, visited, spent, good = 0, 0, 0, True  # visited: events since a circuit was searched for
+        visits, groups, patience = float(_VISITS), 0, budget
+        active: set[Line] = set()  # since the last look at a group
         near, reach = set(waiting), 1
         order = [line for line in self._lines.values() if line in near]
         while waiting:
@@ -279,8 +229,9 @@ class Steady:
                 arcs = waiting.pop(line, None)
                 if arcs is None:
                     continue
-                left -= line.size
+                spent += line.size
                 visited += line.size
+                active.add(line)
                 if self._sweep(line, arcs):
                     _mark(line, lines, waiting)
             order.reverse()
@@ -290,8 +241,11 @@ class Steady:
             moved = sum(line.size for line in lines if line.saved is not None)
             if visited > visits * moved:
                 visited, visits, good = 0, _GROWTH * visits, not self._too_slow(waiting.values())
-            if not good or left < 0 or budget - left > max(_FEW, _MOST_VISITS * moved):
-                good = False
+            if good and spent > min(patience, max(_FEW, _MOST_VISITS * moved)):
+                good = groups < _GROUPS and self._together(active, lines, waiting)
+                spent, groups, patience = 0, groups + 1, min(budget, _VISITS_BETWEEN * moved)
+                active.clear()
+            if not good:
                 break
         for line in lines:
             if line.saved is not None and not (good and keep):
@@ -301,20 +255,20 @@ class Steady:
         self.passes = passes
         return good
 
-    def _sweep(self, line: _Line, arcs: Iterable[_Arc]) -> bool:
+    def _sweep(self, line: Line, arcs: Iterable[Arc]) -> bool:
         """Move the events of a line as its arcs say; whether any did."""
         first = min([self._move(arc, arc.wanted()) for arc in arcs])
         if first == line.size:
             return False
         line.visits += 1
-        self._follow(line, first)
+        line.follow(first)
         if line.visits > ROUND_TRIPS:
             moved = [self._round_trips(line, channel, number) for number, channel in enumerate(line.channels)]
             if any(moved):
-                self._follow(line, 0)
+                line.follow(0)
         return True
 
-    def _move(self, arc: _Arc, least: Steps) -> int:
+    def _move(self, arc: Arc, least: Steps) -> int:
         """Move what an arc leads to; the first event that did, or the number of all."""
         line, run = arc.target, arc.targets.run()
         present = line.base[run] if run else line.base.take(arc.targets.at)
@@ -322,10 +276,7 @@ class Steady:
         place = int(later.argmax())
         if not later[place]:
             return line.size
-        if line.saved is None:
-            line.saved, line.base = line.base, line.base.copy()
-            line.cause = np.full(line.size, _NOT_MOVED, dtype=np.int32)
-            line.causes = line.cause.data
+        line.save()
         number = line.arcs.index(arc)
         if run:
             np.maximum(line.base[run], least, out=line.base[run])
@@ -337,23 +288,7 @@ class Steady:
             line.cause[events] = number
         return int(arc.targets.at[place])
 
-    def _follow(self, line: _Line, first: int) -> None:
-        """A step a cycle, the frame after the one before; ``first``: what moved last is not before it."""
-        moved = line.base[first:]
-        descends = moved[1:] < moved[:-1]
-        place = int(descends.argmax()) if len(descends) else 0
-        if len(descends) and descends[place]:
-            moved = moved[place:]
-            before = moved.copy()
-            np.maximum.accumulate(moved, out=moved)
-            np.copyto(line.cause[first + place :], _STEP_BEFORE, where=moved != before)
-        least = line.base[-1] - line.spare
-        if least > line.base[0]:
-            early = int(line.base.searchsorted(least))
-            line.base[:early] = least
-            line.cause[:early] = _STEP_BEFORE
-
-    def _round_trips(self, line: _Line, channel: Channel, number: int) -> bool:
+    def _round_trips(self, line: Line, channel: Channel, number: int) -> bool:
         """What the credits of a queue say about one of its ends alone: a beat comes a round trip after the beat that
         was ``depth`` beats before it."""
         depth = self.depths.get(channel)
@@ -371,28 +306,28 @@ class Steady:
         later = after > line.base[run]
         line.base[run] = after
         if isinstance(run, slice):
-            np.copyto(line.cause[run], _ROUND_TRIP - number, where=later)
+            np.copyto(line.cause[run], ROUND_TRIP - number, where=later)
         else:
-            line.cause[run[later]] = _ROUND_TRIP - number
+            line.cause[run[later]] = ROUND_TRIP - number
         return True
 
-    def _ends(self, channel: Channel, line: _Line) -> Places:
+    def _ends(self, channel: Channel, line: Line) -> Places:
         """The events of a line at one end of a queue that make its beats or take them."""
         arc = self._arrivals[channel]
         return arc.events if line.track is channel.maker else arc.targets
 
     # --- circuits --------------------------------------------------------------------------------------------------
 
-    def _too_slow(self, waiting: Iterable[dict[_Arc, None]]) -> bool:
+    def _too_slow(self, waiting: Iterable[dict[Arc, None]]) -> bool:
         """Whether an event that moved, to make room for what made it move, is among what made it move; or will be, if
         events go on to move like that."""
-        visits: dict[_Line, memoryview] = {}  # when a walk came by each event
+        visits: dict[Line, memoryview] = {}  # when a walk came by each event
         credits = self._credits.get(self._tried) if self._tried else None
-        loops: set[tuple[_Arc, ...]] = set()  # from the credits of the queue that is tried to where they come from
+        loops: set[tuple[Arc, ...]] = set()  # from the credits of the queue that is tried to where they come from
         visit = 0
         for arcs in waiting:
             for arc in arcs:
-                way: list[_Arc] = []
+                way: list[Arc] = []
                 gone: list[int] = []  # how much of it at each visit
                 begin = visit + 1
                 for line, at, before in self._way_back(arc.source, arc.events[len(arc.events.at) // 2]):
@@ -409,24 +344,24 @@ class Steady:
                     gone.append(len(way))
                     way += before
                 if credits is not None:
-                    loops.update(_loops(way, credits))
+                    loops.update(loops_through(way, credits))
         return any([self._never_rests(loop) for loop in loops])
 
-    def _way_back(self, line: _Line, at: int) -> Iterator[tuple[_Line, int, tuple[_Arc, ...]]]:
+    def _way_back(self, line: Line, at: int) -> Iterator[tuple[Line, int, tuple[Arc, ...]]]:
         """From an event to what moved it, and so on, each with the arcs by which it was moved, the last one first."""
         while line.saved is not None:
             cause, found = line.causes[at], at
-            if cause == _STEP_BEFORE:
+            if cause == STEP_BEFORE:
                 found = line.own(at)
                 if found < 0:  # it followed the frame before
                     found = line.own(line.size - 1)
                 cause = line.causes[found]
-            if cause == _NOT_MOVED or found < 0:
+            if cause == NOT_MOVED or found < 0:
                 return
             here = line, at
-            if cause <= _ROUND_TRIP:
-                channel = line.channels[_ROUND_TRIP - cause]
-                moved_by: tuple[_Arc, ...] = (self._credits[channel], self._arrivals[channel])
+            if cause <= ROUND_TRIP:
+                channel = line.channels[ROUND_TRIP - cause]
+                moved_by: tuple[Arc, ...] = (self._credits[channel], self._arrivals[channel])
                 if line.track is channel.taker:
                     moved_by = moved_by[::-1]
                 at, trips = self._trips_back(line, channel, found)
@@ -437,7 +372,7 @@ class Steady:
                 line, at = arc.source, arc.events[arc.targets.index(found)]
             yield (*here, moved_by)
 
-    def _trips_back(self, line: _Line, channel: Channel, event: int) -> tuple[int, int]:
+    def _trips_back(self, line: Line, channel: Channel, event: int) -> tuple[int, int]:
         """From an event that a round trip moved, by such trips of a frame, to one that something else did, or to the
         frame before; and how many trips that is."""
         places, depth = self._ends(channel, line), self.depths[channel]
@@ -452,62 +387,75 @@ class Steady:
             trips, reach = trips + len(some), 4 * reach
         return places[(beat - trips * depth) % channel.beats], trips
 
-    def _never_rests(self, loop: tuple[_Arc, ...]) -> bool:
+    def _never_rests(self, loop: tuple[Arc, ...]) -> bool:
         """Whether the events of a loop (the credits of the queue that is tried, then the arcs before them, the last one
         first) go on to move forever. All depths of that queue with which they do are then ruled out."""
         if loop in self._resting:
             return False
         first = loop[0]
         base = first.targets.take(first.target.base)
-        rests = settles(_hops(loop), base)
+        rests = settles(hops(loop), base)
         if rests:
             self._resting.add(loop)
         if rests is not False:
             return False
         self._circuit = _channels(loop)
-        stride = 1
-        while not self._possible(self.too_small + stride, loop, base):
-            self.too_small += stride
-            stride *= 2
-        self.too_small += bisect_left(
-            range(1, stride), True, key=lambda more: self._possible(self.too_small + more, loop, base)
-        )
+        self._rule_out(lambda depth: self._possible(depth, loop, base))
         return True
 
-    def _possible(self, depth: int, loop: tuple[_Arc, ...], base: Steps) -> bool:
+    # --- groups ----------------------------------------------------------------------------------------------------
+
+    def _together(self, group: Collection[Line], lines: frozenset[Line], waiting: _Waiting) -> bool:
+        """Move the events of a group of lines to where they come to rest, as far as they wait for each other; False if
+        they never do. All depths of the queue that is tried with which they do not are then ruled out, if these are
+        quick to find."""
+        members = [line for line in self._lines.values() if line in group]
+        self._left_together -= sum(line.size for line in members)
+        if self._left_together < 0:
+            return False
+        arcs = [arc for line in members for arc in line.arcs if arc.source in group]
+        found = rest_of_lines(members, arcs)
+        if found is None:
+            self._circuit = _channels(arcs)
+            credits = self._credits.get(self._tried) if self._tried else None
+            if credits in arcs and sum(line.size for line in members) <= _EASY:
+                self._rule_out(lambda depth: self._possible_together(depth, members, arcs))
+            return False
+        for line, base in zip(members, found, strict=True):
+            later = base > line.base
+            if later.any():
+                line.save()
+                line.base = base
+                line.cause[later] = NOT_MOVED  # by nothing that a way back could follow
+                _mark(line, lines, waiting)
+        return True
+
+    def _possible_together(self, depth: int, members: Sequence[Line], arcs: Sequence[Arc]) -> bool:
+        """The same of the events of a group."""
+        assert self._tried is not None
+        credits, present = self._arc(self._tried.credits(depth), self._tried), self._credits[self._tried]
+        return rest_of_lines(members, [credits if arc is present else arc for arc in arcs]) is not None
+
+    def _rule_out(self, possible: Callable[[int], bool]) -> None:
+        """Find the greatest depth, from the one that was refused on, that is not possible."""
+        stride = 1
+        while not possible(self.too_small + stride):
+            self.too_small += stride
+            stride *= 2
+        self.too_small += bisect_left(range(1, stride), True, key=lambda more: possible(self.too_small + more))
+
+    def _possible(self, depth: int, loop: tuple[Arc, ...], base: Steps) -> bool:
         """Whether the events of a loop by its credits come to rest if the queue that is tried is so deep."""
         assert self._tried is not None
         credits = self._arc(self._tried.credits(depth), self._tried)
-        return settles(_hops(tuple(credits if arc is loop[0] else arc for arc in loop)), base) is not False
+        return settles(hops(tuple(credits if arc is loop[0] else arc for arc in loop)), base) is not False
 
 
-def _channels(arcs: Iterable[_Arc]) -> frozenset[Channel]:
+def _channels(arcs: Iterable[Arc]) -> frozenset[Channel]:
     return frozenset(arc.channel for arc in arcs if arc.channel is not None)
 
 
-def _hops(loop: tuple[_Arc, ...]) -> list[Hop]:
-    """Those of a loop, of which the last arc comes first."""
-    first, *before = loop
-    way = [*before[::-1], first]
-    return [_hop(entry, leave) for entry, leave in zip([first, *way], way, strict=False)]
-
-
-def _hop(before: _Arc, arc: _Arc) -> Hop:
-    """From the events that an arc leads to, by way of the next arc."""
-    if len(before.targets.at) == before.target.size:
-        entered = arc.events.at + 1
-    else:
-        entered = np.searchsorted(before.targets.at, arc.events.at, side="right")
-    return Hop(entered, arc.offsets, arc.source.spare)
-
-
-def _loops(way: list[_Arc], credits: _Arc) -> Iterable[tuple[_Arc, ...]]:
-    """The parts of a way that begin where these credits came back, up to where they did before."""
-    places = [place for place, arc in enumerate(way) if arc is credits]
-    return (tuple(way[a:b]) for a, b in itertools.pairwise(places) if b - a <= _LONGEST)
-
-
-def _mark(line: _Line, lines: frozenset[_Line], waiting: _Waiting) -> None:
+def _mark(line: Line, lines: frozenset[Line], waiting: _Waiting) -> None:
     """What waits for a line that moved must be looked at."""
     for arc in line.leaving:
         if arc.target in lines:

@@ -9,7 +9,12 @@ from hwflow.errors import InternalError
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
 from hwflow.ops.timing import Process, Timing
 from hwflow.schedule import evaluate as subject
+from hwflow.schedule import windows
+from hwflow.schedule.groups import Wait
+from hwflow.schedule.queues import shrink_queue
+from hwflow.schedule.steady import Steady
 from tests.schedule.cycles import ANY, random_network, simulate
+from tests.schedule.test_steady import moving
 
 pytestmark = pytest.mark.usefixtures("timings_from_attributes")
 
@@ -43,6 +48,36 @@ def test_each_way_by_itself(seed: int, patience: int, monkeypatch: pytest.Monkey
     found = [o.reshape(-1).tolist() for o in subject.evaluate(graph, frames).outputs]
     first = min(min(o) for o in found) - min(min(o) for o in expected)
     assert [[c - first for c in o] for o in found] == expected
+
+
+@pytest.mark.parametrize("events", [1, 7, 1 << 11])
+@pytest.mark.parametrize("seed", range(40))
+def test_by_windows(seed: int, events: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With queues as short as a schedule of one frame a period needs, in windows of any size."""
+    frames, (graph, period) = 7, moving(seed)
+    steady = Steady(graph, period)
+    assert steady.settle()
+    for channel in steady.events.channels:
+        shrink_queue(steady, channel, steady.least(channel), None)
+        channel.node.attributes["depths"][channel.index] = steady.depths[channel]
+    monkeypatch.setattr(subject, "_SOME_PATIENCE", 0)
+    monkeypatch.setattr(subject, "_LITTLE_PATIENCE", 0)
+    monkeypatch.setattr(windows, "_EVENTS", events)
+    monkeypatch.delattr(subject.Network, "_by_steps")
+    run = subject.evaluate(graph, frames, steady.events, steady.cycles())
+    expected = simulate(graph, frames)
+    assert expected is not None
+    found = [o.reshape(-1).tolist() for o in run.outputs]
+    first = min(min(o) for o in found) - min(min(o) for o in expected)
+    assert [[c - first for c in o] for o in found] == expected
+
+
+def test_windows_need_a_schedule_that_is_possible() -> None:
+    """Two events that wait for each other."""
+    at, step = [np.array([0])] * 2, [np.array([0])] * 2
+    waits = [Wait(a, 1 - a, np.array([0]), np.array([0]), np.array([1])) for a in (0, 1)]
+    with pytest.raises(ValueError, match="must be those of a schedule that the waits allow"):
+        windows.Windows(at, step, waits).solve(at)
 
 
 def test_the_networks_are_worth_something() -> None:
