@@ -41,7 +41,8 @@ _PASSES, _VISITS = 3, 2  # sweeps through all processes, visits of each event th
 _GROWTH = 1.5  # of the visits between two searches: of many, few find anything
 _MOST_VISITS, _FEW = 100, 2_000_000  # of each event that moved, unless they are few; of all together
 _GROUPS, _VISITS_BETWEEN = 30, 20  # looked at in a trial, and visits of each event that moved between two of them
-_EASY, _ALL_TOGETHER = 1 << 18, 1 << 25  # events of a group that is soon looked at again; of all groups ever
+_EASY, _LARGEST = 1 << 18, 1 << 20  # events of a group: the looks take no time to speak of; a second
+_ALL_GROUPS = 1 << 23  # events of all groups ever: the looks take some seconds
 _Waiting = dict[Line, dict[Arc, None]]  # arcs to look at
 
 
@@ -67,7 +68,7 @@ class Steady:
         self._circuit: frozenset[Channel] = frozenset()  # queues of the last one found
         self._resting: set[tuple[Arc, ...]] = set()  # loops that do, wherever they begin
         self._tried: Channel | None = None
-        self._left_together = _ALL_TOGETHER
+        self._left_for_groups = _ALL_GROUPS
         self._dirty: dict[Line, dict[Arc, None]] = {}
         for order in self.events.waits:
             self._add(order)
@@ -407,18 +408,19 @@ class Steady:
 
     def _together(self, group: Collection[Line], lines: frozenset[Line], waiting: _Waiting) -> bool:
         """Move the events of a group of lines to where they come to rest, as far as they wait for each other; False if
-        they never do. All depths of the queue that is tried with which they do not are then ruled out, if these are
+        they never do, or would take long. All depths of the queue that is tried with which they do not are then ruled out, if these are
         quick to find."""
         members = [line for line in self._lines.values() if line in group]
-        self._left_together -= sum(line.size for line in members)
-        if self._left_together < 0:
+        size = sum(line.size for line in members)
+        if size > min(_LARGEST, self._left_for_groups):
             return False
+        self._left_for_groups -= size
         arcs = [arc for line in members for arc in line.arcs if arc.source in group]
         found = rest_of_lines(members, arcs)
         if found is None:
             self._circuit = _channels(arcs)
             credits = self._credits.get(self._tried) if self._tried else None
-            if credits in arcs and sum(line.size for line in members) <= _EASY:
+            if credits in arcs and size <= _EASY:
                 self._rule_out(lambda depth: self._possible_together(depth, members, arcs))
             return False
         for line, base in zip(members, found, strict=True):
