@@ -408,8 +408,8 @@ class Steady:
 
     def _together(self, group: Collection[Line], lines: frozenset[Line], waiting: _Waiting) -> bool:
         """Move the events of a group of lines to where they come to rest, as far as they wait for each other; False if
-        they never do, or would take long. All depths of the queue that is tried with which they do not are then ruled out, if these are
-        quick to find."""
+        they never do, or looking would take long. All depths of the queue that is tried with which they do not are then
+        ruled out, if these are quick to find."""
         members = [line for line in self._lines.values() if line in group]
         size = sum(line.size for line in members)
         if size > min(_LARGEST, self._left_for_groups):
