@@ -12,12 +12,12 @@ import numpy.typing as npt
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import IntArray, Port
 from hwflow.numerics.nearest_float import nearest_floats
-from hwflow.onnxspec.reference import RegionEvaluator
 from hwflow.onnxspec.subgraph import SubModel, cut
 from hwflow.onnxspec.tensors import native
 
 if TYPE_CHECKING:
     from hwflow.compiler import Model
+    from hwflow.onnxspec.reference import RegionEvaluator
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 Results = dict[str, npt.NDArray[Any]]
@@ -31,7 +31,7 @@ def port_inputs(model: Model, arrays: Arrays) -> dict[str, IntArray]:
     """
     ports = model.quantized.inputs
     origins = [p.value.origin for p in ports if p.value.origin not in arrays]
-    made = RegionEvaluator(model.flat).run(origins, _feeds(model, arrays)) if origins else {}
+    made = _evaluator(model).run(origins, _feeds(model, arrays)) if origins else {}
     result: dict[str, IntArray] = {}
     for port in ports:
         origin = port.value.origin
@@ -59,8 +59,14 @@ def model_outputs(model: Model, port_values: Mapping[str, IntArray], arrays: Arr
         if name in model.resolved.fixed:
             there[name] = constant_output(model, name, frames)
     computed = [name for name in model.resolved.outputs if name not in there]
-    made = RegionEvaluator(model.flat).run(computed, there) if computed else {}
+    made = _evaluator(model).run(computed, there) if computed else {}
     return {name: np.asarray(made[name] if name in made else there[name]) for name in model.resolved.outputs}
+
+
+def _evaluator(model: Model) -> RegionEvaluator:
+    from hwflow.onnxspec.reference import RegionEvaluator  # slow to import, and few models need it
+
+    return RegionEvaluator(model.flat)
 
 
 def constant_output(model: Model, name: str, frames: int) -> npt.NDArray[Any]:
@@ -68,7 +74,7 @@ def constant_output(model: Model, name: str, frames: int) -> npt.NDArray[Any]:
     if name in model.resolved.constants:
         array = native(model.resolved.constants[name], model.resolved.values[name].dtype)
     else:
-        array = np.asarray(RegionEvaluator(model.flat).run([name], {})[name])
+        array = np.asarray(_evaluator(model).run([name], {})[name])
     return np.broadcast_to(array, (frames, *model.resolved.frame_shape(name))).copy()
 
 
