@@ -238,9 +238,7 @@ class Matrix:
     @cached_property
     def _ahead(self) -> tuple[int, int]:
         """Cycles between a step and the table's, with a single pass over the outputs and with several."""
-        own = 0
-        if self.kind not in ("dsp", "dsp2"):
-            own = int(operands(self.family, self.x, self.w, 1, self.kind).ff > 0)
+        own = int(self.kind not in ("dsp", "dsp2") and self._operands.ff > 0)
         return own, own + int(self.synapse > 1)
 
     @cached_property
