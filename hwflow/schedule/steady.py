@@ -42,7 +42,7 @@ _GROWTH = 1.5  # of the visits between two searches: of many, few find anything
 _MOST_VISITS, _FEW = 100, 2_000_000  # of each event that moved, unless they are few; of all together
 _GROUPS, _VISITS_BETWEEN = 30, 20  # looked at in a trial, and visits of each event that moved between two of them
 _EASY, _LARGEST = 1 << 18, 1 << 20  # events of a group: the looks take no time to speak of; a second
-_ALL_GROUPS = 1 << 23  # events of all groups ever: the looks take some seconds
+_ALL_GROUPS = 5 << 20  # events of all groups ever: the looks take a few seconds
 _Waiting = dict[Line, dict[Arc, None]]  # arcs to look at
 
 
