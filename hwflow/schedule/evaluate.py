@@ -51,8 +51,6 @@ class _Runner:
     """
 
     track: Track
-    owner: str
-    of: int
     steps: Steps
     needs: list[_Need] = field(default_factory=list)
     needed_by: list[_Need] = field(default_factory=list)
@@ -199,7 +197,7 @@ class Network:
 
     def _connect(self, events: Events) -> None:
         """Processes, and what each needs of the others."""
-        runners = {track: _Runner(track, track.owner, track.of, track.steps) for track in events.tracks}
+        runners = {track: _Runner(track, track.steps) for track in events.tracks}
         self._runners = list(runners.values())
         orders = list(events.waits)
         for channel in events.channels:
@@ -314,7 +312,7 @@ class Network:
                 ready += [r for r, place in waiting[runner] if place < there]
                 waiting[runner] = [(r, place) for r, place in waiting[runner] if place >= there]
         if moving:
-            stuck = dict.fromkeys(repr(r.owner) for r in moving if r.owner)
+            stuck = dict.fromkeys(repr(r.track.owner) for r in moving if r.track.owner)
             raise InternalError(
                 Finding(
                     "no-deadlock",

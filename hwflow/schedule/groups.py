@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hwflow.ops.timing import Steps
+from hwflow.schedule.rounds import in_order, rounds
 
 _PATIENCE = 12  # repetitions
-_FEWER = 0.8  # of the events: then it is worth while to go on with those alone
 NEVER = -(1 << 40)  # a cycle before all others: what nothing holds up; 2 ** 22 times as much is a number too
 
 
@@ -67,39 +67,4 @@ def _held_up(events: int, waits: Sequence[Wait], base: Steps, begins: Steps, spa
     latest = int(least.argmax())
     if least[latest] - spare > least[0]:
         least[0], follows[0] = least[latest] - spare, follows[latest]
-    if (least[1:] < least[:-1]).any():
-        most = np.maximum.accumulate(least)
-        follows = follows.take(np.maximum.accumulate(np.where(least == most, np.arange(events), 0)))
-        least = most
-    return least, follows
-
-
-def rounds(base: Steps, follows: Steps, delays: Steps) -> Steps | None:
-    """The least values from ``base`` on of which each is ``delays[k]`` more than that at ``follows[k]``; None if there
-    are none."""
-    least = base.take(follows) + delays
-    if (least <= base).all():
-        return base
-    followed = np.zeros(len(base), dtype=np.bool_)
-    followed[follows] = True
-    origins = followed.nonzero()[0]
-    if len(origins) > _FEWER * len(base):
-        return _doubled(base, follows, delays)
-    # What nothing follows takes no part in the rounds.
-    number = np.cumsum(followed) - 1
-    found = rounds(base.take(origins), number.take(follows.take(origins)), delays.take(origins))
-    return None if found is None else np.maximum(base, found.take(number.take(follows)) + delays)
-
-
-def _doubled(base: Steps, follows: Steps, delays: Steps) -> Steps | None:
-    """The same: one round, two, four and so on."""
-    done = 1
-    while True:
-        least = base.take(follows) + delays
-        if (least <= base).all():
-            return base
-        if done > len(base):  # who goes on so long has come by the same place with more
-            return None
-        base = np.maximum(base, least)
-        delays = delays + delays.take(follows)
-        follows, done = follows.take(follows), 2 * done
+    return in_order(least, follows)

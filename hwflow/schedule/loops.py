@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hwflow.ops.timing import Steps
+from hwflow.schedule.rounds import in_order, rounds
 
 _PATIENCE = 12  # repetitions: few loops need more than three
 
@@ -38,10 +39,10 @@ def settles(hops: Sequence[Hop], base: Steps) -> bool | None:
     for _ in range(_PATIENCE):
         values, origins = base, np.arange(len(base))
         for hop in hops:
-            values, origins = _in_order(values, origins, hop.spare)
+            values, origins = _after_all_before(values, origins, hop.spare)
             values, origins = values.take(hop.entered) + hop.offsets, origins.take(hop.entered)
-        values, origins = (part[1:] for part in _in_order(values, origins, hops[0].spare))
-        after = _rounds(base, origins, values - base[origins])
+        values, origins = (part[1:] for part in _after_all_before(values, origins, hops[0].spare))
+        after = rounds(base, origins, values - base[origins])
         if after is None:
             return False
         if after is base:
@@ -50,29 +51,10 @@ def settles(hops: Sequence[Hop], base: Steps) -> bool | None:
     return None
 
 
-def _in_order(values: Steps, origins: Steps, spare: int) -> tuple[Steps, Steps]:
+def _after_all_before(values: Steps, origins: Steps, spare: int) -> tuple[Steps, Steps]:
     """What events of a process say about those that come after them, and the origin of the one that says most: after
     the frame before, then after each event."""
     latest = int(values.argmax())
     values = np.concatenate(([values[latest] - spare], values))
     origins = np.concatenate(([origins[latest]], origins))
-    if (values[1:] < values[:-1]).any():
-        most = np.maximum.accumulate(values)
-        origins = origins[np.maximum.accumulate(np.where(values == most, np.arange(len(values)), 0))]
-        values = most
-    return values, origins
-
-
-def _rounds(base: Steps, follows: Steps, delays: Steps) -> Steps | None:
-    """The least values from ``base`` on of which each is ``delays[k]`` more than that at ``follows[k]``; None if there
-    are none."""
-    rounds = 1
-    while True:
-        least = base.take(follows) + delays
-        if (least <= base).all():
-            return base
-        if rounds > len(base):  # who goes on so long has come by the same place with more
-            return None
-        base = np.maximum(base, least)
-        delays = delays + delays.take(follows)
-        follows, rounds = follows.take(follows), 2 * rounds
+    return in_order(values, origins)

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hwflow.ops.timing import Steps
-from hwflow.schedule.groups import NEVER, Wait, rounds
+from hwflow.schedule.groups import NEVER, Wait
+from hwflow.schedule.rounds import in_order, rounds
 
 _EVENTS = 1 << 11  # of a window: few, for the cycles that policies begin with to be near the right ones
 _APART = 1 << 40  # cycles by which a process is behind the one before it, so that no running maximum leads over
@@ -43,9 +44,10 @@ class Windows:
         number = np.unique(np.sort(possible)[_EVENTS::_EVENTS]).searchsorted(possible, side="right")
         lines = np.repeat(np.arange(len(cycles)) * _APART, np.diff(begins))
         self._splits = begins[1:-1]
+        every = np.arange(len(possible))
         self._order = number.argsort(kind="stable")
         self._place = np.empty_like(self._order)
-        self._place[self._order] = every = np.arange(len(possible))
+        self._place[self._order] = every
         self._added = lines - np.concatenate(steps)
         self._ends = np.cumsum(np.bincount(number)).tolist()
         self._before = self._place.take(np.maximum(every - 1, np.repeat(begins[:-1], np.diff(begins))))[self._order]
@@ -110,6 +112,5 @@ class Windows:
             later = wanted > least
             np.copyto(least, wanted, where=later)
             follows = np.where(later, sources, follows)
-        most = np.maximum.accumulate(least)
-        follows = follows.take(np.maximum.accumulate(np.where(least == most, np.arange(end - begin), 0)))
-        return follows, most - values.take(follows), most
+        least, follows = in_order(least, follows)
+        return follows, least - values.take(follows), least

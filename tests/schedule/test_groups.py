@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hwflow.schedule import groups
+from hwflow.schedule import groups, rounds
 from hwflow.schedule.groups import Wait, rest_of
 
 SEEDS = range(600)
@@ -58,7 +58,7 @@ def rest(seed: int, most: int = 7) -> tuple[list[int] | None, list[int] | None]:
 def test_where_groups_come_to_rest(fewer: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same cycles as one by one, and the same groups never do."""
     monkeypatch.setattr(groups, "_PATIENCE", 1000)
-    monkeypatch.setattr(groups, "_FEWER", fewer)
+    monkeypatch.setattr(rounds, "_FEWER", fewer)
     resting = 0
     for seed in SEEDS:
         found, expected = rest(seed)
