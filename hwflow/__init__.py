@@ -7,10 +7,10 @@ once.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as in typing, which takes the time that all the rest of this file does ten times
 if TYPE_CHECKING:
+    from typing import Any
+
     from hwflow.checking import check
     from hwflow.comparison import Comparison, compare
     from hwflow.compiler import Design, Model, compile, load
@@ -54,5 +54,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import a verb when it is first used: the parts below (numerics, toolchain) stay quick to import alone."""
     if name in _HOMES:
+        from importlib import import_module
+
         return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'hwflow' has no attribute '{name}'")
+    raise AttributeError(f"module 'hwflow' has no attribute {name!r}")

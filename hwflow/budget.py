@@ -7,6 +7,7 @@ from math import isfinite, prod
 from typing import TYPE_CHECKING
 
 from hwflow.codegen.board_top import surroundings
+from hwflow.display import show
 from hwflow.errors import Finding, UsageError
 from hwflow.ir.graph import Graph, Port
 from hwflow.schedule.folding import RESOURCES, Budget
@@ -41,9 +42,9 @@ def check_values(asked: Mapping[str, int | float | str] | None) -> None:
     findings = []
     for name, value in (asked or {}).items():
         if name not in RESOURCES:
-            findings.append(_bad(f"names must be among {', '.join(RESOURCES)}, not '{name}'"))
+            findings.append(_bad(f"names must be among {', '.join(RESOURCES)}, not {show(name)}"))
         elif _count(value, 0) is None:
-            findings.append(_bad(f"{name} must be a number or a percentage of at least 0, not '{value}'"))
+            findings.append(_bad(f"{name} must be a number or a percentage of at least 0, not {show(value)}"))
     if findings:
         raise UsageError(findings)
 

@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from hwflow.errors import Finding, ModelRefused
+from hwflow.display import show
+from hwflow.errors import Finding, ModelRefused, UsageError
 from hwflow.onnxspec import ModelProto, read_model
 from hwflow.onnxspec.external_data import Folders, load_external_data
-from hwflow.onnxspec.graph import Scope, show
+from hwflow.onnxspec.graph import Scope
+from hwflow.onnxspec.old_dialects import modernize
 from hwflow.onnxspec.validate import validate_scopes
+
+if TYPE_CHECKING:
+    from hwflow.frontend.host_work import HostWork
 
 
 def check(
@@ -21,52 +28,76 @@ def check(
     *,
     pedantic: bool = False,
     trusted: Folders = (),
+    input_types: Mapping[str, str] | None = None,
 ) -> list[Finding]:
     """Every finding about a model file: the ONNX specification and hwflow's own rules. Never raises for a bad model.
 
     A finding's ``severity`` is "error" (the file is no valid ONNX model, or an argument is wrong), "unsupported"
     (valid ONNX that hwflow makes no hardware of) or "warning". hwflow's own rules are tried only on a model without
-    errors. ``pedantic`` adds clauses that nearly every model breaks and nobody misses; ``trusted`` are folders beside
-    the model's own in which its external data may lie, and to which links may lead.
+    errors. ``pedantic`` adds remarks of form (:func:`hwflow.onnxspec.validate.is_remark`), which nearly every exporter
+    gives cause for without harm; ``trusted`` are folders beside the model's own in which its external data may lie, and
+    to which links may lead; ``input_types`` as :func:`hwflow.load` takes it.
     """
+    return examine(path, dimensions, pedantic=pedantic, trusted=trusted, input_types=input_types)[0]
+
+
+def examine(
+    path: str | os.PathLike[str],
+    dimensions: Mapping[str, int] | None = None,
+    *,
+    pedantic: bool = False,
+    trusted: Folders = (),
+    input_types: Mapping[str, str] | None = None,
+) -> tuple[list[Finding], HostWork | None]:
+    """What :func:`check` returns, and what is left to the host if the model can be compiled."""
     try:
         proto = read_model(path)
     except ModelRefused as refused:
-        return list(refused.findings)
+        return list(refused.findings), None
+    old = modernize(proto)
     findings, scopes = validate_scopes(proto, path, pedantic=pedantic, trusted=trusted)
+    findings += old
     if any(f.severity == "error" for f in findings):
-        return findings
-    return findings + [_own(f) for f in _unsupported(proto, scopes, path, dimensions or {}, trusted)]
+        return findings, None
+    own, work = _compiled(proto, scopes, path, dimensions or {}, trusted, input_types or {})
+    return findings + [_own(f) for f in own], work
 
 
-def _unsupported(
+def _compiled(
     proto: ModelProto,
     scopes: Sequence[Scope],
     path: str | os.PathLike[str],
     dimensions: Mapping[str, int],
     trusted: Folders,
-) -> tuple[Finding, ...]:
-    """Why a valid model cannot be compiled; empty if it can."""
+    input_types: Mapping[str, str],
+) -> tuple[tuple[Finding, ...], HostWork | None]:
+    """Why a valid model cannot be compiled, or what is left to the host (with a warning if that is a part of the
+    network)."""
     from hwflow.frontend.unquantized import refuse_unquantized
 
     try:
-        refuse_unquantized(proto, scopes)
+        refuse_unquantized(proto, scopes, input_types)
         load_external_data(proto, path, trusted)
         # Only what survives this is worth the time that importing the rest takes.
-        from hwflow.compiler import dataflow_of
+        from hwflow.compiler import dataflow, quantized_of
+        from hwflow.frontend.host_work import HostWork
+        from hwflow.frontend.input_types import needless, parsed
 
-        dataflow_of(proto, dimensions)
-    except ModelRefused as refused:
-        return refused.findings
+        declared = parsed(input_types)
+        resolved, graph = quantized_of(proto, dimensions, declared)
+        dataflow(graph)
+        work = HostWork.of(resolved, graph)
+        return (*work.findings(resolved), *needless(resolved, declared)), work
+    except (ModelRefused, UsageError) as refused:
+        return refused.findings, None
     except MemoryError as error:
         message = f"the model must fit into memory, but it does not: {str(error) or 'there is no more'}"
         where = f"model {show(proto.graph.name)}"
-        return (Finding("memory", where, message, "split the model, or use a larger machine"),)
-    return ()
+        return (Finding("memory", where, message, "split the model, or use a larger machine"),), None
 
 
 def _own(finding: Finding) -> Finding:
     """A finding of hwflow's own rules says nothing against the model as ONNX; one about an argument stays an error."""
     if finding.severity != "error" or finding.where.startswith("option "):
         return finding
-    return Finding(finding.rule, finding.where, finding.message, finding.remedy, "unsupported")
+    return replace(finding, severity="unsupported")

@@ -14,9 +14,10 @@ import numpy as np
 
 from hwflow.compared_layers import ComparedLayers
 from hwflow.compiler import Model, Progress, load
+from hwflow.display import cell, show
 from hwflow.errors import Finding, Mismatch
 from hwflow.explanation import NOT_FINITE
-from hwflow.inputs import Inputs, choose_inputs
+from hwflow.inputs import Inputs, choose_inputs, require_file
 from hwflow.onnxspec import TrainingModel
 from hwflow.onnxspec.external_data import Folders
 from hwflow.value_comparison import Comparer, Drift, Row
@@ -47,21 +48,43 @@ class Comparison:
     def ok(self) -> bool:
         return self.unexplained == 0
 
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """One for each value with unexplained mismatches."""
+        return tuple(finding for row in self.rows if (finding := self.finding(row)) is not None)
+
+    def finding(self, row: Row) -> Finding | None:
+        """What is wrong with a value; None where nothing is."""
+        return _unexplained(row) if row.unexplained else None
+
     def table(self) -> dict[str, Any]:
-        """What ``compare --format json`` prints."""
+        """What ``compare --format json`` prints; ``accuracy`` and ``reference_accuracy`` are shares of frames, null
+        without labels."""
         keys = ("name", "elements", "mismatches", "unexplained", "max_lsb")
-        values = [{key: getattr(row, key) for key in keys} for row in self.rows]
-        return {"values": values, "mismatches": self.mismatches, "unexplained": self.unexplained}
+        drift = self.drift
+        return {
+            "values": [{key: getattr(row, key) for key in keys} for row in self.rows],
+            "mismatches": self.mismatches,
+            "unexplained": self.unexplained,
+            "verdict": "equal" if self.ok else "different",
+            "frames": self.inputs.frames,
+            "inputs": self.inputs.origin,
+            "differing_frames": None if drift.failed else drift.differing,
+            "accuracy": None if drift.right is None else drift.right / drift.frames,
+            "reference_accuracy": None if drift.reference_right is None else drift.reference_right / drift.frames,
+            "findings": [finding.table() for finding in self.findings],
+        }
 
     def lines(self) -> Iterator[str]:
         """The same for people, and the drift."""
-        width = max([len("value"), *(len(row.name) for row in self.rows)])
+        names = [cell(row.name) for row in self.rows]
+        width = max(map(len, ["value", *names]))
         yield f"{'value':{width}}  {'elements':>12}  {'mismatches':>10}  {'unexplained':>11}  {'max lsb':>7}"
-        for row in self.rows:
+        for name, row in zip(names, self.rows, strict=True):
             counts = f"{row.elements:>12,}  {row.mismatches:>10,}  {row.unexplained:>11,}  {row.max_lsb:>7}"
-            yield f"{row.name:{width}}  {counts}"
+            yield f"{name:{width}}  {counts}"
         for name in sorted({name for row in self.rows for name in row.defects}):
-            where = ", ".join(row.name for row in self.rows if name in row.defects)
+            where = ", ".join(cell(row.name) for row in self.rows if name in row.defects)
             yield f"known defect of the reference evaluator, gone around: {name} ({where})"
         drift = self.drift
         if drift.failed:
@@ -74,7 +97,7 @@ class Comparison:
         own = {row.name for row in self.rows}
         for name, apart in drift.outputs.items():
             if apart and name in own:
-                yield f"end to end, output '{name}': the greatest difference is {apart:.6g}"
+                yield f"end to end, output {show(name)}: the greatest difference is {apart:.6g}"
         if drift.right is not None and drift.reference_right is not None:
             share, reference = (100 * n / drift.frames for n in (drift.right, drift.reference_right))
             yield f"accuracy against the labels: {share:.2f} % (reference evaluator: {reference:.2f} %)"
@@ -89,17 +112,19 @@ def compare(
     progress: Progress | None = None,
     dimensions: Mapping[str, int] | None = None,
     trusted: Folders = (),
+    input_types: Mapping[str, str] | None = None,
 ) -> Comparison:
     """Compare ``model`` (as :func:`hwflow.load` takes it, or loaded) on ``inputs``, else on ``inputs.npz`` beside it,
-    else on random frames; ``dimensions`` and ``trusted``: as there.
+    else on random frames; ``dimensions``, ``trusted`` and ``input_types``: as there.
 
     Raises :class:`ModelRefused` (also where the evaluator cannot compute a value), :class:`UsageError`; a mismatch
     raises nothing (see :func:`require`).
     """
     say = progress or (lambda line: None)
+    require_file(inputs)
     if not isinstance(model, Model):
         say("reading the model")
-        model = load(model, dimensions, trusted=trusted)
+        model = load(model, dimensions, trusted=trusted, input_types=input_types)
     graph = model.quantized
     chosen = choose_inputs(model, model.path, inputs, frames, np.random.default_rng(seed))
     comparer = Comparer(model)
@@ -116,15 +141,15 @@ def compare(
 
 def require(comparison: Comparison) -> None:
     """Raise :class:`Mismatch` with a finding for each value that has unexplained mismatches."""
-    findings = [_unexplained(row) for row in comparison.rows if row.unexplained]
-    if findings:
-        raise Mismatch(findings)
+    if comparison.findings:
+        raise Mismatch(comparison.findings)
 
 
 def _unexplained(row: Row) -> Finding:
-    where = f"value '{row.name}'"
+    where = f"value {show(row.name)}"
     if row.failed:
-        return Finding("reference-evaluator", where, row.failed, "correct the node that makes it, or leave it out")
+        remedy = "compare a model that ends before the node that makes it: what follows has nothing to compare with"
+        return Finding("reference-evaluator", where, row.failed, remedy)
     overflow = row.first.endswith(NOT_FINITE)
     return Finding(
         "golden-equals-reference", where,

@@ -18,25 +18,33 @@ from hwflow.budget import beyond_part, budgets_for, frame_bytes, queued_bytes
 from hwflow.codegen.clock_plan import ClockPlan
 from hwflow.codegen.conversion import Conversion
 from hwflow.codegen.report import Seconds
+from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused, UsageError
-from hwflow.frontend.lower import KEPT, lower, refuse_unsupported
+from hwflow.far_beyond import refuse_far_beyond
+from hwflow.frontend.framing import framed
+from hwflow.frontend.host_work import HostWork
+from hwflow.frontend.input_types import DECLARE, InputType, parsed, require_inputs
+from hwflow.frontend.lower import lower
 from hwflow.ir.graph import Graph
 from hwflow.onnxspec import (
     ModelProto,
     ResolvedModel,
     TrainingModel,
     read_model,
-    resolve_with_graph,
     validate,
     write_model,
 )
 from hwflow.onnxspec.external_data import Folders, load_external_data, write_complete
-from hwflow.onnxspec.frame_axis import lacks_frame_axis, with_frame_axis
+from hwflow.onnxspec.old_dialects import modernize
 from hwflow.passes import pipeline
 from hwflow.request import request
 from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
 
 Progress = Callable[[str], None]
+
+SMALLER = (0.75, 0.9)
+"""Of the look-up tables and multiplier blocks of a design that is not routed, what the one in its place may take."""
+
 
 @dataclass
 class Model:
@@ -45,9 +53,11 @@ class Model:
     ``path``: the file that it is from, None if there is none; ``trained``: it is the present state of a
     :class:`~hwflow.onnxspec.TrainingModel` from there, and so not what the file holds. ``external``: bytes of tensors
     that were in files beside it; in ``proto`` they are inside. ``flat`` is ``proto`` with functions and branches
-    inlined: it has every value of ``resolved`` by the same name (and is ``proto`` itself where there are none). Where
-    the inputs are whole tensors, not frames along a first axis, both have a frame axis in front of everything
-    (:mod:`hwflow.onnxspec.frame_axis`).
+    inlined: it has every value of ``resolved`` by the same name (and is ``proto`` itself where there are none). Both
+    have frames along the first axis of everything, of any number, whatever the inputs' first sizes are in ``proto``
+    (:mod:`hwflow.onnxspec.frames`); ``whole``: a frame is a model's whole inputs, the axis is one more; ``lowered`` is
+    the quantized graph, where it was made to find out. ``input_types``: what integers float inputs carry, where that
+    was declared.
     """
 
     path: Path | None
@@ -55,29 +65,43 @@ class Model:
     flat: ModelProto
     resolved: ResolvedModel
     dimensions: Mapping[str, int] = field(default_factory=dict)
+    input_types: Mapping[str, InputType] = field(default_factory=dict)
     seconds: float = 0.0
     trained: bool = False
     external: int = 0
+    whole: bool = False
+    lowered: Graph | None = field(default=None, repr=False)
+
+    @property
+    def file(self) -> Path | None:
+        """The file that holds the model; None where it is what no file holds."""
+        return None if self.trained else self.path
 
     def write(self, path: Path) -> None:
         """Write the model as it was compiled to the file ``path``, with nothing left in files elsewhere."""
-        if self.path is not None and self.external and not self.trained:
-            write_complete(self.proto, self.path, path)
-        elif self.path is None or self.trained:
+        if self.file is None:
             write_model(self.proto, path)
+        elif self.external:
+            write_complete(self.proto, self.file, path)
         else:
-            shutil.copyfile(self.path, path)
+            shutil.copyfile(self.file, path)
+
+    @property
+    def host_work(self) -> HostWork:
+        """What is left to the host. Raises as :attr:`quantized`."""
+        return HostWork.of(self.resolved, self.quantized)
 
     @cached_property
     def quantized(self) -> Graph:
         """The quantized graph, nothing fused: the golden model. Raises :class:`ModelRefused` with all reasons."""
-        return pipeline.run(lower(self.resolved), pipeline.QUANTIZED)
+        return pipeline.run(self.lowered or lower(self.resolved, self.input_types), pipeline.QUANTIZED)
 
 
 @dataclass
 class Design:
     """A model scheduled for a board. ``beyond``: what of its budget the board does not have; ``conversion``: of its
-    cores, where that has begun."""
+    cores, where that has begun. ``asked_clock``, ``asked_budget``: as :func:`compile` got them; ``asked_speed``: a
+    clock or a rate was asked for."""
 
     model: Model
     board: Board
@@ -86,6 +110,24 @@ class Design:
     seconds: Seconds
     beyond: tuple[Finding, ...] = ()
     conversion: Conversion | None = field(default=None, repr=False)
+    asked_clock: float | None = None
+    asked_budget: Mapping[str, int | float | str] = field(default_factory=dict)
+    asked_speed: bool = False
+
+    def smaller(self, executor: Executor | None = None) -> Design | None:
+        """The fastest design for the same clock that takes :data:`SMALLER` of this one's look-up tables and multiplier
+        blocks, or where there is none, more of them; None where there is no smaller one at all."""
+        for share in SMALLER:
+            used = self.schedule.resources
+            less = {"lut": int(share * used.lut), "dsp": int(share * used.dsp)}
+            try:
+                return compile(
+                    self.model, self.board, clock_mhz=self.asked_clock, budget={**self.asked_budget, **less},
+                    executor=executor,
+                )
+            except ModelRefused:
+                continue
+        return None
 
     @property
     def clock_mhz(self) -> float:
@@ -99,14 +141,17 @@ class Design:
 
     def write(
         self, out: str | os.PathLike[str], until: str | None = "verilog", progress: Progress | None = None,
-        executor: Executor | None = None,
+        executor: Executor | None = None, heard: Callable[[object], None] | None = None,
     ) -> dict[str, Any]:
         """Write the output folder (see :mod:`hwflow.output`) and return the report; ``until`` None: as far as the tools
         here go. ``executor``: of processes that share the work (:func:`hwflow.processes.second_process`); None: those
-        that shared the compilation, if any did."""
+        that shared the compilation, if any did. ``heard``: called with how far place and route is, as it goes on; its
+        text says it."""
         from hwflow.output import write_design
+        from hwflow.output_folder import claimed
 
-        return write_design(self, Path(out), until, progress or (lambda line: None), executor)
+        with claimed(Path(out)) as output:
+            return write_design(self, output, until, progress or (lambda line: None), executor, heard=heard)
 
 
 def dataflow_of(proto: ModelProto, dimensions: Mapping[str, int]) -> Graph:
@@ -114,18 +159,18 @@ def dataflow_of(proto: ModelProto, dimensions: Mapping[str, int]) -> Graph:
 
     Raises :class:`ModelRefused` with all reasons.
     """
-    return _dataflow(pipeline.run(lower(_resolved(proto, dimensions)[0]), pipeline.QUANTIZED))
+    return dataflow(quantized_of(proto, dimensions)[1])
 
 
-def _resolved(proto: ModelProto, dimensions: Mapping[str, int]) -> tuple[ResolvedModel, ModelProto]:
-    """As :func:`hwflow.onnxspec.resolve_with_graph`; a model without a frame axis with one, where that can be."""
-    if lacks_frame_axis(proto):
-        resolved, flat = resolve_with_graph(proto, dimensions, KEPT, validated=True, whole=True)
-        framed = with_frame_axis(flat, resolved)
-        if framed is not None:
-            return resolve_with_graph(framed, {}, KEPT, validated=True)
-        refuse_unsupported(resolved)
-    return resolve_with_graph(proto, dimensions, KEPT, validated=True)
+def quantized_of(
+    proto: ModelProto, dimensions: Mapping[str, int], input_types: Mapping[str, InputType] | None = None
+) -> tuple[ResolvedModel, Graph]:
+    """Such a model resolved, and its quantized graph. Raises likewise, and :class:`UsageError` where ``input_types``
+    names what is no input.
+    """
+    found = framed(proto, dimensions, input_types)
+    require_inputs(found.resolved, input_types or {})
+    return found.resolved, pipeline.run(found.graph or lower(found.resolved, input_types), pipeline.QUANTIZED)
 
 
 def load(
@@ -133,27 +178,37 @@ def load(
     dimensions: Mapping[str, int] | None = None,
     *,
     trusted: Folders = (),
+    input_types: Mapping[str, str] | None = None,
 ) -> Model:
     """Read, validate and resolve a model; ``dimensions`` binds dimension variables; ``trusted`` are folders beside the
-    model's own in which its external data may lie, and to which links may lead.
+    model's own in which its external data may lie, and to which links may lead. ``input_types`` says what integers a
+    float input carries that no quantizer reads: "TYPE[,SCALE[,ZERO_POINT]]" by name, such as "uint8,1/255".
 
     Of a file with training information that is the inference graph with its initializers as they are there; of a
     :class:`~hwflow.onnxspec.TrainingModel` the inference graph with the present state.
 
-    Raises :class:`ModelRefused` with all findings.
+    Raises :class:`ModelRefused` with all findings, :class:`UsageError` where ``input_types`` cannot be understood or
+    has no input's name.
     """
     begin = time.perf_counter()
+    declared = parsed(input_types)
     trained = isinstance(source, TrainingModel)
     if isinstance(source, TrainingModel):
         path, proto = source.path, source.inference_model()
     else:
         path, proto = Path(source), read_model(source)
+        modernize(proto)
     errors = [f for f in validate(proto, path, trusted=trusted) if f.severity == "error"]
     if errors:
         raise ModelRefused(errors)
     external = load_external_data(proto, path, trusted)
-    resolved, flat = _resolved(proto, dimensions or {})
-    return Model(path, proto, flat, resolved, dict(dimensions or {}), time.perf_counter() - begin, trained, external)
+    found = framed(proto, dimensions or {}, declared)
+    require_inputs(found.resolved, declared)
+    seconds = time.perf_counter() - begin
+    return Model(
+        path, proto, found.flat, found.resolved, dict(dimensions or {}), declared, seconds, trained, external,
+        found.whole, found.graph,
+    )
 
 
 def compile(  # the verb of the command line's design; shadows the builtin inside this module only
@@ -166,17 +221,19 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     what_if: bool = False,
     dimensions: Mapping[str, int] | None = None,
     trusted: Folders = (),
+    input_types: Mapping[str, str] | None = None,
     progress: Progress | None = None,
     executor: Executor | None = None,
 ) -> Design:
     """Compile for a board: the cheapest design of at least ``fps`` frames a second, else the fastest that fits, and of
     those the cheapest (see :mod:`hwflow.schedule.folding`).
 
-    ``model``: as :func:`load` takes it, or loaded; ``dimensions`` and ``trusted``: as there. ``clock_mhz``: what the
-    design is to run at (:func:`hwflow.codegen.clock.clock_for`; default: the board's clock). ``budget``: what it may
-    use of "lut", "ff", "dsp" and "bram", numbers or percentages like "50%" (:func:`hwflow.budget.budgets_for`).
-    ``what_if``: more than the board's part has of them, too; the design is then for Verilog only. ``executor``: of
-    processes that share the work (:func:`hwflow.processes.second_process` makes one).
+    ``model``: as :func:`load` takes it, or loaded; ``dimensions``, ``trusted`` and ``input_types``: as there.
+    ``clock_mhz``: what the design is to run at (:func:`hwflow.codegen.clock.clock_for`; default: the board's clock).
+    ``budget``: what it may use of "lut", "ff", "dsp" and "bram", numbers or percentages like "50%"
+    (:func:`hwflow.budget.budgets_for`). ``what_if``: more than the board's part has of them, too; the design is then
+    for Verilog only. ``executor``: of processes that share the work (:func:`hwflow.processes.second_process` makes
+    one).
 
     Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (unknown board, no such
     clock, rate or budget; with all that can be told without the model, before it is read).
@@ -186,39 +243,45 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     board, clock = asked.board, asked.clock
     if not isinstance(model, Model):
         say("reading the model")
-        model = load(model, dimensions, trusted=trusted)
+        model = load(model, dimensions, trusted=trusted, input_types=input_types)
     begin = time.perf_counter()
-    dataflow = _dataflow(model.quantized)
+    streams = dataflow(model.quantized)
     seconds = Seconds()
     seconds.steps["import"] = model.seconds + time.perf_counter() - begin
-    limits, *others = budgets_for(board, dataflow, budget, for_rate=fps is not None)
-    beyond = beyond_part(board, budget, frame_bytes(dataflow), queued_bytes(dataflow))
+    limits, *others = budgets_for(board, streams, budget, for_rate=fps is not None)
+    beyond = beyond_part(board, budget, frame_bytes(streams), queued_bytes(streams))
     if beyond and not what_if:
         raise UsageError(beyond)
     say("scheduling")
     begin = time.perf_counter()
     interval = None if fps is None else max(1, int(clock.frequency_hz / Fraction(min(fps, 1e18))))
+    rate = float(clock.frequency_hz)
+    refuse_far_beyond(streams, board.part, [limits, *others], interval, lambda cycles: rate / cycles, executor)
     conversion = None if executor is None else Conversion(executor)
     begin_conversion = None if conversion is None else conversion.begin
     try:
-        scheduled = schedule(dataflow, board.part, limits, interval, others, executor, begin_conversion)
+        scheduled = schedule(streams, board.part, limits, interval, others, executor, begin_conversion)
     except OutOfReach as refused:
         assert fps is not None
         raise ModelRefused([_too_fast(board, clock, fps, refused.best), *refused.findings]) from None
     pipeline.run(scheduled.graph, ())
     seconds.steps["schedule"] = time.perf_counter() - begin
-    return Design(model, board, clock, scheduled, seconds, tuple(beyond), conversion)
+    asked_speed = fps is not None or clock_mhz is not None
+    return Design(
+        model, board, clock, scheduled, seconds, tuple(beyond), conversion, clock_mhz, dict(budget or {}), asked_speed
+    )
 
 
-def _dataflow(quantized: Graph) -> Graph:
+def dataflow(quantized: Graph) -> Graph:
     """The dataflow graph; a model that leaves nothing to hardware is refused."""
     graph = pipeline.run(quantized, pipeline.DATAFLOW)
     if not graph.nodes:
         raise ModelRefused(
             Finding(
-                "hardware-operator", f"model '{graph.name}'",
+                "hardware-operator", f"model {show(graph.name)}",
                 "at least one operator must be left for hardware, not none: outputs are inputs in another shape",
-                "there is nothing to compile",
+                f"let hardware begin before what the host does there: {DECLARE}" if quantized.prefix
+                else "there is nothing to compile",
             )
         )
     return graph

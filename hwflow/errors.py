@@ -6,13 +6,13 @@ A command that refuses its input collects *all* findings before it raises: one :
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-# Control characters but tab and line break: a name in a model must not command the terminal.
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+from hwflow.display import printable, shortened
+
+_LONGEST = 4000  # characters of a field
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,8 @@ class Finding:
 
     ``rule`` is a clause id of the ONNX specification or the name of one of hwflow's own rules; ``where`` a place such
     as ``node 'conv1' (Conv)`` or ``value 'x'``; ``message`` says "X must be Y, not Z"; ``remedy`` says what to do.
+    Each is one line, without any character that a terminal obeys, whatever it was made of
+    (:mod:`hwflow.display`); ``output`` is what a tool printed, line by line.
     """
 
     rule: str
@@ -28,10 +30,27 @@ class Finding:
     message: str
     remedy: str
     severity: str = "error"  # "error", "warning", or of `check`: "unsupported" (valid ONNX that is not compiled)
+    output: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("rule", "where", "message", "remedy"):
+            object.__setattr__(self, name, shortened(printable(getattr(self, name)), _LONGEST))
+        object.__setattr__(self, "output", tuple(shortened(printable(line), _LONGEST) for line in self.output))
+
+    def lines(self) -> tuple[str, ...]:
+        """The finding as text, line by line."""
+        first = f"{self.severity}: {self.where}: {self.message} [{self.rule}]"
+        return (first, *(f"    {line}" for line in self.output), f"  remedy: {self.remedy}")
+
+    def table(self) -> dict[str, str]:
+        """What ``--format json`` has of it."""
+        return {
+            "clause": self.rule, "severity": self.severity, "where": self.where, "message": self.message,
+            "remedy": self.remedy,
+        }
 
     def __str__(self) -> str:
-        text = f"{self.severity}: {self.where}: {self.message} [{self.rule}]\n  remedy: {self.remedy}"
-        return _UNSAFE.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+        return "\n".join(self.lines())
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:
@@ -41,7 +60,7 @@ def merged(findings: Iterable[Finding]) -> list[Finding]:
     """
     alike: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
-        key = (finding.severity, finding.where, finding.message, finding.remedy)
+        key = (finding.severity, finding.where, finding.message, finding.remedy, *finding.output)
         alike.setdefault(key, []).append(finding)
     return [
         same[0] if len(same) == 1 else replace(same[0], rule=", ".join(dict.fromkeys(f.rule for f in same)))
@@ -61,6 +80,12 @@ class HwflowError(Exception):
 
 class ModelRefused(HwflowError):
     """The model cannot be compiled exactly, or is no valid ONNX model; all reasons are in ``findings``."""
+
+
+class NoSuchModel(ModelRefused):
+    """There is no file where the model should be: what the user asked for does not exist."""
+
+    exit_code = 2
 
 
 class Mismatch(HwflowError):

@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph, IntArray, Node, Port, Value
 from hwflow.ops.registry import OPERATORS
@@ -71,9 +72,9 @@ def _to_logical(port: Port, array: IntArray) -> IntArray:
 def _check(graph: Graph, inputs: Mapping[str, IntArray]) -> None:
     findings = []
     for port in graph.inputs:
-        where, interval = f"input '{port.name}'", port.value.typed.interval
+        where, interval = f"input {show(port.name)}", port.value.typed.interval
         if port.name not in inputs:
-            there = ", ".join(f"'{n}'" for n in inputs) or "nothing"
+            there = ", ".join(show(n) for n in inputs) or "nothing"
             message = f"must be given, not missing (there is {there})"
             findings.append(Finding("input-present", where, message, "add it to the .npz"))
             continue

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from hwflow.errors import Finding, ModelRefused
+from hwflow.display import show
+from hwflow.errors import Finding, ModelRefused, UsageError
 from hwflow.ir.graph import IntArray, Port
 from hwflow.numerics.nearest_float import nearest_floats
 from hwflow.onnxspec.subgraph import SubModel, cut
@@ -27,7 +28,8 @@ def port_inputs(model: Model, arrays: Arrays) -> dict[str, IntArray]:
     """The integers of each hardware input by port name, [frames, *shape], of graph inputs ``arrays``: the nodes left to
     the host before it, run by the reference evaluator.
 
-    Raises :class:`ModelRefused` where the evaluator fails, or gives a real that no integer of the port means.
+    Raises :class:`ModelRefused` where the evaluator fails, or gives a real that no integer of the port means, and
+    :class:`UsageError` where a graph input of declared integers holds one.
     """
     ports = model.quantized.inputs
     origins = [p.value.origin for p in ports if p.value.origin not in arrays]
@@ -36,10 +38,12 @@ def port_inputs(model: Model, arrays: Arrays) -> dict[str, IntArray]:
     for port in ports:
         origin = port.value.origin
         array = np.asarray(made[origin] if origin in made else arrays[origin])
-        if port.value.meaning is not None:
-            result[port.name] = to_integers(port, array)
-        else:
+        if port.value.meaning is None:
             result[port.name] = array.astype(np.int64)
+        elif origin in arrays:
+            result[port.name] = declared_integers(port, array, model.resolved.values[origin].dtype)
+        else:
+            result[port.name] = to_integers(port, array)
     return result
 
 
@@ -121,13 +125,51 @@ def to_integers(port: Port, reals: npt.NDArray[Any]) -> IntArray:
         place = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise ModelRefused(
             Finding(
-                "boundary-level", f"value '{port.value.origin}'",
+                "boundary-level", f"value {show(port.value.origin)}",
                 f"must hold levels of its quantizer, integers {element.min} to {element.max}, but frame {place[0]}, "
                 f"index {list(place[1:])} is {reals[place]}, {quotient[place]:.9g} in levels",
                 "report this model as a defect of hwflow",
             )
         )
     return levels.astype(np.int64)
+
+
+def declared_integers(port: Port, reals: npt.NDArray[Any], dtype: str) -> IntArray:
+    """The integers of an input port whose reals, [frames, *shape], are a graph input of declared integers, of the
+    element type ``dtype``.
+
+    Each real must be the nearest of that type to what an integer means; where none is exactly that (a scale of 1/255),
+    it may be the next one, for a quotient may have been rounded twice. Raises :class:`UsageError` else.
+    """
+    interval = port.value.typed.interval
+    (scale,), (zero_point,) = port.scale, port.zero_point
+    given = native(reals, dtype).astype(np.float64)
+    with np.errstate(all="ignore"):  # infinite reals are none
+        levels = np.rint(given / float(scale) + float(zero_point))
+        levels = np.clip(np.nan_to_num(levels), interval.lo, interval.hi).astype(np.int64)
+        meant = native(declared_reals(port, levels), dtype).astype(np.float64)
+        dyadic = scale.denominator & (scale.denominator - 1) == 0
+        near = np.abs(meant - given) <= (0 if dyadic else _EPSILON.get(dtype, 2.0**-7)) * np.abs(meant)
+    if not near.all():
+        frame, *place = (int(i) for i in np.argwhere(~near)[0])
+        low, high = (scale * (level - zero_point) for level in (interval.lo, interval.hi))
+        message = (
+            f"must hold {low} to {high} in steps of {scale}, as declared, not {reals[(frame, *place)]} in frame "
+            f"{frame}, index {place} ({int((~near).sum())} such elements)"
+        )
+        where = f"input {show(port.value.origin)}"
+        remedy = "round the frames to that, or declare another --input-type"
+        raise UsageError(Finding("declared-integers", where, message, remedy))
+    result: IntArray = levels
+    return result
+
+
+_EPSILON = {"float16": 2.0**-10, "float32": 2.0**-23, "float64": 2.0**-52}
+
+
+def declared_reals(port: Port, levels: IntArray) -> npt.NDArray[np.float64]:
+    """What the integers of an input port mean, [frames, *shape], correctly rounded."""
+    return _reals(port, levels)
 
 
 def boundary_value(model: Model, port: Port, integers: IntArray) -> npt.NDArray[Any]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from hwflow.display import show, show_path
 from hwflow.errors import Finding, UsageError
 from hwflow.host import Arrays
 from hwflow.random_inputs import float_dtype, integer_bounds, is_integer, random_inputs
@@ -23,7 +24,8 @@ RANDOM_FRAMES = 16
 
 @dataclass(frozen=True)
 class Inputs:
-    """Arrays by ONNX input name, frames first; where they came from; ``labels`` if the file had them."""
+    """Arrays by ONNX input name, frames first; where they came from; ``labels``, an integer a frame, if the file had
+    them."""
 
     arrays: Arrays
     origin: str
@@ -36,12 +38,12 @@ class Inputs:
 
 def choose_inputs(
     model: Model, beside: Path | None, given: str | os.PathLike[str] | None, frames: int | None,
-    rng: np.random.Generator,
+    rng: np.random.Generator, *, labelled: bool = True,
 ) -> Inputs:
     """The inputs a command works on: ``given``, else ``inputs.npz`` beside the model, else random ones.
 
-    ``beside``: the model's file, if there is one. Of a file all frames unless ``frames`` says how many. Raises
-    :class:`UsageError` for a file that does not fit.
+    ``beside``: the model's file, if there is one. Of a file all frames unless ``frames`` says how many. ``labelled``:
+    look at an array ``label`` too. Raises :class:`UsageError` for a file that does not fit.
     """
     if frames is not None and frames < 1:
         raise UsageError(
@@ -50,14 +52,14 @@ def choose_inputs(
             )
         )
     if given is not None:
-        return _from_file(model, Path(given), frames)
+        return _from_file(model, Path(given), frames, labelled)
     if beside is not None and (beside.parent / "inputs.npz").is_file():
-        return _from_file(model, beside.parent / "inputs.npz", frames)
+        return _from_file(model, beside.parent / "inputs.npz", frames, labelled)
     return Inputs(random_inputs(model, RANDOM_FRAMES if frames is None else frames, rng), "random")
 
 
-def _from_file(model: Model, path: Path, frames: int | None) -> Inputs:
-    where = f"inputs '{path}'"
+def _from_file(model: Model, path: Path, frames: int | None, labelled: bool) -> Inputs:
+    where = f"inputs {show_path(path)}"
     there = _arrays(path, where)
     names = model.resolved.inputs
     if len(names) == 1 and names[0] not in there and "input" in there:
@@ -68,42 +70,75 @@ def _from_file(model: Model, path: Path, frames: int | None) -> Inputs:
         wanted = info.shape[1:]
         array = there.get(name)
         if array is None:
-            listing = ", ".join(f"'{n}'" for n in there) or "nothing"
+            listing = ", ".join(show(n) for n in there) or "nothing"
             findings.append(
                 Finding(
                     "inputs-file",
                     where,
-                    f"must hold an array '{name}', not only {listing}",
+                    f"must hold an array {show(name)}, not only {listing}",
                     "name arrays by model input",
                 )
             )
             continue
+        array = _frames_of(model, array, wanted)
         if array.ndim != len(wanted) + 1 or array.shape[1:] != wanted:
             text = ", ".join(map(str, wanted))
             findings.append(
                 Finding(
                     "inputs-file",
                     where,
-                    f"'{name}' must have shape [frames, {text}], not {list(array.shape)}",
+                    f"{show(name)} must have shape [frames, {text}], not {list(array.shape)}",
                     "reshape it",
                 )
             )
         elif len(array) == 0 or (frames is not None and len(array) < frames):
             least = f"{frames} frames" if frames is not None and frames > 1 else "1 frame"
-            message = f"'{name}' must hold at least {least}, not {len(array)}"
+            message = f"{show(name)} must hold at least {least}, not {len(array)}"
             findings.append(Finding("inputs-file", where, message, "ask for fewer" if len(array) else "add frames"))
         else:
             try:
                 arrays[name] = _converted(array[:frames], info.dtype)
             except ValueError as error:
-                findings.append(Finding("inputs-file", where, f"'{name}' {error}", "convert it"))
+                findings.append(Finding("inputs-file", where, f"{show(name)} {error}", "convert it"))
     if not findings and len({len(a) for a in arrays.values()}) > 1:
         findings.append(Finding("inputs-file", where, "all inputs must have the same number of frames", "cut them"))
+    labels = there.get("label") if labelled and "label" not in names else None
+    first = there.get(names[0]) if names else None
+    if labels is not None and first is not None and first.ndim:
+        first = _frames_of(model, first, model.resolved.values[names[0]].shape[1:])
+        findings += _wrong_labels(labels, len(first), where)
     if findings:
         raise UsageError(findings)
-    labels = there.get("label")
-    fit = labels is not None and labels.dtype.kind in "iu" and labels.shape == (len(there[names[0]]),)
-    return Inputs(arrays, str(path), labels[:frames] if labels is not None and fit else None)
+    return Inputs(arrays, str(path), None if labels is None else labels[:frames])
+
+
+def _wrong_labels(labels: npt.NDArray[Any], frames: int, where: str) -> list[Finding]:
+    """What is wrong with an array `label` beside so many frames: an integer a frame is right."""
+    found: list[tuple[str, object, str]] = []
+    if labels.dtype.kind not in "iu":
+        found.append(("must be of an integer type", labels.dtype, "convert it to class numbers"))
+    if labels.shape != (frames,):
+        found.append((f"must have shape [{frames}], a label a frame", list(labels.shape), "give as many as frames"))
+    return [
+        Finding("inputs-file", where, f"'label' {wanted}, not {got}", f"{remedy}, or leave the array out")
+        for wanted, got, remedy in found
+    ]
+
+
+def require_file(path: str | os.PathLike[str] | None) -> None:
+    """Raise :class:`UsageError` where a file of inputs is given that cannot be opened: before a long run, not in it."""
+    if path is not None:
+        try:
+            Path(path).open("rb").close()
+        except OSError as error:
+            raise _unreadable(f"inputs {show_path(path)}", error.strerror or "it cannot be opened") from None
+
+
+def _frames_of(model: Model, array: npt.NDArray[Any], wanted: tuple[int, ...]) -> npt.NDArray[Any]:
+    """An array with its frames along an axis of their own: where a model's whole inputs are a frame, they may also
+    stand one after the other along the inputs' first axis."""
+    joined = model.whole and array.ndim == len(wanted) > 0 and array.shape[1:] == wanted[1:]
+    return array.reshape(-1, *wanted) if joined and wanted[0] and len(array) % wanted[0] == 0 else array
 
 
 def _arrays(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
@@ -120,9 +155,12 @@ def _arrays(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
     except Exception as error:  # zipfile, zlib and numpy raise many kinds for damaged files
         if zipfile.is_zipfile(path):
             reason = str(error) or type(error).__name__
-    raise UsageError(
-        Finding("inputs-file", where, f"must be a readable .npz file, but: {reason}", "write it with numpy.savez")
-    )
+    raise _unreadable(where, reason)
+
+
+def _unreadable(where: str, reason: str) -> UsageError:
+    message = f"must be a readable .npz file, but: {reason}"
+    return UsageError(Finding("inputs-file", where, message, "write it with numpy.savez"))
 
 
 def _converted(array: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hwflow import golden
+from hwflow.display import cell, show
 from hwflow.errors import Finding
 from hwflow.ir.graph import Graph, IntArray, Value, identity_order
 from hwflow.known_values import Known, known_values
@@ -76,11 +77,11 @@ class Layer:
         """Of the first layer that differs."""
         first = self.first
         assert first is not None
-        nodes = ", ".join(f"'{node}'" for node in self.nodes)
-        where = f"layer '{self.core}' ({self.op}{f', ONNX node {nodes}' if nodes else ''})"
+        nodes = ", ".join(show(node) for node in self.nodes)
+        where = f"layer {show(self.core)} ({self.op}{f', ONNX node {nodes}' if nodes else ''})"
         return Finding(
             "first-layer", where,
-            f"all layers before it are equal to the golden model; of '{self.value}', frame {first.frame}, element "
+            f"all layers before it are equal to the golden model; of {show(self.value)}, frame {first.frame}, element "
             f"{list(first.index)} must be {first.expected}, not {first.found} ({self.differing} of {self.elements} "
             f"elements differ)",
             "look at what belongs to this core: its module in design.v and its files in weights/",
@@ -109,19 +110,21 @@ class Layers:
     def lines(self) -> Iterator[str]:
         """The same for people; cores that only pass on what others made are left out while they are right."""
         shown = [row for row in self.rows if not row.moved or row.first is not None]
-        width = max([len("layer"), *(len(row.core) for row in shown)])
+        names = [cell(row.core) for row in shown]
+        width = max(map(len, ["layer", *names]))
         yield f"{'layer':{width}}  {'elements':>12}  {'differing':>10}  {'missing':>10}  value"
-        for row in shown:
+        for name, row in zip(names, shown, strict=True):
             counts = f"{row.elements:>12,}  {row.differing:>10,}  {row.missing:>10,}"
-            yield f"{row.core:{width}}  {counts}  {row.value} {list(row.shape)}"
+            yield f"{name:{width}}  {counts}  {cell(row.value)} {list(row.shape)}"
         first = self.first
         if first is None:
             yield f"all {len(self.rows)} layers equal the golden model"
         else:
             assert first.first is not None
             yield (
-                f"the first layer that differs: '{first.core}', value '{first.value}', frame {first.first.frame}, "
-                f"element {list(first.first.index)}: must be {first.first.expected}, not {first.first.found}"
+                f"the first layer that differs: {show(first.core)}, value {show(first.value)}, "
+                f"frame {first.first.frame}, element {list(first.first.index)}: "
+                f"must be {first.first.expected}, not {first.first.found}"
             )
 
 
@@ -170,7 +173,7 @@ def _streams(model: Model, dataflow: Graph, taps: tuple[Tap, ...], records: Path
     for tap, path in files(taps, records):
         value = there.get(tap.stream)
         if value is None or prod(value.typed.shape) != tap.elements:
-            raise ManifestError(f"stream '{tap.stream}' must be one that the model has when it is compiled now")
+            raise ManifestError(f"stream {show(tap.stream)} must be one that the model has when it is compiled now")
         carried = value.carried
         onnx = None if carried is None else known.get(carried.name)
         if carried is None:

@@ -1,7 +1,7 @@
 """``hwflow ops`` and docs/operators.md: every ONNX operator that there is a handler for, from the tables that say so.
 
 What an operator becomes is what the operators in :mod:`hwflow.ops.registry` say of themselves (``onnx``), its limits
-are the front end's (:mod:`hwflow.frontend.limits`), its devices the families that every core has a resource model for.
+are the front end's (:mod:`hwflow.frontend.limits`). All of it goes for every board.
 """
 
 from __future__ import annotations
@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hwflow.boards import all_boards
 from hwflow.frontend.handlers import HANDLERS, NEVER
 from hwflow.frontend.limits import LIMITS
 from hwflow.frontend.refused_operators import REASONS
-from hwflow.ops.costs import FAMILIES
 from hwflow.ops.registry import OPERATORS
 
-TITLES = ("operator", "dialects", "becomes", "devices", "limits")
+TITLES = ("operator", "dialects", "becomes", "limits")
 
 _DIALECTS = {"": "ONNX", "com.microsoft": "com.microsoft"}  # every other domain is one of QONNX's
 
@@ -24,25 +22,22 @@ _DIALECTS = {"": "ONNX", "com.microsoft": "com.microsoft"}  # every other domain
 @dataclass(frozen=True)
 class ListedOperator:
     """One ONNX operator. ``dialects``: those with an operator of this name; ``becomes``: the operators of the quantized
-    graph that do its work, none where it only says what numbers mean; ``devices``: families of parts."""
+    graph that do its work, none where it only says what numbers mean; ``refused``: it is never taken."""
 
     name: str
     dialects: tuple[str, ...]
     becomes: tuple[str, ...]
-    devices: tuple[str, ...]
+    refused: bool
     limits: str
 
     def cells(self) -> tuple[str, ...]:
         """As text, in the order of :data:`TITLES`."""
-        refused = not self.devices
-        becomes = "refused" if refused else ", ".join(self.becomes) or "no hardware of its own"
-        return self.name, ", ".join(self.dialects), becomes, ", ".join(self.devices) or "none", self.limits
+        becomes = "refused" if self.refused else ", ".join(self.becomes) or "no hardware of its own"
+        return self.name, ", ".join(self.dialects), becomes, self.limits
 
 
 def operators() -> tuple[ListedOperator, ...]:
     """Every ONNX operator with a handler, by name."""
-    families = {board.part.family for board in all_boards()}
-    devices = tuple(sorted(family for family in FAMILIES if family in families))
     names: dict[str, set[str]] = {}
     for domain, name in HANDLERS:
         names.setdefault(name, set()).add(domain)
@@ -51,7 +46,7 @@ def operators() -> tuple[ListedOperator, ...]:
         dialects = tuple(sorted({_DIALECTS.get(domain, "QONNX") for domain in domains}, key=_DIALECT_ORDER.index))
         becomes = tuple(sorted(op.name for op in OPERATORS.values() if name in op.onnx))
         never = all((domain, name) in NEVER for domain in domains)
-        result.append(ListedOperator(name, dialects, becomes, () if never else devices, LIMITS[name]))
+        result.append(ListedOperator(name, dialects, becomes, never, LIMITS[name]))
     return tuple(result)
 
 
@@ -66,8 +61,8 @@ def markdown() -> Iterator[str]:
     yield ""
     yield (
         "Every ONNX operator that hardware can be made of. *Becomes*: the operators of the quantized graph that do the "
-        "work; one of \"no hardware of its own\" only says what numbers mean or how they are laid out. *Devices*: the "
-        "families of parts with a resource model for every core. A node that is not taken as its limits say is refused "
+        "work; one of \"no hardware of its own\" only says what numbers mean or how they are laid out. All of it goes "
+        "for every board. A node that is not taken as its limits say is refused "
         "with the reason; before the first quantizer and behind the last one, the host runs what hardware cannot."
     )
     yield ""

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
+import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager
-from multiprocessing import get_context
-from typing import Generic, TypeVar
+from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing.connection import Connection, Pipe
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, Generic, ParamSpec, TypeVar
 
+from hwflow.sim.programs import started
+
+P = ParamSpec("P")
 Key = TypeVar("Key", bound=Hashable)
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -19,25 +24,79 @@ Result = TypeVar("Result")
 @contextmanager
 def second_process() -> Iterator[Executor | None]:
     """An executor with one process, which imports what it will need while the caller goes on; None on a machine with a
-    single core, or that has no room for another process.
-
-    The process is started afresh, not forked: the caller may have threads. As for everything in Python that does so, a
-    script that calls this must do it below ``if __name__ == "__main__":``.
-    """
+    single core, or that has no room for another process. The process ends with the body, whatever it is about then."""
     if (os.cpu_count() or 1) < 2:
         yield None
         return
-    with ProcessPoolExecutor(1, get_context("spawn"), initializer=_prepare) as executor:
+    ours, theirs = Pipe()
+    code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve({theirs.fileno()})"
+    with ours, ExitStack() as running:
         try:
-            executor.submit(_import)
+            with theirs:
+                running.enter_context(started([sys.executable, "-P", "-c", code], pass_fds=[theirs.fileno()]))
         except OSError:
-            started = False
-        else:
-            started = True
+            yield None
+            return
+        executor = _SecondProcess(ours)
+        executor.submit(_import)
         try:
-            yield executor if started else None
-        finally:  # what nobody waits for any more is not begun
-            executor.shutdown(wait=False, cancel_futures=True)
+            yield executor
+        finally:
+            running.close()
+            executor.shutdown()
+
+
+class _SecondProcess(Executor):
+    """Gives jobs to the process at the other end of a connection, one after the other. The standard library's pool of
+    processes waits at its end for what nobody wants any more."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._calls: SimpleQueue[tuple[Future[Any], Any] | None] = SimpleQueue()
+        self._ended = False
+        self._thread = Thread(target=self._pass_on, daemon=True)
+        self._thread.start()
+
+    def submit(self, fn: Callable[P, Result], /, *args: P.args, **kwargs: P.kwargs) -> Future[Result]:
+        if self._ended:
+            raise RuntimeError("the second process has ended")
+        future: Future[Result] = Future()
+        self._calls.put((future, (fn, args, kwargs)))
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """As of an executor whose process has ended: what is left does not end well."""
+        self._ended = True
+        self._calls.put(None)
+        self._thread.join()
+
+    def _pass_on(self) -> None:
+        for future, call in iter(self._calls.get, None):
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                self._connection.send(call)
+                good, result = self._connection.recv()
+            except (OSError, EOFError):
+                future.set_exception(BrokenExecutor("the second process has ended"))
+            except Exception as error:  # what cannot be pickled
+                future.set_exception(error)
+            else:
+                future.set_result(result) if good else future.set_exception(result)
+
+
+def serve(descriptor: int) -> None:
+    """The second process: do what comes in at a connection until nobody is at its other end."""
+    gc.set_threshold(*_RARELY)
+    connection = Connection(descriptor)
+    with suppress(EOFError, OSError):
+        while True:
+            function, arguments, named = connection.recv()
+            try:
+                answer = True, function(*arguments, **named)
+            except Exception as error:
+                answer = False, error
+            connection.send(answer)
 
 
 def shared(
@@ -105,11 +164,6 @@ def rarely_collected() -> Iterator[None]:
 
 
 _RARELY = (100_000, 20, 20)  # objects made until the youngest are looked at, and so on (see the standard library's gc)
-
-
-def _prepare() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller gets them as well, and ends this process
-    gc.set_threshold(*_RARELY)
 
 
 def _import() -> None:

@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hwflow.checking import check
+from hwflow.checking import examine
 from hwflow.compiler import Model, Progress, load
+from hwflow.display import show, show_path
 from hwflow.errors import Finding, ModelRefused, UsageError, merged
-from hwflow.inputs import Inputs, choose_inputs
+from hwflow.frontend.host_work import HOST_WORK, HostWork
+from hwflow.inputs import Inputs, choose_inputs, require_file
 from hwflow.onnxspec import TrainingModel, write_model
 from hwflow.onnxspec.external_data import Folders
-from hwflow.onnxspec.frame_axis import whole_inputs
+from hwflow.onnxspec.frames import whole_inputs
 from hwflow.static_quantizer import Recipe, require_onnxruntime, run_frames, static_qdq
 
 BITS = (8, 4)
@@ -52,7 +54,7 @@ class Quantization:
     """What was written to ``output``, how good it is on ``evaluated``, and what hwflow says to it.
 
     ``findings`` are those of :func:`hwflow.check` on the written model; nothing in them is an error. ``bits`` (weights)
-    and ``activations`` are as they were asked for.
+    and ``activations`` are as they were asked for. ``host``: what is left to the host; None where it does not compile.
     """
 
     output: Path
@@ -62,6 +64,7 @@ class Quantization:
     evaluated: Inputs
     qualities: tuple[OutputQuality, ...]
     findings: tuple[Finding, ...]
+    host: HostWork | None
 
     @property
     def compiles(self) -> bool:
@@ -86,10 +89,8 @@ class Quantization:
                 for q in self.qualities
             ],
             "compiles": self.compiles,
-            "findings": [
-                {"clause": f.rule, "severity": f.severity, "where": f.where, "message": f.message, "remedy": f.remedy}
-                for f in self.findings
-            ],
+            "host": None if self.host is None else self.host.table(),
+            "findings": [f.table() for f in self.findings],
         }
 
     def lines(self) -> Iterator[str]:
@@ -104,13 +105,21 @@ class Quantization:
             if q.accuracy is not None and q.float_accuracy is not None:
                 accuracy, reference = 100 * q.accuracy, 100 * q.float_accuracy
                 parts.append(f"accuracy {accuracy:.2f} % (float model: {reference:.2f} %)")
-            yield f"output '{q.name}': {', '.join(parts) or 'no figures: no floats, and no labels'}"
+            yield f"output {show(q.name)}: {', '.join(parts) or 'no figures: no floats, and no labels'}"
         for finding in merged(f for f in self.findings if f.severity == "unsupported"):
-            yield f"note: {str(finding).removeprefix('unsupported: ')}"
-        if self.compiles:
-            yield "hwflow can compile it: see 'hwflow synth'"
-        else:
+            first, *rest = finding.lines()
+            yield from ("note: " + first.removeprefix("unsupported: "), *rest)
+        if self.host is None:
             yield "hwflow cannot compile it, for the reasons above"
+            return
+        for finding in self.findings:
+            if finding.rule == HOST_WORK:
+                yield from finding.lines()
+        yield self.host.line()
+        if self.host.linear:
+            yield f"hwflow can compile the rest of it only: the host must do {self.host.said_share()}"
+        else:
+            yield "hwflow can compile it: see 'hwflow synth'"
 
 
 def quantize(
@@ -142,6 +151,8 @@ def quantize(
     say = progress or (lambda line: None)
     recipe = Recipe(_chosen("--bits", bits, BITS), _chosen("--activations", activations, ACTIVATIONS))
     require_onnxruntime()
+    require_file(calibration)
+    require_file(inputs)
     say("reading the model")
     if not isinstance(model, Model):
         model = load(model, dimensions, trusted=trusted)
@@ -160,14 +171,14 @@ def quantize(
     if not any(node.op_type in _QUANTIZERS for node in proto.graph.node):
         raise ModelRefused(
             Finding(
-                "quantizable-operator", f"model '{model.resolved.name}'",
+                "quantizable-operator", f"model {show(model.resolved.name)}",
                 "at least one operator must be one that is quantized, not none", "there is nothing to quantize",
             )
         )
     with tempfile.TemporaryDirectory(prefix="hwflow-quantize-") as folder:
         say("checking the quantized model")
         write_model(proto, Path(folder) / target.name)
-        findings = tuple(check(Path(folder) / target.name, model.dimensions))
+        findings, host = examine(Path(folder) / target.name, model.dimensions)
     errors = [f for f in findings if f.severity == "error"]
     if errors:
         raise ModelRefused(errors)
@@ -179,7 +190,7 @@ def quantize(
     result = run_frames(proto, shown, model.resolved.outputs)
     qualities = tuple(_quality(name, array, result[name], evaluated.labels) for name, array in reference.items())
     write_model(proto, target)
-    return Quantization(target, bits, activations, calibrated, evaluated, qualities, findings)
+    return Quantization(target, bits, activations, calibrated, evaluated, qualities, tuple(findings), host)
 
 
 def _chosen(option: str, value: Any, choices: tuple[Any, ...]) -> Any:
@@ -193,14 +204,15 @@ def _chosen(option: str, value: Any, choices: tuple[Any, ...]) -> Any:
 def _refuse_target(target: Path, source: Path | None) -> None:
     """Before anything takes long: the output cannot be a folder, nor in a folder that is not there, nor the model."""
     if target.is_dir() or not target.absolute().parent.is_dir():
-        what = "it is a folder" if target.is_dir() else f"there is no folder '{target.absolute().parent}'"
+        what = "it is a folder" if target.is_dir() else f"there is no folder {show_path(target.absolute().parent)}"
         raise UsageError(
-            Finding("output-file", f"output '{target}'", f"must be a file, but {what}", "choose another path")
+            Finding("output-file", f"output {show_path(target)}", f"must be a file, but {what}", "choose another path")
         )
     if source is not None and target.exists() and target.samefile(source):
         raise UsageError(
             Finding(
-                "output-file", f"output '{target}'", "must be another file than the model, not the model itself",
+                "output-file", f"output {show_path(target)}",
+                "must be another file than the model, not the model itself",
                 "choose another path",
             )
         )
@@ -221,13 +233,13 @@ def _refuse_unfit(model: Model) -> None:
         dtype = values[name].dtype
         if dtype != "float32" and "int" not in dtype:
             message = f"elements must be of type float32 or integers, not {dtype}"
-            findings.append(Finding("input-type", f"input '{name}'", message, "convert the model to float32"))
+            findings.append(Finding("input-type", f"input {show(name)}", message, "convert the model to float32"))
         if name in whole:
             message = f"the first axis must be frames, of size 1 or a variable; the shape must not be {whole[name]}"
-            findings.append(Finding("frames-first", f"input '{name}'", message, "export the model for one frame"))
+            findings.append(Finding("frames-first", f"input {show(name)}", message, "export the model for one frame"))
     if not model.resolved.inputs:
         message, remedy = "must have an input, not none", "there is nothing to quantize"
-        findings.append(Finding("model-input", f"model '{model.resolved.name}'", message, remedy))
+        findings.append(Finding("model-input", f"model {show(model.resolved.name)}", message, remedy))
     if findings:
         raise ModelRefused(findings)
 
@@ -244,7 +256,7 @@ def _refuse_infinite(values: Mapping[str, npt.NDArray[Any]], inputs: Inputs) -> 
                 f"the float model's results must be finite, not infinite or NaN as for {len(wrong)} of "
                 f"{_frames(inputs)}, first frame {wrong[0]}"
             )
-            findings.append(Finding("finite-results", f"output '{name}'", message, "leave such frames out"))
+            findings.append(Finding("finite-results", f"output {show(name)}", message, "leave such frames out"))
     if findings:
         raise UsageError(findings)
 

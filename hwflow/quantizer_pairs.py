@@ -12,7 +12,9 @@ from collections import defaultdict
 
 import onnx
 
-LINEAR = frozenset({"Conv", "Gemm", "MatMul", "Add", "Sub", "Mul"})
+from hwflow.quantizer_weights import LINEAR
+
+ACCUMULATING = frozenset({*LINEAR, "Add", "Sub", "Mul"})
 """Their results are integers of many bits before they are quantized."""
 
 AFFINE = frozenset({"BatchNormalization", "Add", "Sub", "Mul", "Div", "Relu", "Clip"})
@@ -20,7 +22,7 @@ AFFINE = frozenset({"BatchNormalization", "Add", "Sub", "Mul", "Div", "Relu", "C
 
 
 def join_affine_functions(model: onnx.ModelProto) -> int:
-    """Remove every pair between the result of an operator of :data:`LINEAR` (or an affine function of one) and an
+    """Remove every pair between the result of an operator of :data:`ACCUMULATING` (or an affine function of one) and an
     affine function whose own result is quantized; returns how many.
 
     ``model`` is changed in place; with graph attributes, which may read any value, it is left as it is. No Relu or Clip
@@ -63,7 +65,7 @@ def _pair(graph: onnx.GraphProto) -> tuple[onnx.NodeProto, onnx.NodeProto] | Non
         if quantize.op_type != "QuantizeLinear" or only_reader(quantize.input[0]) is None:
             continue
         source = producers.get(quantize.input[0])
-        if source is None or not (source.op_type in LINEAR or affine(source)):
+        if source is None or not (source.op_type in ACCUMULATING or affine(source)):
             continue
         dequantize = only_reader(quantize.output[0])
         if dequantize is None or dequantize.op_type != "DequantizeLinear":

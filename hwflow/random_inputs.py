@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hwflow.errors import ModelRefused
-from hwflow.host import Arrays, Results, port_inputs
+from hwflow.host import Arrays, Results, declared_reals, port_inputs
 
 if TYPE_CHECKING:
     from hwflow.compiler import Model
-    from hwflow.ir.graph import IntArray
+    from hwflow.ir.graph import IntArray, Port
 
 # Ends of the intervals tried for inputs that a host's nodes read: preprocessing of images, audio and measurements.
 _ENDS = tuple(4.0**k for k in range(-3, 9))
@@ -28,8 +28,8 @@ def random_inputs(model: Model, frames: int, rng: np.random.Generator) -> Result
     wide: list[str] = []
     for name in model.resolved.inputs:
         interval = _whole(model, name) or _quantizer_range(model, name)
-        if interval is not None:
-            ranges[name] = interval
+        if interval is not None or _declared(model, name) is not None:
+            ranges[name] = interval or (0, 1)
         elif _is_number(model, name):
             wide.append(name)
         else:
@@ -70,6 +70,11 @@ def _draw(
 ) -> npt.NDArray[Any]:
     info = model.resolved.values[name]
     shape = (frames, *info.shape[1:])
+    declared = _declared(model, name)
+    if declared is not None:
+        levels = declared.value.typed.interval
+        drawn = rng.integers(levels.lo, levels.hi, shape, endpoint=True)
+        return declared_reals(declared, drawn).astype(float_dtype(info.dtype))
     low, high = interval
     if is_integer(info.dtype):
         least, most = integer_bounds(info.dtype)
@@ -78,6 +83,12 @@ def _draw(
     dtype = float_dtype(info.dtype)
     end = float(np.finfo(dtype).max)  # a quantizer of a huge scale takes more than its input's type has
     return rng.uniform(max(low, -end), min(high, end), shape).astype(dtype)
+
+
+def _declared(model: Model, name: str) -> Port | None:
+    """The hardware input that carries declared integers of a float input; None for other inputs."""
+    ports = (p for p in model.quantized.inputs if p.value.origin == name and p.value.meaning is not None)
+    return next(ports, None)
 
 
 def _whole(model: Model, name: str) -> tuple[int, int] | None:

@@ -10,7 +10,9 @@ from hwflow.boards import Board, UnknownBoard, find_board
 from hwflow.budget import beyond_part, check_values
 from hwflow.codegen.clock import check_positive, clock_for
 from hwflow.codegen.clock_plan import ClockPlan
+from hwflow.display import show
 from hwflow.errors import Finding, UsageError
+from hwflow.suggestion import did_you_mean
 
 UNTIL = ("verilog", "netlist", "bitstream")
 
@@ -53,7 +55,8 @@ def board_named(name: str) -> Board:
         known = ", ".join(unknown.known)
         raise UsageError(
             Finding(
-                "known-board", "option --board", f"board must be one of {known}, not '{name}'", "see 'hwflow boards'"
+                "known-board", "option --board", f"board must be one of {known}, not {show(name)}",
+                f"{did_you_mean(name, unknown.known)}see 'hwflow boards'",
             )
         ) from None
 
@@ -63,7 +66,10 @@ def check_until(until: str | None, board: Board | None = None) -> None:
     far as the tools here go)."""
     if until is not None and until not in UNTIL:
         raise UsageError(
-            Finding("known-step", "option --until", f"must be one of {', '.join(UNTIL)}, not '{until}'", "choose one")
+            Finding(
+                "known-step", "option --until", f"must be one of {', '.join(UNTIL)}, not {show(until)}",
+                f"{did_you_mean(until, UNTIL)}choose one",
+            )
         )
     if until == "netlist" and board is not None and board.tools.vendor:
         raise UsageError(

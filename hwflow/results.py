@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from hwflow.display import show, show_path
 from hwflow.errors import Finding, UsageError
 from hwflow.onnxspec.tensors import plain
 
@@ -62,7 +63,7 @@ def lines(model: Model, results: Results, labels: Array | None = None) -> Iterat
         array = results[name]
         info = model.resolved.values[name]
         shape = ", ".join(map(str, array.shape[1:]))
-        yield f"output '{name}' ({info.dtype} [{shape}])"
+        yield f"output {show(name)} ({info.dtype} [{shape}])"
         for frame, values in enumerate(array[:SHOWN_FRAMES]):
             yield f"  frame {frame}: {_values(values)}{_judged(found, name, frame, values.size, labels)}"
 
@@ -70,9 +71,9 @@ def lines(model: Model, results: Results, labels: Array | None = None) -> Iterat
 def check_output_file(path: Path) -> None:
     """Raise :class:`UsageError` unless ``path`` names a file that can be written: before a long run, not after it."""
     if path.suffix != ".npz":
-        raise _unwritable(f"must be called something.npz, not '{path.name}'")
+        raise _unwritable(f"must be called something.npz, not {show(path.name)}")
     if not path.absolute().parent.is_dir():
-        raise _unwritable(f"folder '{path.parent}' must exist")
+        raise _unwritable(f"folder {show_path(path.parent)} must exist")
     if path.is_dir():
         raise _unwritable("must be a file, not a folder")
     beside = _beside(path)

@@ -15,11 +15,15 @@ import numpy as np
 from hwflow import results
 from hwflow.compiler import Design, Model, Progress, load
 from hwflow.compiler import compile as compile_model
+from hwflow.display import show, show_path
 from hwflow.errors import Finding, Mismatch, ToolError, UsageError
+from hwflow.frontend.input_types import OPTION
 from hwflow.host import Arrays, model_outputs, port_inputs
-from hwflow.inputs import Inputs, choose_inputs
+from hwflow.inputs import Inputs, choose_inputs, require_file
 from hwflow.layers import Layers, judge
 from hwflow.onnxspec.external_data import Folders
+from hwflow.output_folder import room_in
+from hwflow.sim.digests import changed_files
 from hwflow.sim.errors import ManifestError, SimulatorFailed, VectorError
 from hwflow.sim.icarus_run import run_icarus
 from hwflow.sim.manifest import Design as EmittedDesign
@@ -63,11 +67,22 @@ class Simulation:
         return not self.findings
 
     def table(self) -> dict[str, Any]:
-        """What ``sim --format json`` prints."""
+        """What ``sim --format json`` prints: figures of the simulation, and the ``expected`` ones (with stalls the
+        cycles are none to expect)."""
         r = self.result
         return {
             "frames": r.frames, "mismatches": r.mismatches, "cycles": r.cycles,
             "initiation_interval": r.initiation_interval, "latency": r.latency, "simulator": r.simulator,
+            "expected": {
+                "mismatches": 0, "initiation_interval": None if r.stall else self.predicted_interval,
+                "latency": None if r.stall else self.predicted_latency,
+            },
+            "verdict": "equal" if self.ok else "different",
+            "accuracy": self.accuracy,
+            "seed": r.seed,
+            "stall": r.stall,
+            "inputs": self.inputs.origin,
+            "findings": [finding.table() for finding in self.findings],
             **({} if self.layers is None else self.layers.table()),
         }
 
@@ -89,6 +104,7 @@ def simulate(
     output: str | os.PathLike[str] | None = None,
     dimensions: Mapping[str, int] | None = None,
     trusted: Folders = (),
+    input_types: Mapping[str, str] | None = None,
     progress: Progress | None = None,
     on_frames: Callable[[int, int], None] | None = None,
     layers: bool = False,
@@ -96,11 +112,11 @@ def simulate(
     """Simulate an output folder of ``synth``, or a model (which is compiled to a temporary folder first).
 
     ``stall``: probability per cycle that the source pauses and that the sink is not ready; timing is judged without
-    stalls only. ``output``: an .npz for the model's outputs, written if the hardware's are right. ``dimensions`` (of a
-    model; an output folder has its own) and ``trusted``: as for :func:`hwflow.load`. ``on_frames``: called with the
-    number of frames that Verilator has simulated so far, and of all. ``layers``: look at the output of every core, and
-    say which is the first that differs from the golden model (Verilator only). Raises :class:`UsageError`,
-    :class:`ModelRefused`, :class:`ToolError`; a wrong design raises nothing.
+    stalls only. ``output``: an .npz for the model's outputs, written if the hardware's are right. ``dimensions`` and
+    ``input_types`` (of a model; an output folder has its own) and ``trusted``: as for :func:`hwflow.load`.
+    ``on_frames``: called with the number of frames that Verilator has simulated so far, and of all. ``layers``: look at
+    the output of every core, and say which is the first that differs from the golden model (Verilator only). Raises
+    :class:`UsageError`, :class:`ModelRefused`, :class:`ToolError`; a wrong design raises nothing.
     """
     say = progress or (lambda line: None)
     report = on_frames or (lambda done, frames: None)
@@ -110,7 +126,7 @@ def simulate(
             Finding(
                 "known-simulator",
                 "option --simulator",
-                f"must be one of {', '.join(SIMULATORS)}, not '{simulator}'",
+                f"must be one of {', '.join(SIMULATORS)}, not {show(simulator)}",
                 "choose one",
             )
         )
@@ -130,20 +146,25 @@ def simulate(
     if layers and simulator != "verilator":
         message = f"must be with '--simulator verilator', not {simulator}"
         raise UsageError(Finding("layers-simulator", "option --layers", message, "leave out --simulator"))
+    require_file(inputs)
     if wave is not None:
-        _check_wave(Path(wave), simulator)
+        _check_wave(Path(wave))
     if output is not None:
         results.check_output_file(Path(output))
     if path.is_dir():
         if dimensions:
-            message = f"must belong to a model, but '{path}' is an output folder, whose sizes are fixed"
+            message = f"must belong to a model, but {show_path(path)} is an output folder, whose sizes are fixed"
             raise UsageError(Finding("dimension-option", "option --dim", message, "leave it out"))
+        if input_types:
+            message = f"must belong to a model, but {show_path(path)} is an output folder, whose inputs are fixed"
+            raise UsageError(Finding("input-type-option", OPTION, message, "leave it out"))
         model = _compiled_model(path)
         chosen = choose_inputs(model, path / "model.onnx", inputs, frames, np.random.default_rng(seed))
-        simulation = _run(model, path, chosen, frames, simulator, stall, seed, wave, say, report, layers)
+        with room_in(path, path):
+            simulation = _run(model, path, chosen, frames, simulator, stall, seed, wave, say, report, layers)
         return _written(simulation, output)
     design: Design = compile_model(
-        path, DEFAULT_BOARD, dimensions=dimensions, trusted=trusted, progress=progress
+        path, DEFAULT_BOARD, dimensions=dimensions, trusted=trusted, input_types=input_types, progress=progress
     )
     chosen = choose_inputs(design.model, path, inputs, frames, np.random.default_rng(seed))
     with tempfile.TemporaryDirectory(prefix="hwflow-") as folder:
@@ -165,15 +186,16 @@ def _written(simulation: Simulation, output: str | os.PathLike[str] | None) -> S
     return simulation
 
 
-def _check_wave(wave: Path, simulator: str) -> None:
+def _check_wave(wave: Path) -> None:
     try:
-        wave_format(wave, simulator)
+        wave_format(wave)
     except ValueError as error:
         raise UsageError(
-            Finding("wave-file", "option --wave", str(error), "choose another name or simulator")
+            Finding("wave-file", "option --wave", str(error), "choose another name")
         ) from None
     if not wave.absolute().parent.is_dir():
-        raise UsageError(Finding("wave-file", "option --wave", f"folder '{wave.parent}' must exist", "make it first"))
+        message = f"folder {show_path(wave.parent)} must exist"
+        raise UsageError(Finding("wave-file", "option --wave", message, "make it first"))
     there = wave.exists()
     try:
         wave.open("ab").close()
@@ -194,17 +216,38 @@ def _compiled_model(out: Path) -> Model:
     try:
         table = json.loads((out / "manifest.json").read_text())
         dimensions = {str(name): int(size) for name, size in table["dimensions"].items()}
+        input_types = {str(name): str(text) for name, text in table.get("input_types", {}).items()}
     except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
         reason = "it has no manifest.json" if isinstance(error, OSError) else "its manifest.json is damaged"
         raise UsageError(
             Finding(
                 "output-folder",
-                f"folder '{out}'",
+                f"folder {show_path(out)}",
                 f"must be an output folder of 'hwflow synth', but {reason}",
                 "run 'hwflow synth' first",
             )
         ) from None
-    return load(out / "model.onnx", dimensions)
+    _refuse_changed(out)
+    return load(out / "model.onnx", dimensions, input_types=input_types)
+
+
+def _refuse_changed(out: Path) -> None:
+    """Raise :class:`Mismatch` with a finding for each file that is not as ``synth`` wrote it."""
+    try:
+        changed = changed_files(out)
+    except ManifestError as error:
+        raise _damaged(out, error) from None
+    remedy = "bring back what was there, or run 'hwflow synth' again"
+    if changed:
+        raise Mismatch(
+            Finding("changed-file", f"file {show_path(out / file.file)}", str(file), remedy) for file in changed
+        )
+
+
+def _damaged(out: Path, error: Exception) -> UsageError:
+    return UsageError(
+        Finding("output-folder", f"folder {show_path(out)}", str(error), "run 'hwflow synth' again")
+    )
 
 
 def _run(
@@ -233,11 +276,12 @@ def _run(
         else:
             result = _icarus(out, vectors, stall, seed, waveform)
     except (ManifestError, VectorError) as error:
-        raise UsageError(Finding("output-folder", f"folder '{out}'", str(error), "run 'hwflow synth' again")) from None
+        raise _damaged(out, error) from None
     except SimulatorFailed as error:
         raise ToolError(
             Finding(
-                "simulator-run", error.step, f"must succeed, not fail (log: {error.log})\n{error.tail}", "read the log"
+                "simulator-run", error.step, f"must succeed, not fail (log: {error.log})", "read the log",
+                output=tuple(error.tail.splitlines()),
             )
         ) from None
     findings = list(_findings(result, interval, latency, stall))

@@ -21,16 +21,18 @@ import numpy.typing as npt
 import onnx
 from onnx import inliner, shape_inference, version_converter
 
+from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused, ToolError
 from hwflow.quantizer_pairs import join_affine_functions
+from hwflow.quantizer_weights import LINEAR, linear_quantizers, part_weights
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 INSTALL = "pip install 'hwflow[quantize]'"
 
 QUANTIZED_OPERATORS = (
-    "Conv", "Gemm", "MatMul", "MaxPool", "AveragePool", "GlobalAveragePool", "Add", "Sub", "Mul", "Concat", "Relu",
-    "Clip", "Reshape", "Resize", "Flatten", "Squeeze", "Unsqueeze", "Transpose",
+    *LINEAR, "MaxPool", "AveragePool", "GlobalAveragePool", "Add", "Sub", "Mul", "Concat", "Relu", "Clip", "Reshape",
+    "Resize", "Flatten", "Squeeze", "Unsqueeze", "Transpose",
 )
 """Operators whose operands become integers. Functions of one value are not among them: as real functions between two
 quantizers they are decided exactly, and a quantizer before each would only cost accuracy. What is left behind the last
@@ -77,6 +79,7 @@ def static_qdq(model: onnx.ModelProto, frames: Sequence[Arrays], recipe: Recipe)
         prepared = _optimized(runtime, _raised(_plain(model), recipe.opset), Path(folder))
         _name_nodes(prepared)
         _plain_biases(prepared)
+        part_weights(prepared)
         with _refusing(model, "be what onnxruntime's static quantizer takes"):
             prepared = shape_inference.infer_shapes(prepared, data_prop=True)
             result = _quantized(prepared, frames, recipe, Path(folder))
@@ -133,7 +136,7 @@ def _refusing(model: onnx.ModelProto, must: str, remedy: str = "see what the rea
     except Exception as error:  # both raise many kinds
         reason = " ".join(str(error).split()) or type(error).__name__
         message = f"the model must {must}, but it says: {reason}"
-        raise ModelRefused(Finding("onnxruntime", f"model '{model.graph.name}'", message, remedy)) from error
+        raise ModelRefused(Finding("onnxruntime", f"model {show(model.graph.name)}", message, remedy)) from error
 
 
 def _session(runtime: Any, model: onnx.ModelProto, level: Any, optimized: Path | None = None) -> Any:
@@ -276,26 +279,27 @@ def _quantized(
     constants = {i.name for i in model.graph.initializer}
     target = folder / "quantized.onnx"
     runtime.set_default_logger_severity(_SILENT)
+    registry = _onnxruntime("onnxruntime.quantization.registry").QDQRegistry
     try:
-        quantization.quantize_static(
-            model, target, _Reader(frames),
-            quant_format=quantization.QuantFormat.QDQ,
-            op_types_to_quantize=list(QUANTIZED_OPERATORS),
-            per_channel=True,
-            activation_type=kinds[f"Q{recipe.activations.replace('uint', 'UInt').replace('int', 'Int')}"],
-            weight_type=kinds.QInt8 if recipe.weight_bits == 8 else kinds.QInt4,
-            nodes_to_exclude=[
-                n.name for n in model.graph.node if n.op_type in _ARITHMETIC and not constants.isdisjoint(n.input)
-            ],
-            calibrate_method=quantization.CalibrationMethod.MinMax,
-            extra_options={
-                "WeightSymmetric": True,
-                "ActivationSymmetric": False,
-                "ForceQuantizeNoInputCheck": True,  # a pool behind a float function works on integers, too
-                "MatMulConstBOnly": True,
-                "QDQKeepRemovableActivations": True,  # what is affine, or clips, is joined by what follows
-            },
-        )
+        with linear_quantizers(registry):
+            quantization.quantize_static(
+                model, target, _Reader(frames),
+                quant_format=quantization.QuantFormat.QDQ,
+                op_types_to_quantize=list(QUANTIZED_OPERATORS),
+                per_channel=True,
+                activation_type=kinds[f"Q{recipe.activations.replace('uint', 'UInt').replace('int', 'Int')}"],
+                weight_type=kinds.QInt8 if recipe.weight_bits == 8 else kinds.QInt4,
+                nodes_to_exclude=[
+                    n.name for n in model.graph.node if n.op_type in _ARITHMETIC and not constants.isdisjoint(n.input)
+                ],
+                calibrate_method=quantization.CalibrationMethod.MinMax,
+                extra_options={
+                    "WeightSymmetric": True,
+                    "ActivationSymmetric": False,
+                    "ForceQuantizeNoInputCheck": True,  # a pool behind a float function works on integers, too
+                    "QDQKeepRemovableActivations": True,  # what is affine, or clips, is joined by what follows
+                },
+            )
     finally:
         runtime.set_default_logger_severity(_DEFAULT_LEVEL)
     result = onnx.load(target)

@@ -7,7 +7,6 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -15,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from . import programs
 from .errors import SimulatorFailed, tail_of
 from .manifest import Design, load_design
 from .result import RunResult
@@ -66,7 +66,9 @@ def run_job(job: CocotbJob, result: Path) -> tuple[float, float]:
     """
     if job.simulator not in ("icarus", "verilator"):
         raise ValueError(f"simulator must be icarus or verilator, not {job.simulator!r}")
-    suffix = wave_format(job.wave, job.simulator)
+    suffix = wave_format(job.wave)
+    if suffix == "fst" and job.simulator == "verilator":
+        raise ValueError("a waveform file of cocotb on verilator must end in .vcd")
     hashed = hashlib.sha256(repr((job.simulator, list(job.command), job.top, suffix)).encode())
     for source in job.sources:
         hashed.update(str(source).encode() + b"\0" + source.read_bytes())
@@ -115,24 +117,16 @@ def run_job(job: CocotbJob, result: Path) -> tuple[float, float]:
         if job.wave is not None:
             job.wave.absolute().parent.mkdir(parents=True, exist_ok=True)
         begin = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, "-m", f"{__package__}.cocotb_launch", str(file)],
-            env=environment,
-            text=True,
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
+        launch = [sys.executable, "-m", f"{__package__}.cocotb_launch", str(file)]
+        status, printed = programs.run(launch, environment=environment)
         end = time.monotonic()
     if not result.is_file():
         ran = run_log.is_file()
         log = run_log if ran else build_log
         text = log.read_text(errors="replace") if log.is_file() else ""
         what = f"{'run' if ran else 'build'} the design with cocotb on {job.simulator}"
-        raise SimulatorFailed(what, log, tail_of(text.strip() or done.stdout))
-    built = json.loads(done.stdout.strip().splitlines()[-1])["build_seconds"] if done.returncode == 0 else 0.0
+        raise SimulatorFailed(what, log, tail_of(text.strip() or printed))
+    built = json.loads(printed.strip().splitlines()[-1])["build_seconds"] if status == 0 else 0.0
     return built, end - begin - built
 
 

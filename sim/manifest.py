@@ -116,7 +116,7 @@ def _get(table: Mapping[str, Any], key: str, kinds: type | tuple[type, ...], whe
 
 def _stream(table: Mapping[str, Any], is_output: bool, where: str) -> Stream:
     name = _get(table, "name", str, where)
-    where = f"{where}: stream '{name}'"
+    where = f"{where}: stream {name!r}"
     number = {key: _get(table, key, int, where) for key in ("pixels", "channels", "lanes", "beats", "element_bytes")}
     for key, value in number.items():
         if value < 1:

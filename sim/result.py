@@ -25,7 +25,7 @@ class Mismatch:
     index: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        at = f", element {list(self.index)} of '{self.name}'" if self.name else ""
+        at = f", element {list(self.index)} of {self.name!r}" if self.name else ""
         place = f"{self.port}: frame {self.frame}, beat {self.beat}, lane {self.lane}{at}"
         return f"{place}: must be {self.expected}, not {self.got}"
 

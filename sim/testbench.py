@@ -11,14 +11,17 @@ from pathlib import Path
 from .manifest import load_design
 from .vectors import Vectors
 
+VECTORS = "testbench/vectors.npz"
 PACKAGE = "hwflow_testbench"  # what our modules are called there
 _MODULES = (
     "cocotb_axis.py",
     "cocotb_bench.py",
     "cocotb_launch.py",
     "cocotb_run.py",
+    "digests.py",
     "errors.py",
     "manifest.py",
+    "programs.py",
     "result.py",
     "run_options.py",
     "vectors.py",
@@ -51,5 +54,5 @@ def write_testbench(out: Path | str, vectors: Vectors, frames: int = 4) -> Path:
         '"""The test bench of an emitted design: cocotb agents, the test, its runner."""\n'
     )
     shutil.copyfile(here / "testbench_run.py", folder / "run.py")
-    vectors.head(frames).save(folder / "vectors.npz")
+    vectors.head(frames).save(design.directory / VECTORS)
     return folder

@@ -1,7 +1,8 @@
 """Simulate this design against its golden vectors: `python run.py [--simulator icarus|verilator] [--stall P] ...`.
 
 Needs cocotb, numpy and a simulator (Icarus Verilog 11 or newer, or Verilator 5.036 or newer; nothing else).
-Exit status: 0 every output element is right, 1 it is not, 3 the simulator is missing or failed.
+Exit status: 0 every output element is right, 1 it is not, or a file is not as it was written, 3 the simulator is
+missing or failed.
 """
 
 import argparse
@@ -36,19 +37,25 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the gaps and stalls")
     parser.add_argument("--frames", type=int, metavar="N", help="only the first N frames")
-    parser.add_argument("--wave", type=Path, metavar="FILE", help="write a waveform (.vcd, Icarus also .fst)")
+    parser.add_argument("--wave", type=Path, metavar="FILE", help="write a waveform (.vcd; of icarus .fst too)")
     options = parser.parse_args()
     try:
         # The emitted folder's own copy of this package: it is not there where this file is checked.
         from hwflow_testbench.cocotb_run import run_cocotb  # type: ignore[import-not-found]
+        from hwflow_testbench.digests import changed_files  # type: ignore[import-not-found]
         from hwflow_testbench.errors import SimError  # type: ignore[import-not-found]
         from hwflow_testbench.vectors import load_vectors  # type: ignore[import-not-found]
     except ImportError as error:
         print(f"{error}: pip install 'cocotb>=2.1' numpy", file=sys.stderr)
         return 3
-    vectors = load_vectors(HERE / "vectors.npz")
     command, environment = find(options.simulator)
     try:
+        changed = changed_files(HERE.parent)
+        for file in changed:
+            print(f"{HERE.parent / file.file}: {file}", file=sys.stderr)
+        if changed:
+            return 1
+        vectors = load_vectors(HERE / "vectors.npz")
         result = run_cocotb(
             HERE.parent,
             vectors.head(options.frames) if options.frames else vectors,
@@ -68,7 +75,7 @@ def main() -> int:
         print(complaint, file=sys.stderr)
     print(
         f"{'PASS' if result.ok else 'FAIL'}: {result.frames} frames, {result.mismatches} mismatches, "
-        f"{result.cycles} cycles, initiation interval {result.initiation_interval}, "
+        f"{result.cycles} cycles, initiation interval {result.initiation_interval or 'not measured'}, "
         f"latency {result.latency} ({result.simulator})"
     )
     return 0 if result.ok else 1

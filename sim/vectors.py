@@ -24,7 +24,7 @@ Array = NDArray[np.int64]
 def to_stream(stream: Stream, values: NDArray[np.integer]) -> Array:
     """Lay logical tensors [frames, *shape] out as beats: int64[frames, beats, lanes], padding lanes 0."""
     if values.shape[1:] != stream.shape:
-        raise VectorError(f"stream '{stream.name}': a frame must have shape {stream.shape}, not {values.shape[1:]}")
+        raise VectorError(f"stream {stream.name!r}: a frame must have shape {stream.shape}, not {values.shape[1:]}")
     frames = len(values)
     elements = values.reshape(frames, -1)[:, list(stream.order)].astype(np.int64)
     padded = np.zeros((frames, stream.pixels, stream.beats_per_pixel * stream.lanes), np.int64)
@@ -48,7 +48,7 @@ def pack(stream: Stream, beats: Array) -> NDArray[np.uint8]:
     real = beats[:, stream.mask]
     if real.size and (real.min() < stream.low or real.max() > stream.high):
         raise VectorError(
-            f"stream '{stream.name}': elements must lie in {stream.low}..{stream.high}, not {real.min()}..{real.max()}"
+            f"stream {stream.name!r}: elements must lie in {stream.low}..{stream.high}, not {real.min()}..{real.max()}"
         )
     data = np.ascontiguousarray(beats, dtype="<i8").view(np.uint8).reshape(*beats.shape, 8)
     return np.ascontiguousarray(data[..., : stream.element_bytes]).reshape(*beats.shape[:2], stream.tdata_bytes)
@@ -63,7 +63,7 @@ def element(stream: Stream, word: bytes, lane: int) -> int:
 def _check_shape(stream: Stream, beats: NDArray[np.integer]) -> None:
     if beats.ndim != 3 or beats.shape[1:] != (stream.beats, stream.lanes):
         want = f"[frames, {stream.beats}, {stream.lanes}]"
-        raise VectorError(f"stream '{stream.name}': vectors must have shape {want}, not {list(beats.shape)}")
+        raise VectorError(f"stream {stream.name!r}: vectors must have shape {want}, not {list(beats.shape)}")
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Vectors:
         """From logical tensors [frames, *shape], keyed by the streams' names."""
         for stream in design.streams:
             if stream.name not in (expected if stream.is_output else inputs):
-                raise VectorError(f"stream '{stream.name}': vectors must be given, not missing")
+                raise VectorError(f"stream {stream.name!r}: vectors must be given, not missing")
         vectors = cls(
             {s.port: to_stream(s, inputs[s.name]) for s in design.inputs},
             {s.port: to_stream(s, expected[s.name]) for s in design.outputs},
@@ -112,7 +112,7 @@ class Vectors:
                 frames = len(given[stream.port])
                 if frames != self.frames or frames < 1:
                     due = max(self.frames, 1)
-                    raise VectorError(f"stream '{stream.name}': there must be {due} frames, not {frames}")
+                    raise VectorError(f"stream {stream.name!r}: there must be {due} frames, not {frames}")
 
     def save(self, path: Path) -> None:
         """Write an .npz with keys ``in_<port>`` and ``out_<port>``."""

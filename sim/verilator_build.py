@@ -13,13 +13,13 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import programs
 from .errors import SimulatorFailed, tail_of
 from .manifest import Design, Stream
 from .taps import Tap
@@ -28,6 +28,7 @@ _HERE = Path(__file__).resolve().parent / "verilator"
 _SMALL = 300_000  # bytes of generated C++ below which one compiler call is fastest: each call parses the same headers
 _LARGE = 5_000_000  # bytes above which optimizing takes minutes: of designs with a frame in a few cycles
 _PREFIX = "Vdut"
+_TRACE = {None: [], "vcd": ["--trace"], "fst": ["--trace-fst"]}
 
 
 @dataclass(frozen=True)
@@ -93,24 +94,14 @@ class _Builder:
 
     def call(self, step: str, arguments: Sequence[str], cwd: Path) -> str:
         try:
-            done = subprocess.run(
-                arguments,
-                cwd=cwd,
-                env=self.environment,
-                text=True,
-                errors="replace",
-                check=False,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-            )
+            status, printed = programs.run(arguments, cwd=cwd, environment=self.environment)
         except OSError as error:
             raise SimulatorFailed(step, self.log_path, f"    {arguments[0]}: {error.strerror}") from None
-        self.log.append(f"# {step}\n{' '.join(arguments)}\n{done.stdout}")
-        if done.returncode != 0:
-            errors = [line for line in done.stdout.splitlines() if "error" in line.lower()]
-            raise SimulatorFailed(step, self.log_path, tail_of("\n".join(errors[:12]) or done.stdout))
-        return done.stdout
+        self.log.append(f"# {step}\n{' '.join(arguments)}\n{printed}")
+        if status != 0:
+            errors = [line for line in printed.splitlines() if "error" in line.lower()]
+            raise SimulatorFailed(step, self.log_path, tail_of("\n".join(errors[:12]) or printed))
+        return printed
 
     def root(self) -> Path:
         """Verilator's installation folder (its C++ sources are in ``include``)."""
@@ -125,14 +116,14 @@ def build(
     command: Sequence[str],
     environment: Mapping[str, str],
     folder: Path,
-    wave: bool = False,
+    wave: str | None = None,
     optimize: str | None = None,
     jobs: int | None = None,
     taps: Sequence[Tap] = (),
 ) -> Build:
     """Make (or find) the harness program of ``design`` under ``folder``.
 
-    ``command``: how Verilator is called (prefix and environment additions); ``wave``: it can write a VCD;
+    ``command``: how Verilator is called (prefix and environment additions); ``wave``: it can write "vcd" or "fst";
     ``optimize``: the C++ compiler's level (default: -O1 for small designs, where compiling is what takes time, else
     -O2; none for those that are so large that it would take minutes); ``taps``: streams of the design that the program
     can record.
@@ -141,7 +132,7 @@ def build(
     """
     begin = time.monotonic()
     flags = ["--cc", "--prefix", _PREFIX, "--top-module", design.top, "-O3", "--no-timing", "-Wno-fatal"]
-    flags += ["--trace"] if wave else []
+    flags += _TRACE[wave]
     header = pins_header(design, taps)
     hashed = hashlib.sha256()
     ours = sorted(_HERE.iterdir())
@@ -222,6 +213,10 @@ def _compile(builder: _Builder, work: Path, optimize: str | None, jobs: int) -> 
             )
         )
 
+    # Newer FST writers (fstcpp) ask for two libraries' headers, ours will do; older ones for all of zlib.
+    ours = (root / "include" / "fstcpp").is_dir()
+    compression = [f"-I{_HERE}"] if ours else []
+    libraries = ["-lz"] if defines.get("VM_TRACE_FST") == "1" and not ours else []
     kept = _library_folder(builder, root, defines)
     moves: list[tuple[Path, Path]] = []
     for name in library:
@@ -234,7 +229,7 @@ def _compile(builder: _Builder, work: Path, optimize: str | None, jobs: int) -> 
                 0,
                 (
                     f"compile {name}.cpp",
-                    [*builder.compiler, "-O1", "-w", *include, "-c", str(source), "-o", str(fresh)],
+                    [*builder.compiler, "-O1", "-w", *include, *compression, "-c", str(source), "-o", str(fresh)],
                 ),
             )
         objects.append(target)
@@ -242,15 +237,17 @@ def _compile(builder: _Builder, work: Path, optimize: str | None, jobs: int) -> 
         list(pool.map(lambda task: builder.call(task[0], task[1], work), tasks))
     for fresh, target in moves:
         fresh.replace(target)
-    builder.call("link", [*builder.compiler, *map(str, objects), "-pthread", "-o", str(work / "harness")], work)
+    builder.call(
+        "link", [*builder.compiler, *map(str, objects), *libraries, "-pthread", "-o", str(work / "harness")], work
+    )
 
 
 def _library_folder(builder: _Builder, root: Path, defines: Mapping[str, str]) -> Path:
     """Cache folder of the run-time library's objects for this Verilator, compiler and set of switches."""
     compiler = builder.call("ask the C++ compiler for its version", [*builder.compiler, "--version"], Path.cwd())
     hashed = hashlib.sha256(repr((compiler, str(root), sorted(defines.items()))).encode())
-    for name in ("verilated.h", "verilated.cpp", "verilated_types.h", "verilated_config.h"):
-        file = root / "include" / name
+    names = ("verilated.h", "verilated.cpp", "verilated_types.h", "verilated_config.h")
+    for file in (*(root / "include" / name for name in names), _HERE / "lz4.h", _HERE / "zlib.h"):
         hashed.update(file.read_bytes() if file.is_file() else b"")
     folder = cache_folder(builder.environment) / f"verilated-{hashed.hexdigest()[:16]}"
     try:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from . import programs
 from .errors import SimulatorFailed, tail_of
 from .manifest import Design, load_design
 from .result import RunResult
@@ -41,7 +42,7 @@ def run_verilator(
     ``out``: the emitted directory; ``command``, ``environment``: how Verilator is called; ``build_folder``: where the
     compiled program is kept (default ``OUT/testbench/build/verilator``); ``stall``: probability that the sink is not
     ready in a cycle, and (unless ``gap`` is given) that the source pauses before a beat in a cycle; ``seed`` of both
-    and of the registers' initial values; ``wave``: write a waveform (.vcd; another program is built for it);
+    and of the registers' initial values; ``wave``: write a waveform (.vcd or .fst; another program is built for it);
     ``watchdog``: cycles without a handshake after which the design counts as hung; ``on_frames``: called now and then
     with the number of frames that are done; ``taps``: streams inside (of a design by :func:`.taps.load_taps`) whose
     beats are written to the folder ``records``, see :func:`.taps.files`.
@@ -52,14 +53,13 @@ def run_verilator(
     vectors.check(design)
     check_probability("stall", stall)
     check_probability("gap", stall if gap is None else gap)
-    wave_format(wave, "verilator")
     folder = build_folder or design.directory / "testbench" / "build" / "verilator"
     built = build(
         design,
         command=command,
         environment=environment or {},
         folder=folder,
-        wave=wave is not None,
+        wave=wave_format(wave),
         optimize=optimize,
         jobs=jobs,
         taps=taps,
@@ -110,19 +110,15 @@ def _run(
 ) -> tuple[int, str]:
     """Exit status and output; its lines "frames N" go to ``on_frames``."""
     text = []
-    with subprocess.Popen(
-        command, cwd=folder, env=environment, text=True, errors="replace", stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    with programs.started(
+        command, environment, cwd=folder, text=True, errors="replace", stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     ) as program:
-        try:
-            assert program.stdout is not None, "it is a pipe"
-            for line in program.stdout:
-                word, _, count = line.partition(" ")
-                if word == "frames" and count.strip().isdigit():
-                    on_frames(int(count))
-                else:
-                    text.append(line)
-        except BaseException:
-            program.kill()
-            raise
-    return program.returncode, "".join(text)
+        assert program.stdout is not None, "it is a pipe"
+        for line in program.stdout:
+            word, _, count = line.partition(" ")
+            if word == "frames" and count.strip().isdigit():
+                on_frames(int(count))
+            else:
+                text.append(line)
+        return program.wait(), "".join(text)

@@ -12,6 +12,7 @@ from hwflow import golden
 from hwflow.compiler import Model
 from hwflow.host import model_outputs, port_inputs
 from hwflow.ir.graph import Graph
+from hwflow.onnxspec import dialect_operators
 from hwflow.onnxspec.evaluator_defects import substitutes
 from hwflow.passes import pipeline
 from tests.agreement import same
@@ -31,7 +32,8 @@ def agree_with_reference(builder: Builder, seed: int = 0, step: float = 0.25, re
         shape = [dim.dim_value or 1 for dim in info.type.tensor_type.shape.dim][1:]
         arrays[info.name] = (rng.integers(-reach, reach + 1, (FRAMES, *shape)) * step).astype(np.float32)
     version = next(opset.version for opset in model.proto.opset_import if opset.domain == "")
-    evaluator = ReferenceEvaluator(model.proto, new_ops=substitutes(version, lambda defect: None))
+    operators = [*substitutes(version, lambda defect: None), *dialect_operators.operators()]
+    evaluator = ReferenceEvaluator(model.proto, new_ops=operators)
     frames = [evaluator.run(None, {name: a[k : k + 1] for name, a in arrays.items()}) for k in range(FRAMES)]
     graph = model.quantized
     feeds = port_inputs(model, arrays)

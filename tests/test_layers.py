@@ -1,4 +1,5 @@
-"""Who may import whom (design, section 2), read from the syntax tree of every module."""
+"""Who may import whom (design, section 2), and that hwflow.display alone shows strings, read from the syntax tree
+of every module."""
 
 from __future__ import annotations
 
@@ -22,51 +23,56 @@ class Layer:
     reason: str
 
 
+COMMON = ("hwflow.display", "hwflow.errors")  # what everything may say, and how
+
 # The first layer that a module belongs to counts.
 LAYERS = (
-    Layer(("hwflow.errors",), (), "everything imports it"),
+    Layer(("hwflow.display",), (), "it knows strings only"),
+    Layer(("hwflow.errors",), ("hwflow.display",), "everything imports it"),
     Layer(
-        ("hwflow.processes",), ("hwflow.codegen.modules", "hwflow.schedule.exploration"), "it knows what it will run"
+        ("hwflow.processes",), ("hwflow.codegen.modules", "hwflow.schedule.exploration", "hwflow.sim.programs"),
+        "it knows what it will run",
     ),
-    Layer(("hwflow.types",), ("hwflow.errors",), "a value's type is plain data"),
+    Layer(("hwflow.types",), COMMON, "a value's type is plain data"),
     Layer(
         ("hwflow.numerics",),
-        ("hwflow.errors", "mpmath", "numpy"),
+        (*COMMON, "mpmath", "numpy"),
         "exact arithmetic knows nothing of graphs, ONNX or hardware",
     ),
     Layer(
-        ("hwflow.onnxspec",), ("hwflow.errors", "hwflow.types", "numpy", "onnx"),
+        ("hwflow.onnxspec",), (*COMMON, "hwflow.types", "numpy", "onnx"),
         "the ONNX specification knows nothing of what hwflow makes of a model",
     ),
     Layer(
-        ("hwflow.ir",), ("hwflow.errors", "hwflow.types", "hwflow.numerics", "numpy"),
+        ("hwflow.ir",), (*COMMON, "hwflow.types", "hwflow.numerics", "numpy"),
         "the graph is the same for every operator, dialect and device",
     ),
     Layer(
         ("hwflow.ops",),
-        ("hwflow.errors", "hwflow.types", "hwflow.numerics", "hwflow.ir", "hdl_lib", "amaranth", "numpy"),
+        (*COMMON, "hwflow.types", "hwflow.numerics", "hwflow.ir", "hdl_lib", "amaranth", "numpy"),
         "an operator binds its meaning to its core, and knows neither ONNX files nor schedules",
     ),
     Layer(
         ("hwflow.passes", "hwflow.schedule", "hwflow.golden"),
-        ("hwflow.errors", "hwflow.types", "hwflow.numerics", "hwflow.ir", "hwflow.ops", "hwflow.processes", "numpy"),
+        (*COMMON, "hwflow.types", "hwflow.numerics", "hwflow.ir", "hwflow.ops", "hwflow.processes", "numpy"),
         "what works on graphs asks the operators, and neither reads ONNX nor builds hardware",
     ),
     Layer(
         ("hwflow.frontend",),
-        ("hwflow.errors", "hwflow.types", "hwflow.numerics", "hwflow.ir", "hwflow.onnxspec", "numpy", "onnx"),
+        (*COMMON, "hwflow.types", "hwflow.numerics", "hwflow.ir", "hwflow.onnxspec", "numpy", "onnx"),
         "ONNX to IR, whatever hardware comes of it",
     ),
     Layer(
         ("hwflow.codegen",),
         (
-            "hwflow.errors", "hwflow.types", "hwflow.numerics", "hwflow.ir", "hwflow.ops", "hwflow.schedule",
+            *COMMON, "hwflow.types", "hwflow.numerics", "hwflow.ir", "hwflow.ops", "hwflow.schedule",
             "hwflow.onnxspec.model", "hwflow.boards", "hwflow.processes", "hdl_lib", "amaranth", "numpy",
         ),
         "what is emitted follows from the scheduled graph; of the ONNX model the report states resolved facts only",
     ),
     Layer(
-        ("hwflow.toolchain",), ("hwflow.errors", "hwflow.boards"), "tools work on files, whatever compiler wrote them"
+        ("hwflow.toolchain",), (*COMMON, "hwflow.boards", "hwflow.sim.programs", "hwflow.sim.digests", "numpy"),
+        "tools work on files, whatever compiler wrote them",
     ),
     Layer(
         ("hwflow.sim",), ("cocotb", "cocotb_tools", "numpy", "hwflow_testbench", "pynq"),
@@ -77,11 +83,12 @@ LAYERS = (
     ),
     Layer(("hdl_lib",), ("amaranth",), "the cores are usable without hwflow"),
     Layer(
-        ("hwflow.static_quantizer", "hwflow.quantizer_pairs"), ("hwflow.errors", "numpy", "onnx", "onnxruntime"),
+        ("hwflow.static_quantizer", "hwflow.quantizer_pairs", "hwflow.quantizer_weights"),
+        (*COMMON, "numpy", "onnx", "onnxruntime"),
         "onnxruntime is an optional extra, imported in one place, and quantizes before hwflow reads a model",
     ),
     Layer(  # the API: everything else of hwflow, but no ONNX and no hardware of its own
-        ("hwflow",), ("numpy", "rich"), "the API and the command line use the parts below, not their libraries"
+        ("hwflow",), ("numpy", "rich", "shtab"), "the API and the command line use the parts below, not their libraries"
     ),
 )
 
@@ -150,3 +157,43 @@ def test_the_rules_see_imports_of_every_form(tmp_path: Path) -> None:
         (1, "numpy"), (1, "onnx.helper"), (2, "hwflow.ir.near"), (3, "hwflow.ops.costs"), (4, "hwflow.golden"),
         (6, "hwflow.cli"),
     ]  # fmt: skip
+
+
+def _calls(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+
+
+def _around_display(tree: ast.AST) -> list[str]:
+    """Values that are put in quotes without `show`, and what is printed but not by the terminal's functions."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            for before, value, after in zip(node.values, node.values[1:], node.values[2:], strict=False):
+                if (
+                    isinstance(value, ast.FormattedValue) and value.conversion != ord("r")
+                    and isinstance(before, ast.Constant) and str(before.value).endswith("'")
+                    and isinstance(after, ast.Constant) and str(after.value).startswith("'")
+                ):
+                    found.append(f"{value.lineno}: must be {{show(...)}}, not '{{...}}'")
+        elif _calls(node, "print") and not all(isinstance(argument, ast.Constant) for argument in node.args):
+            found.append(f"{node.lineno}: must be say(...), not print(...)")
+    return found
+
+
+# What travels without hwflow, and programs that tools run, write for no terminal.
+ELSEWHERE = ("hwflow.sim", "hwflow.boards", "hwflow.display", "hwflow.cli.terminal", "hwflow.toolchain.packing")
+
+
+def test_strings_are_shown_by_display() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{wrong}"
+        for module, path in MODULES.items()
+        if inside(module, ("hwflow",)) and not inside(module, ELSEWHERE)
+        for wrong in _around_display(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_the_rules_see_strings_that_go_around_display() -> None:
+    tree = ast.parse("print(name)\nprint('a')\nf\"value '{name}' of {show(name)}\"")
+    assert _around_display(tree) == ["1: must be say(...), not print(...)", "3: must be {show(...)}, not '{...}'"]

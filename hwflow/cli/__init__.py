@@ -1,39 +1,41 @@
-"""The command line: a thin layer over the Python API. Exit codes: 0 good, 1 refused or mismatch, 2 usage, 3 tool."""
+"""The command line: a thin layer over the Python API. Exit codes: 0 good, 1 refused or mismatch, 2 usage, 3 tool,
+130 interrupted."""
 
 from __future__ import annotations
 
-import io
+import os
 import sys
-from collections.abc import Sequence
+import warnings
 
-from hwflow.cli.parser import command_line
-from hwflow.errors import Finding, HwflowError, ToolError, merged
-from hwflow.processes import rarely_collected
+from hwflow.cli.interrupts import CODE, Interrupts
+
+TYPE_CHECKING = False  # as in typing
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code. Every error is printed as findings on stderr."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a name in the model may hold what the terminal cannot show
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        parsed = command_line().parse_args(arguments)
-        with rarely_collected():
-            code: int = parsed.action(parsed)
+    """Run one command (:func:`hwflow.cli.command.run`); returns the exit code.
+
+    Without ``arguments`` this process is the command: they are its own, and it ends here or soon.
+    """
+    if arguments is None and not sys.warnoptions:
+        warnings.simplefilter("ignore")  # libraries' words to developers: of parts of a design that came to no end
+    with Interrupts(for_good=arguments is None) as interrupts:
+        try:
+            from hwflow.cli.command import run  # what takes time to import does so where Ctrl-C is looked after
+
+            code = run(sys.argv[1:] if arguments is None else arguments)
+        except KeyboardInterrupt:
+            code = CODE
+    if not interrupts.came:
         return code
-    except HwflowError as error:
-        for finding in merged(error.findings):
-            print(finding, file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        return 0
-    except OSError as error:  # no space left, no memory for a process, ...
-        where = f"file '{error.filename}'" if error.filename else "operating system"
-        print(
-            Finding("system-call", where, f"must work, but: {error.strerror or error}", "see that it can"),
-            file=sys.stderr,
-        )
-        return ToolError.exit_code
+    print("interrupted", file=sys.stderr)
+    if arguments is None:  # nothing that waits at the end of a process is worth it
+        from contextlib import suppress
+
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):  # nobody reads it
+                stream.flush()
+        os._exit(CODE)
+    return CODE

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 from collections.abc import Sequence
 
+from hwflow.display import show
 from hwflow.errors import Finding, UsageError
 
 
 def folder(text: str) -> str:
     """argparse type of --trust."""
     if not os.path.isdir(text):
-        raise argparse.ArgumentTypeError(f"must be a folder, not '{text}'")
+        raise argparse.ArgumentTypeError(f"must be a folder, not {show(text)}")
     return text
 
 
 def seed(text: str) -> int:
     """argparse type of --seed."""
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 0, not '{text}'")
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 0, not {show(text)}")
     return int(text)
+
+
+def seed_of(arguments: argparse.Namespace) -> int:
+    """--seed, or a random one."""
+    return secrets.randbelow(1 << 31) if arguments.seed is None else int(arguments.seed)
 
 
 def number(option: str, text: str | None, example: str) -> float | None:
@@ -28,7 +35,7 @@ def number(option: str, text: str | None, example: str) -> float | None:
     try:
         return None if text is None else float(text)
     except ValueError:
-        message = f"must be a number, not '{text}'"
+        message = f"must be a number, not {show(text)}"
         raise UsageError(
             Finding("number-option", f"option {option}", message, f"for example {option} {example}")
         ) from None
@@ -43,9 +50,9 @@ def resources(text: str | None) -> dict[str, str] | None:
     for part in text.split(","):
         name, sign, value = (piece.strip() for piece in part.partition("="))
         if not (name and sign and value):
-            findings.append(_budget(f"must be NAME=VALUE,..., not '{text}'"))
+            findings.append(_budget(f"must be NAME=VALUE,..., not {show(text)}"))
         elif name in result:
-            findings.append(_budget(f"must name each resource once, not '{name}' twice"))
+            findings.append(_budget(f"must name each resource once, not {show(name)} twice"))
         else:
             result[name] = value
     if findings:
@@ -55,6 +62,31 @@ def resources(text: str | None) -> dict[str, str] | None:
 
 def _budget(message: str) -> Finding:
     return Finding("budget-option", "option --budget", message, "for example --budget lut=30000,dsp=50%")
+
+
+def input_types(options: Sequence[str]) -> dict[str, str]:
+    """Of --input-type. Raises :class:`UsageError` with a finding for each that cannot be understood."""
+    if not options:
+        return {}
+    from hwflow.frontend.input_types import malformed, parsed
+
+    result: dict[str, str] = {}
+    findings = []
+    for option in options:
+        name, _, text = option.rpartition("=")  # a name may hold the sign
+        if not name:
+            findings.append(malformed(f"must be NAME=TYPE[,SCALE[,ZERO_POINT]], not {show(option)}"))
+        elif name in result:
+            findings.append(malformed(f"must name each input once, not {show(name)} twice"))
+        else:
+            result[name] = text
+    try:
+        parsed(result)
+    except UsageError as error:
+        findings += error.findings
+    if findings:
+        raise UsageError(findings)
+    return result
 
 
 def dimensions(options: Sequence[str]) -> dict[str, int]:
@@ -67,7 +99,7 @@ def dimensions(options: Sequence[str]) -> dict[str, int]:
                 Finding(
                     "dimension-option",
                     "option --dim",
-                    f"must be NAME=VALUE with VALUE at least 1, not '{option}'",
+                    f"must be NAME=VALUE with VALUE at least 1, not {show(option)}",
                     "for example --dim N=1",
                 )
             )

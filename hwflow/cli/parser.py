@@ -4,45 +4,56 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import NoReturn
 
-from hwflow.cli.commands import run_boards, run_check, run_compare, run_doctor, run_ops, run_quantize, run_sim
+from hwflow.cli.arguments import Parser
+from hwflow.cli.commands.check import run_check
+from hwflow.cli.commands.compare import run_compare
+from hwflow.cli.commands.completion import SHELLS, run_completion
+from hwflow.cli.commands.lists import Version, run_boards, run_doctor, run_ops
+from hwflow.cli.commands.quantize import run_quantize
+from hwflow.cli.commands.sim import run_sim
+from hwflow.cli.commands.synth import run_synth
 from hwflow.cli.options import folder, seed
-from hwflow.cli.synth import run_synth
-from hwflow.errors import Finding, UsageError
-
-
-class _Parser(argparse.ArgumentParser):
-    """Complains as a finding, not with argparse's usage text alone."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(Finding("command-line", self.prog, message, f"see '{self.prog} --help'"))
 
 
 def command_line() -> argparse.ArgumentParser:
     """The parser of all commands; what it returns has the command's function as `action`."""
-    parser = _Parser(prog="hwflow", description="Quantized ONNX models to streaming FPGA accelerators.")
-    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser, metavar="COMMAND")
+    parser = Parser(prog="hwflow", description="Quantized ONNX models to streaming FPGA accelerators.")
+    parser.add_argument("--version", action=Version, help="versions of hwflow and of what it works with")
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser, metavar="COMMAND")
 
-    def add(name: str, action: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+    def add(
+        name: str, action: Callable[[argparse.Namespace], int], text: str, formats: tuple[str, ...] = ("text", "json")
+    ) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text, description=text)
         command.set_defaults(action=action)
+        command.add_argument(
+            "--format", choices=formats, default="text",
+            help="what to print on stdout (default: text); json also where the command refuses",
+        )
         return command
 
-    def common(command: argparse.ArgumentParser) -> None:
-        command.add_argument("--input", metavar="X.npz", help="arrays by model input name, frames first")
+    def frames(command: argparse.ArgumentParser, default: str, seeds: str) -> None:
         command.add_argument(
-            "--frames", type=int, metavar="N",
-            help="how many frames (default: all of the file, else 16 random ones; of either 4 by icarus)",
+            "--input", metavar="X.npz",
+            help="arrays by model input name, frames first (default: inputs.npz beside the model, else random ones)",
         )
-        command.add_argument(
-            "--seed", type=seed, metavar="N", help="of random inputs and stalls (default: random, printed)"
-        )
-        command.add_argument("--format", choices=("text", "json"), default="text")
+        command.add_argument("--frames", type=int, metavar="N", help=f"how many frames (default: {default})")
+        command.add_argument("--seed", type=seed, metavar="N", help=f"of {seeds} (default: random, printed)")
+
+    def junit(command: argparse.ArgumentParser) -> None:
+        command.add_argument("--junit", metavar="FILE", help="write what was found as JUnit XML, too")
 
     def dimension(command: argparse.ArgumentParser) -> None:
         command.add_argument(
             "--dim", action="append", default=[], metavar="NAME=VALUE", help="bind a dimension variable"
+        )
+
+    def input_type(command: argparse.ArgumentParser) -> None:
+        command.add_argument(
+            "--input-type", action="append", default=[], metavar="NAME=TYPE[,SCALE[,ZERO_POINT]]",
+            help="what integers a float input carries that no quantizer reads: int2 to int16, uint1 to uint16 or "
+            "bipolar; it is SCALE * (integer - ZERO_POINT), for example image=uint8,1/255",
         )
 
     def trust(command: argparse.ArgumentParser) -> None:
@@ -54,12 +65,13 @@ def command_line() -> argparse.ArgumentParser:
     command = add(
         "check", run_check, "check a model against the ONNX specification and hwflow's rules; all findings at once"
     )
-    command.add_argument("model")
-    command.add_argument("--format", choices=("text", "json"), default="text")
+    command.add_argument("models", nargs="+", metavar="model")
+    junit(command)
     command.add_argument(
-        "--pedantic", action="store_true", help="also the clauses that nearly every model breaks and nobody misses"
+        "--pedantic", action="store_true", help="also remarks of form: what nearly every exporter breaks without harm"
     )
     dimension(command)
+    input_type(command)
     trust(command)
 
     command = add("synth", run_synth, "compile a model for a board: Verilog, test bench, report, bitstream")
@@ -83,14 +95,23 @@ def command_line() -> argparse.ArgumentParser:
         "--until", metavar="STEP",
         help="verilog, netlist or bitstream (default: bitstream, or the project where a vendor's tool is not here)",
     )
+    command.add_argument(
+        "--force", action="store_true",
+        help="do every step again (default: what model, options, files and versions leave as it was stays)",
+    )
     dimension(command)
+    input_type(command)
     trust(command)
 
     command = add(
         "sim", run_sim, "simulate the hardware and compare it with the golden model, bit for bit and cycle for cycle"
     )
     command.add_argument("target", metavar="OUT|MODEL")
-    common(command)
+    frames(
+        command, "all of the file, else 16 random ones; of either 4 with '--simulator icarus'",
+        "random inputs and stalls",
+    )
+    junit(command)
     command.add_argument("--simulator", choices=("verilator", "icarus"), default="verilator")
     command.add_argument(
         "--stall", type=float, default=0.0, metavar="P", help="stall both sides with probability P a cycle"
@@ -99,19 +120,25 @@ def command_line() -> argparse.ArgumentParser:
         "--layers", action="store_true",
         help="look at the output of every core too, and name the first layer, frame and element that differ",
     )
-    command.add_argument("--wave", metavar="F", help="write a waveform (.vcd or .fst)")
+    command.add_argument("--wave", metavar="F", help="write a waveform (F.vcd or F.fst)")
     command.add_argument("--output", metavar="Y.npz", help="write the model's outputs, by name, frames first")
     dimension(command)
+    input_type(command)
     trust(command)
 
-    command = add("compare", run_compare, "compare the golden model with the ONNX reference evaluator, value by value")
+    command = add(
+        "compare", run_compare,
+        "compare the golden model with the ONNX reference evaluator, value by value; no simulator runs",
+    )
     command.add_argument("model")
-    common(command)
+    frames(command, "all of the file, else 16 random ones", "random inputs")
+    junit(command)
     command.add_argument(
         "--layers", action="store_true",
         help="layer by layer: name the first value, its node, the frame and the element that differ",
     )
     dimension(command)
+    input_type(command)
     trust(command)
 
     command = add("quantize", run_quantize, "quantize a float model to QDQ by onnxruntime's static quantizer")
@@ -130,12 +157,15 @@ def command_line() -> argparse.ArgumentParser:
         "--input", metavar="X.npz", help="frames to compare both models on (default: the calibration data)"
     )
     command.add_argument("--frames", type=int, metavar="N", help="how many frames of calibration data (default: all)")
-    command.add_argument("--format", choices=("text", "json"), default="text")
     dimension(command)
     trust(command)
 
     add("boards", run_boards, "list the boards")
-    command = add("ops", run_ops, "list the ONNX operators: dialects, what each becomes, devices, limits")
-    command.add_argument("--format", choices=("text", "json", "markdown"), default="text")
+    add(
+        "ops", run_ops, "list the ONNX operators: dialects, what each becomes, limits",
+        formats=("text", "json", "markdown"),
+    )
     add("doctor", run_doctor, "list the external tools: found where, which version, good enough")
+    command = add("completion", run_completion, "print a script that completes hwflow's command line in a shell")
+    command.add_argument("shell", choices=SHELLS)
     return parser

@@ -14,6 +14,7 @@ from hwflow.codegen.axi_top import AxiTop
 from hwflow.codegen.board_top import IDLE_SECONDS, BoardTop, FramePort
 from hwflow.codegen.clock_plan import plan_clock
 from hwflow.codegen.rtlil_text import readable
+from hwflow.display import show
 from hwflow.errors import Finding, UsageError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def check_streams(board: Board, model: str, inputs: Sequence[Any], outputs: Sequ
     if board.zynq is not None and (len(inputs), len(outputs)) != (1, 1):
         raise UsageError(
             Finding(
-                "one-stream", f"model '{model}'",
+                "one-stream", f"model {show(model)}",
                 f"a design behind {board.name}'s DMA engine must have one input and one output, not {len(inputs)} and "
                 f"{len(outputs)}",
                 "choose a board with a serial port, or use '--until verilog' and connect the design's streams yourself",
@@ -93,6 +94,10 @@ def write_board(out: Path, board: Board, clock_mhz: float | Fraction | None = No
                 "input_bytes": source.bytes_per_beat, "input_beats": source.beats, "input_beat": top.input_bytes,
                 "output_bytes": sink.bytes_per_beat, "output_beats": sink.beats, "output_beat": top.output_bytes,
             },
+            "link": _link(
+                board, None, source.beats * top.input_bytes, sink.beats * top.output_bytes,
+                clock.frequency_hz * min(8, top.input_bytes), clock.frequency_hz * min(8, top.output_bytes),
+            ),
         }
     else:
         description |= _serial_files(folder, board, BoardTop(board, sources, sinks, clock), sources, sinks)
@@ -112,6 +117,8 @@ def _serial_files(
         text = text if isinstance(text, str) else text.decode()
         (folder / name).write_text(readable(text) if board.tools.vendor and name.endswith(".il") else text)
     uart = top.uart
+    line = top.clock.frequency_hz / (10 * top.shell.divisor)  # bytes a second: start bit, eight bits, stop bit
+    input_bytes, output_bytes = (sum(port.bytes for port in ports) for ports in (sources, sinks))
     pins = {
         "clk": f"{board.clock.resource}_{board.clock.number}__io",
         "uart_rx": f"{uart.resource}_{uart.number}__rx__io",
@@ -127,12 +134,25 @@ def _serial_files(
         "pins": pins,
         "uart": {"baud": uart.baud, "divisor": top.shell.divisor, "adapter": uart.adapter},
         "host": {
-            "input_bytes": sum(port.bytes for port in sources),
-            "output_bytes": sum(port.bytes for port in sinks),
+            "input_bytes": input_bytes,
+            "output_bytes": output_bytes,
             "frames_in_flight": max(1, top.shell.frames_in_flight),
             "receive_bytes": top.shell.receive_bytes,
             "idle_seconds": float(IDLE_SECONDS),
         },
+        "link": _link(board, uart.baud, input_bytes, output_bytes, line, line),
+    }
+
+
+def _link(
+    board: Board, baud: int | None, input_bytes: int, output_bytes: int, rate_in: Fraction, rate_out: Fraction
+) -> dict[str, Any]:
+    """What the link to the host can carry at most: it takes ``rate_in`` bytes a second and, at the same time, gives
+    ``rate_out``; a frame has so many bytes, padding included. (A Zynq's memory port takes 8 bytes a cycle each way.)"""
+    most = min(rate_in / input_bytes, rate_out / output_bytes)
+    return {
+        "transport": board.transport, "baud": baud, "input_bytes": input_bytes, "output_bytes": output_bytes,
+        "frames_per_second": float(most),
     }
 
 

@@ -21,6 +21,7 @@ from hdl_lib.stream_turns import BytesToStreams, StreamsToBytes
 from hdl_lib.uart import divisor_for
 from hdl_lib.uart_shell import UartShell
 from hwflow.codegen.clock_plan import FAMILIES, ClockPlan
+from hwflow.display import show
 from hwflow.errors import Finding, UsageError
 from hwflow.ops.costs import block_rams
 
@@ -110,7 +111,8 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
             divisor = divisor_for(clock.frequency_hz, self.uart.baud)
         except ValueError as error:
             raise UsageError(
-                Finding("baud-reachable", f"board '{board.name}'", str(error), "choose another clock for the design")
+                Finding("baud-reachable", f"board {show(board.name)}", str(error),
+                        "choose another clock for the design")
             ) from error
         self.sources, self.sinks = tuple(sources), tuple(sinks)
         whole = sum(source.bytes for source in sources)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from hdl_lib import pll_cyclonev, pll_ecp5, pll_gowin, pll_ice40, pll_xilinx7
+from hwflow.display import show
 from hwflow.errors import Finding, UsageError
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def plan_clock(board: Board, target_mhz: float | Fraction | None = None) -> Cloc
     except ValueError as error:
         raise UsageError(
             Finding(
-                "clock-reachable", f"board '{board.name}'", str(error),
+                "clock-reachable", f"board {show(board.name)}", str(error),
                 f"choose another clock, such as {board.clock_mhz:g} MHz",
             )
         ) from error

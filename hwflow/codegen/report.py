@@ -37,8 +37,11 @@ def report(
     seconds: Seconds,
     family: str,
     files: Sequence[MemoryFile],
+    host_work: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The report before synthesis; :func:`add_synthesis` fills in the rest. ``files``: the tables of the cores."""
+    """The report before synthesis; :func:`add_synthesis` fills in the rest. ``files``: the tables of the cores;
+    ``host_work``: what `host` says beside the nodes' names.
+    """
     graph = schedule.graph
     macs = sum(OPERATORS[n.op].macs(n) for n in graph.nodes)
     multipliers = sum(n.attributes["folding"].multipliers for n in graph.nodes)
@@ -67,7 +70,8 @@ def report(
         "fifos": [_fifo(n, i) for n in graph.nodes for i in range(len(n.outputs))],
         "memories": memory_report(graph, files, family),
         "exactness": _exactness(graph),
-        "host": host_nodes(graph),
+        "larger_design": None,  # what was not routed, where this one took its place
+        "host": {**host_nodes(graph), **host_work},
         "seconds": dict(seconds.steps),
     }
 

@@ -4,14 +4,16 @@ hardware either), with another stream (exact sums and products of integers)."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
 from hwflow.frontend import integers
-from hwflow.frontend.context import Lowering, behind, exact_constant, frame_constant, made, reals, refuse
+from hwflow.frontend.channels import Channels
+from hwflow.frontend.context import Lowering, behind, exact_constant, made, reals, refuse, require_short
 from hwflow.frontend.lattice import plain, whole_zero_point
-from hwflow.frontend.moves import broadcast
+from hwflow.frontend.moves import broadcast, with_constant
 from hwflow.frontend.views import (
     Constant,
     Functions,
@@ -25,11 +27,12 @@ from hwflow.frontend.views import (
     fraction_gcd,
     fractions,
     uniform,
-    varying_axes,
 )
 from hwflow.ir.graph import Fractions, IntArray
-from hwflow.numerics.elementwise import Affine, Combination, Elementwise, Reciprocal
+from hwflow.numerics.elementwise import Affine, Elementwise, Pow, Reciprocal, combination
 from hwflow.onnxspec.model import OnnxNode
+
+_NO_QUOTIENT = "divide by another number: a quotient by 0 is no real number"
 
 
 def affine(view: Reals, node: OnnxNode, multiplier: Fractions, addend: Fractions) -> Reals:
@@ -39,6 +42,7 @@ def affine(view: Reals, node: OnnxNode, multiplier: Fractions, addend: Fractions
         return behind(view, node, elementwise(Affine, multiplier, addend))
     scale = compact(as_array(view.scale * multiplier))
     zero_point = compact(as_array(view.zero_point - addend / scale))
+    require_short(node, scale, zero_point)
     return replace(
         view, scale=scale, zero_point=zero_point, nodes=(*view.nodes, node.name), after=(*view.after, node.name)
     )
@@ -99,8 +103,7 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
 
 
 def _with_constant(state: Lowering, node: OnnxNode, place: int, operation: str) -> View:
-    view = reals(state, node, 1 - place)
-    real = frame_constant(state, node, place, "the constant", view.shape)
+    view, real = with_constant(state, node, place, "the constant")
     one, zero = fractions(1), fractions(0)
     if operation == "add":
         return affine(view, node, one, real)
@@ -112,7 +115,7 @@ def _with_constant(state: Lowering, node: OnnxNode, place: int, operation: str) 
         inverse = behind(view, node, as_array(Reciprocal()))
         return replace(inverse, functions=(*inverse.functions, elementwise(Affine, real, zero)))
     if any(v == 0 for v in real.reshape(-1)):
-        raise refuse(node, "divisor-zero", "the divisor must not be 0", "correct the constant")
+        raise refuse(node, "divisor-zero", "the divisor must not be 0", _NO_QUOTIENT)
     return affine(view, node, as_array(1 / real), zero)
 
 
@@ -123,7 +126,7 @@ def _of_constants(state: Lowering, node: OnnxNode, views: list[View], operation:
     if isinstance(quantized, QuantizedConstant) and isinstance(other, Constant) and (operation, place) != ("div", 1):
         real = exact_constant(state, node, 1 - place, "the constant")
         if operation == "div" and any(v == 0 for v in real.reshape(-1)):
-            raise refuse(node, "divisor-zero", "the divisor must not be 0", "correct the constant")
+            raise refuse(node, "divisor-zero", "the divisor must not be 0", _NO_QUOTIENT)
         result = _rescaled(quantized, real, operation, place)
         if result is not None:
             return result
@@ -154,28 +157,55 @@ def _rescaled(quantized: QuantizedConstant, real: Fractions, operation: str, pla
 
 def combined(node: OnnxNode, operation: str, left: Reals, right: Reals) -> Reals:
     """Two functions of the same integers, combined: one function."""
-
-    def chains(view: Reals) -> Functions:
-        first = elementwise(Affine, view.scale, as_array(-view.scale * view.zero_point))
-        steps = np.broadcast_arrays(first, *view.functions)
-        result = np.empty(steps[0].shape, dtype=object)
-        for place in np.ndindex(result.shape):
-            result[place] = tuple(f for step in steps if (f := step[place]) is not None)
-        return result
-
-    known: dict[Any, Elementwise] = {}
-
-    def combine(a: tuple[Elementwise, ...], b: tuple[Elementwise, ...]) -> Elementwise:
-        if (a, b) not in known:
-            known[a, b] = Combination(operation, a, b)
-        return known[a, b]
-
-    function = as_array(np.frompyfunc(combine, 2, 1)(chains(left), chains(right)))
     unique = tuple(dict.fromkeys((*left.nodes, *right.nodes, node.name)))
     after = tuple(dict.fromkeys((*left.after, *right.after, node.name)))
+    if left.functions and _alike(left, right):
+        functions = (*left.functions, *(as_array(function) for function in _WITH_ITSELF[operation]))
+        return replace(left, functions=functions, nodes=unique, after=after)
+    if operation in ("add", "sub") and not left.functions and not right.functions:
+        other = right.scale if operation == "add" else as_array(-right.scale)
+        scale = compact(as_array(left.scale + other))
+        if all(v != 0 for v in scale.reshape(-1)):
+            zero_point = compact(as_array((left.scale * left.zero_point + other * right.zero_point) / scale))
+            require_short(node, scale, zero_point)
+            return replace(left, scale=scale, zero_point=zero_point, nodes=unique, after=after)
+    scale, zero_point = left.scale, left.zero_point
+    if not (np.array_equal(scale, right.scale) and np.array_equal(zero_point, right.zero_point)):
+        scale, zero_point = fractions(1), fractions(0)
+    combine = partial(combination, operation)
+    chains = (_chains(view, keeps_scale=scale is left.scale) for view in (left, right))
+    function = as_array(np.frompyfunc(combine, 2, 1)(*chains))
     return replace(
-        left, scale=fractions(1), zero_point=fractions(0), functions=(function,), nodes=unique, after=after
+        left, scale=scale, zero_point=zero_point, functions=(function,), nodes=unique, after=after
     )
+
+
+_WITH_ITSELF: dict[str, tuple[Elementwise, ...]] = {
+    "add": (Affine(Fraction(2), Fraction(0)),), "sub": (Affine(Fraction(0), Fraction(0)),),
+    "mul": (Pow(Fraction(2)),), "div": (Reciprocal(), Affine(Fraction(0), Fraction(1))),
+}  # fmt: skip
+"""What ``x op x`` is as a function of x."""
+
+
+def _alike(left: Reals, right: Reals) -> bool:
+    """Whether both are the same function, as far as that is seen at a glance."""
+    a, b = ((view.scale, view.zero_point, *view.functions) for view in (left, right))
+    return len(a) == len(b) and all(one is other for one, other in zip(a, b, strict=True))
+
+
+def _chains(view: Reals, *, keeps_scale: bool) -> Functions:
+    """For each element a tuple: all that is done to its integer, or to what scale and zero point make of it."""
+    first = as_array(None) if keeps_scale else elementwise(_line, view.scale, view.zero_point)
+    steps = np.broadcast_arrays(first, *view.functions)
+    result = np.empty(steps[0].shape, dtype=object)
+    for place in np.ndindex(result.shape):
+        result[place] = tuple(f for step in steps if (f := step[place]) is not None)
+    return result
+
+
+def _line(scale: Fraction, zero_point: Fraction) -> Affine | None:
+    """What integers mean, where that is another number."""
+    return None if scale == 1 and zero_point == 0 else Affine(scale, -scale * zero_point)
 
 
 def sum_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals, *, subtract: bool = False) -> Reals:
@@ -186,29 +216,22 @@ def sum_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals, *, subtra
             node, "scale-range", "the scales of streams that are added must not be 0", "calibrate the model again"
         )
     scales = [left.scale, as_array(-right.scale) if subtract else right.scale]
-    axes = varying_axes(*scales)
-    if len(axes) > 1:
-        raise refuse(
-            node, "one-channel-axis", f"scales must vary along one axis at most, not along axes {sorted(axes)}",
-            "quantize per tensor or along one axis",
-        )
     common = as_array(np.frompyfunc(fraction_gcd, 2, 1)(*scales))
     multipliers = [as_array(s / common) for s in scales]
-    attributes = {
-        "multipliers": tuple(_integers(m, common) for m in multipliers), "axis": axes.pop() if axes else 0
-    }
-    value = state.add(
-        "scaled_add", node, [left.value, right.value], attributes,
+    channels = Channels(left.shape, *multipliers)
+    attributes = {"multipliers": tuple(_integers(channels.column(m)) for m in multipliers)}
+    value = channels.add(
+        state, "scaled_add", node, [left.value, right.value], attributes,
         tuple(dict.fromkeys((*left.nodes, *right.nodes))), origin=state.real_origin(node),
     )
     zero_point = as_array(multipliers[0] * left.zero_point + multipliers[1] * right.zero_point)
     return made(value, left.shape, common, compact(zero_point), node)
 
 
-def _integers(multiplier: Fractions, like: Fractions) -> IntArray:
+def _integers(multipliers: Fractions) -> IntArray:
     """One multiplier, or one a channel."""
-    same = uniform(multiplier)
-    values = [same] if same is not None else np.broadcast_to(multiplier, like.shape).reshape(-1)
+    same = uniform(multipliers)
+    values = multipliers if same is None else [same]
     return np.array([int(v) for v in values], dtype=object if any(abs(v) >= 1 << 62 for v in values) else np.int64)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hwflow.display import show
 from hwflow.errors import Finding
 from hwflow.frontend.context import Lowering
 from hwflow.frontend.handlers import makes_integers
 from hwflow.frontend.quantizers import say_scale
+from hwflow.frontend.unquantized import HEAVY
 from hwflow.frontend.views import HostInput, HostOutput, Integers, Reals, Refused
 from hwflow.ir.graph import Graph, Port, Value, identity_order
 from hwflow.onnxspec.model import OnnxNode, ResolvedModel
@@ -31,13 +33,7 @@ class Tail:
 
 def tail(model: ResolvedModel) -> Tail:
     """The nodes at the end of a model."""
-    return Tail(_without(model, quantizes), _without(model, lambda node: node.op_type in _HEAVY))
-
-
-_HEAVY = frozenset({
-    "AveragePool", "Conv", "ConvInteger", "ConvTranspose", "Gemm", "GlobalAveragePool", "MatMul", "MatMulInteger",
-    "MaxPool", "NhwcMaxPool", "QGemm", "QLinearAveragePool", "QLinearConv", "QLinearGlobalAveragePool", "QLinearMatMul",
-})  # fmt: skip
+    return Tail(_without(model, quantizes), _without(model, lambda node: node.op_type in HEAVY))
 
 
 def _without(model: ResolvedModel, kind: Callable[[OnnxNode], bool]) -> frozenset[str]:
@@ -188,7 +184,7 @@ def _port(state: Lowering, name: str, value: Value) -> Port:
 
 def _finding(name: str, found: str) -> Finding:
     return Finding(
-        "quantized-output", f"output '{name}'",
+        "quantized-output", f"output {show(name)}",
         f"the output must be quantized or follow from quantized values, not {found}",
         "put QuantizeLinear and DequantizeLinear before the output",
     )

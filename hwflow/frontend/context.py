@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from hwflow.display import show
 from hwflow.errors import Finding
 from hwflow.frontend.element_types import REAL_TYPES
+from hwflow.frontend.unquantized import DECLARE
 from hwflow.frontend.views import (
     Anchor,
     Constant,
@@ -22,19 +24,19 @@ from hwflow.frontend.views import (
     QuantizedConstant,
     Reals,
     View,
-    compact,
     fractions,
 )
 from hwflow.ir.graph import Fractions, Meaning, Names, Node, Port, Value
+from hwflow.numerics.interval import MOST_EXACT_BITS, length
 from hwflow.onnxspec.model import Array, OnnxNode, ResolvedModel
 
 
 class Refusal(Exception):
-    """Raised by a handler: this node cannot be compiled, for the reason in ``finding``; lowering goes on."""
+    """Raised by a handler: this node cannot be compiled, for the reasons in ``findings``; lowering goes on."""
 
-    def __init__(self, finding: Finding) -> None:
-        self.finding = finding
-        super().__init__(finding.message)
+    def __init__(self, *findings: Finding) -> None:
+        self.findings = findings
+        super().__init__("\n".join(finding.message for finding in findings))
 
 
 @dataclass
@@ -60,7 +62,7 @@ class Lowering:
     def real_origin(self, source: OnnxNode) -> str:
         """The output of ``source`` where it is a real tensor that new integers carry; "" where it is an integer tensor,
         which the next requantization makes."""
-        name = source.outputs[0]
+        name = source.result
         return name if self.model.values[name].dtype in REAL_TYPES else ""
 
     def add(
@@ -69,8 +71,8 @@ class Lowering:
     ) -> Value:
         """A new IR node that does the work of ONNX node ``source``, and of the nodes ``before`` it; its output stands
         for the ONNX value ``origin``, by default the node's output ("": for none)."""
-        name = source.outputs[0] if origin is None else origin
-        value = Value(self.value_names.fresh(name or source.outputs[0]), None, name, meaning)
+        name = source.result if origin is None else origin
+        value = Value(self.value_names.fresh(name or source.result), None, name, meaning)
         sources = tuple(dict.fromkeys((*before, source.name)))
         self.nodes.append(Node(self.names.fresh(source.name), op, inputs, [value], attributes, sources))
         return value
@@ -82,7 +84,20 @@ Handler = Callable[[Lowering, OnnxNode], "View | tuple[View, ...]"]
 
 def made(value: Value, shape: tuple[int, ...], scale: Fractions, zero_point: Fractions, node: OnnxNode) -> Reals:
     """The real result of ``node``, which ``value`` means by ``scale`` and ``zero_point``."""
-    return Reals(value, shape, scale, zero_point, Anchor(node.outputs[0], value, scale, zero_point))
+    require_short(node, scale, zero_point)
+    return Reals(value, shape, scale, zero_point, Anchor(node.result, value, scale, zero_point))
+
+
+def require_short(node: OnnxNode, *parameters: Fractions) -> None:
+    """Refuse scales and zero points of the result of ``node`` that are too long to work with: each product of two
+    streams has a scale twice as long."""
+    size = max(length(v) for values in parameters for v in values.reshape(-1))
+    if size > MOST_EXACT_BITS:
+        raise refuse(
+            node, "scale-bits",
+            f"scale and zero point of the result must be numbers of at most {MOST_EXACT_BITS} bits, not of {size}",
+            f"insert QuantizeLinear and DequantizeLinear before {show(node.name)}",
+        )
 
 
 def moved(view: Reals, node: OnnxNode, value: Value, shape: tuple[int, ...], move: Callable[[Any], Any]) -> Reals:
@@ -135,28 +150,9 @@ def require_finite(node: OnnxNode, index: int, what: str, array: Array) -> None:
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         found = array[~np.isfinite(array)].reshape(-1)[0]
         raise refuse(
-            node, "finite-constant", f"{what} '{node.inputs[index]}' must be finite, not {found}",
-            "export the model again",
+            node, "finite-constant", f"{what} {show(node.inputs[index])} must be finite, not {found}",
+            "use a finite number (for an infinity, one at which the quantizer behind saturates)",
         )
-
-
-def frame_constant(state: Lowering, node: OnnxNode, index: int, what: str, shape: tuple[int, ...]) -> Fractions:
-    """Input ``index``, a constant of any kind that is combined element by element with frames of ``shape``, with the
-    frame's rank, as short as broadcasting allows; the result must keep the frame's shape."""
-    return over_frame(state, node, f"{what} '{node.inputs[index]}'", exact_constant(state, node, index, what), shape)
-
-
-def over_frame(state: Lowering, node: OnnxNode, what: str, real: Fractions, shape: tuple[int, ...]) -> Fractions:
-    """``real`` (``what``, in messages) likewise."""
-    rank = len(shape)
-    if state.frame_shape(node.outputs[0]) != shape:
-        raise refuse(
-            node, "frame-constant",
-            f"{what} must broadcast to one frame {list(shape)}, not have shape {list(real.shape)}",
-            "use a constant of one element, or of one a channel",
-        )
-    # What is longer than the frame has axes of length 1 there, or the result would not keep its shape.
-    return compact(real.reshape(real.shape[-rank:] if real.ndim > rank else (1,) * (rank - real.ndim) + real.shape))
 
 
 def finite(node: OnnxNode, name: str, default: float) -> Fraction:
@@ -164,7 +160,7 @@ def finite(node: OnnxNode, name: str, default: float) -> Fraction:
     value = node.attributes.get(name, default)
     assert isinstance(value, int | float)
     if not isfinite(value):
-        raise refuse(node, "finite-constant", f"{name} must be finite, not {value}", "export the model again")
+        raise refuse(node, "finite-constant", f"{name} must be finite, not {value}", "give it a finite number")
     return Fraction(value)
 
 
@@ -177,8 +173,8 @@ def integer(node: OnnxNode, name: str, default: int = 0) -> int:
 
 def _not_constant(node: OnnxNode, index: int, what: str) -> Refusal:
     return refuse(
-        node, "constant-parameter", f"{what} '{node.inputs[index]}' must be a constant, not computed at run time",
-        "make it an initializer",
+        node, "constant-parameter", f"{what} {show(node.inputs[index])} must be a constant, not computed at run time",
+        "make it an initializer, or leave the node to the host, before the first or behind the last quantizer",
     )
 
 
@@ -189,7 +185,7 @@ def reals(state: Lowering, node: OnnxNode, index: int) -> Reals:
         return view
     if isinstance(view, Constant | QuantizedConstant):
         raise refuse(
-            node, "stream-operand", f"input '{node.inputs[index]}' must be computed at run time, not be a constant",
+            node, "stream-operand", f"input {show(node.inputs[index])} must be computed at run time, not be a constant",
             "fold the node, or swap its operands if it has several (those of a matrix product transposed)",
         )
     found = {
@@ -197,9 +193,11 @@ def reals(state: Lowering, node: OnnxNode, index: int) -> Reals:
         HostInput: "a float graph input" if node.inputs[index] in state.model.inputs else "a float tensor",
         HostOutput: "what the host makes behind the last quantizer",
     }[type(view)]
+    remedy = "quantize the model so that QuantizeLinear and DequantizeLinear stand before this node"
+    if isinstance(view, HostInput):
+        remedy += f", or {DECLARE}"
     raise refuse(
         node, "quantized-operand",
-        f"input '{node.inputs[index]}' must be the result of DequantizeLinear (or of operators behind it), "
-        f"not {found}",
-        "quantize the model so that QuantizeLinear and DequantizeLinear stand before this node",
+        f"input {show(node.inputs[index])} must be the result of DequantizeLinear (or of operators behind it), "
+        f"not {found}", remedy,
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hwflow.display import show
 from hwflow.frontend.context import Handler, Lowering, given, integer, refuse
 from hwflow.frontend.element_types import COMPUTED_TYPES, REAL_TYPES
 from hwflow.frontend.views import Constant, Integers, Reals, View, uniform
@@ -116,7 +117,7 @@ def operand(state: Lowering, node: OnnxNode, index: int) -> Operand:
         return _plain(state, node, name, view)
     raise refuse(
         node, "integer-operand",
-        f"input '{name}' must be an integer tensor in hardware or a constant, not {_found(view)}",
+        f"input {show(name)} must be an integer tensor in hardware or a constant, not {_found(view)}",
         "quantize it, or cast the other operand to float and quantize the result",
     )
 
@@ -140,7 +141,7 @@ def _plain(state: Lowering, node: OnnxNode, name: str, view: Reals) -> Integers:
     zero = uniform(view.zero_point)
     if uniform(view.scale) != Fraction(1) or zero is None or zero.denominator != 1 or view.functions:
         raise refuse(
-            node, "integer-operand", f"input '{name}' must be a plain sum, not a function of one",
+            node, "integer-operand", f"input {show(name)} must be a plain sum, not a function of one",
             "cast the sum to float and quantize it",
         )
     return step(state, node, Simple("sub"), [Integers(view.value, view.shape, 0, 0), int(zero)], element, last=False)

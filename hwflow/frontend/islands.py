@@ -9,8 +9,10 @@ from math import inf
 
 import numpy as np
 
+from hwflow.display import show
 from hwflow.frontend import integers
 from hwflow.frontend.arithmetic import affine
+from hwflow.frontend.attributes import Taken, honours
 from hwflow.frontend.context import (
     Handler,
     Lowering,
@@ -19,13 +21,13 @@ from hwflow.frontend.context import (
     constant,
     exact_constant,
     finite,
-    frame_constant,
     given,
     made,
     reals,
     refuse,
 )
 from hwflow.frontend.element_types import COMPUTED_TYPES, INTEGER_TYPES, REAL_TYPES
+from hwflow.frontend.moves import with_constant
 from hwflow.frontend.quantizers import Quantization, requantize
 from hwflow.frontend.views import (
     Constant,
@@ -85,36 +87,44 @@ def _divisor(node: OnnxNode, name: str, default: float) -> Fraction:
     """A float attribute that must not be 0."""
     value = finite(node, name, default)
     if value == 0:
-        raise refuse(node, "divisor-zero", f"{name} must not be 0", "correct the attribute")
+        raise refuse(node, "divisor-zero", f"{name} must not be 0", "give it another value: the operator divides by it")
     return value
 
 
-UNARY: dict[str, Handler] = {
-    "Abs": _unary(lambda node: Abs()),
+absolute = _unary(lambda node: Abs())
+
+UNARY: dict[str, Handler | Taken] = {
     "Ceil": _unary(lambda node: Round(Rounding.CEIL)),
-    "Celu": _unary(lambda node: Celu(_divisor(node, "alpha", 1.0))),
-    "Elu": _unary(lambda node: Elu(finite(node, "alpha", 1.0))),
+    "Celu": honours(_unary(lambda node: Celu(_divisor(node, "alpha", 1.0))), "alpha"),
+    "Elu": honours(_unary(lambda node: Elu(finite(node, "alpha", 1.0))), "alpha"),
     "Erf": _unary(lambda node: Erf()),
     "Exp": _unary(lambda node: Exp()),
     "Floor": _unary(lambda node: Round(Rounding.FLOOR)),
-    "Gelu": _unary(lambda node: Gelu(node.attributes.get("approximate", "none") == "tanh")),
-    "HardSigmoid": _unary(lambda node: HardSigmoid(finite(node, "alpha", 0.2), finite(node, "beta", 0.5))),
+    "Gelu": honours(
+        _unary(lambda node: Gelu(node.attributes.get("approximate", "none") == "tanh")), approximate=("none", "tanh")
+    ),
+    "HardSigmoid": honours(
+        _unary(lambda node: HardSigmoid(finite(node, "alpha", 0.2), finite(node, "beta", 0.5))), "alpha", "beta"
+    ),
     "HardSwish": _unary(lambda node: HardSwish()),
-    "LeakyRelu": _unary(lambda node: LeakyRelu(finite(node, "alpha", 0.01))),
+    "LeakyRelu": honours(_unary(lambda node: LeakyRelu(finite(node, "alpha", 0.01))), "alpha"),
     "Log": _unary(lambda node: Log()),
     "Mish": _unary(lambda node: Mish()),
     "Reciprocal": _unary(lambda node: Reciprocal()),
     "Round": _unary(lambda node: Round(Rounding.ROUND)),
-    "Selu": _unary(lambda node: Selu(finite(node, "alpha", 1.67326319), finite(node, "gamma", 1.05070102))),
+    "Selu": honours(
+        _unary(lambda node: Selu(finite(node, "alpha", 1.67326319), finite(node, "gamma", 1.05070102))), "alpha",
+        "gamma",
+    ),
     "Sigmoid": _unary(lambda node: Sigmoid()),
     "Sign": _unary(lambda node: Sign()),
     "Softplus": _unary(lambda node: Softplus()),
     "Softsign": _unary(lambda node: Softsign()),
     "Sqrt": _unary(lambda node: Sqrt()),
     "Tanh": _unary(lambda node: Tanh()),
-    "ThresholdedRelu": _unary(lambda node: ThresholdedRelu(finite(node, "alpha", 1.0))),
+    "ThresholdedRelu": honours(_unary(lambda node: ThresholdedRelu(finite(node, "alpha", 1.0))), "alpha"),
 }
-"""Functions of one operand and attributes."""
+"""Functions of reals of one operand and attributes."""
 
 
 def clip(state: Lowering, node: OnnxNode) -> View:
@@ -163,7 +173,12 @@ def _bound(state: Lowering, node: OnnxNode, index: int, name: str, none: float) 
     """A bound of Clip; None if there is none, or if it is the infinity ``none``."""
     if given(node, index):
         array = constant(state, node, index, name).array
-        if array.size == 1 and array.reshape(-1)[0] == none:
+        if array.size != 1:  # inference does not look at it
+            raise refuse(
+                node, "clip-bound", f"{name} {show(node.inputs[index])} must have one element, not {array.size}",
+                "give one bound for all elements",
+            )
+        if array.reshape(-1)[0] == none:
             return None
         value: Fraction = exact_constant(state, node, index, name).reshape(-1)[0]
         return value
@@ -173,15 +188,24 @@ def _bound(state: Lowering, node: OnnxNode, index: int, name: str, none: float) 
 
 def prelu(state: Lowering, node: OnnxNode) -> View:
     """PRelu with a constant slope, one or one a channel."""
-    view = reals(state, node, 0)
-    slope = frame_constant(state, node, 1, "slope", view.shape)
+    if node.version < 7:  # one, or one a channel, whatever the shape
+        view = reals(state, node, 0)
+        slope = exact_constant(state, node, 1, "slope").reshape(-1, *(1,) * (len(view.shape) - 1))
+        if slope.size not in (1, view.shape[0]):
+            raise refuse(
+                node, "frame-constant",
+                f"slope {show(node.inputs[1])} must have one element, or one a channel ({view.shape[0]}), not "
+                f"{slope.size}",
+                "give one slope a channel",
+            )
+    else:
+        view, slope = with_constant(state, node, 1, "slope")
     return behind(view, node, elementwise(LeakyRelu, slope))
 
 
 def power(state: Lowering, node: OnnxNode) -> View:
     """Pow with a constant exponent."""
-    view = reals(state, node, 0)
-    exponent = frame_constant(state, node, 1, "exponent", view.shape)
+    view, exponent = with_constant(state, node, 1, "exponent")
     return behind(view, node, elementwise(Pow, exponent))
 
 
@@ -190,6 +214,7 @@ def batch_normalization(state: Lowering, node: OnnxNode) -> View:
 
     The square root is irrational unless var + epsilon is a square, so that it stays a function of its own.
     """
+    _require_inference(node)
     if node.attributes.get("training_mode", 0):
         raise refuse(
             node, "inference-mode", "training_mode must be 0, not 1", "export the model for inference (eval mode)"
@@ -209,13 +234,21 @@ def batch_normalization(state: Lowering, node: OnnxNode) -> View:
     if wrong:
         raise refuse(
             node, "variance-range", f"var + epsilon must be greater than 0, not {float(wrong[0]):.3g}",
-            "export the model again",
+            "take the statistics of a trained model: the root of the sum is a divisor",
         )
     centred = affine(view, node, fractions(1), as_array(-mean))
     divided = behind(centred, node, elementwise(RootMultiply, as_array(1 / spread)))
     result = behind(divided, node, elementwise(Affine, gamma, beta))
     unique = tuple(dict.fromkeys(result.nodes)), tuple(dict.fromkeys(result.after))
     return replace(result, nodes=unique[0], after=unique[1])
+
+
+def _require_inference(node: OnnxNode) -> None:
+    """Refuse a node of an operator set before 7 that trains, as it does by default."""
+    if "is_test" in node.attributes and node.attributes["is_test"] == 0:
+        raise refuse(
+            node, "inference-mode", "is_test must be 1, not 0, which trains", "export the model for inference"
+        )
 
 
 def cast(state: Lowering, node: OnnxNode) -> View:
@@ -279,6 +312,7 @@ def identity(state: Lowering, node: OnnxNode) -> View:
 
 def dropout(state: Lowering, node: OnnxNode) -> View:
     """Dropout of inference: the same view."""
+    _require_inference(node)
     if any(node.outputs[1:]):
         raise refuse(node, "inference-mode", "the output 'mask' must be absent, not used", "export for inference")
     if given(node, 2) and constant(state, node, 2, "training_mode").array.any():

@@ -12,8 +12,11 @@ from functools import reduce
 from math import gcd
 from typing import Any
 
+from hwflow.display import show
+from hwflow.frontend.channels import Channels
+from hwflow.frontend.clamped import clamped
 from hwflow.frontend.context import Lowering, refuse
-from hwflow.frontend.views import Reals, as_array, compact, fraction_gcd, fractions, uniform, varying_axes
+from hwflow.frontend.views import Reals, as_array, compact, fraction_gcd, fractions, uniform
 from hwflow.numerics.elementwise import Elementwise
 from hwflow.numerics.function import enclose
 from hwflow.numerics.interval import Interval, NoSteps
@@ -38,24 +41,20 @@ def plain(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     kinds, remedy = _kinds(view), _remedy(node)
     where = f"the values in front of {node.op_type}"
     if view.low is None or view.high is None or view.high - view.low >= MAX_POINTS:
+        limited = clamped(state, node, view)
+        if limited is not None:
+            return limited
         raise refuse(
             node, "quantized-operand", f"{where} must be quantized after {kinds}, not left in float", remedy
         )
-    axes = varying_axes(view.scale, view.zero_point, *view.functions)
-    if len(axes) > 1:
-        raise refuse(
-            node, "one-channel-axis",
-            f"scales and constants must vary along one axis of a frame at most, not along axes {sorted(axes)}", remedy,
-        )
-    axis = axes.pop() if axes else None
-    count = 1 if axis is None else view.shape[axis]
+    channels = Channels(view.shape, view.scale, view.zero_point, *view.functions)
+    columns = zip(*(channels.column(v) for v in (view.scale, view.zero_point, *view.functions)), strict=True)
     known: dict[tuple[Any, ...], list[Fraction]] = {}  # channels repeat where an image has become a row
     tables = []
     step = least = most = Fraction(0)
-    for index in range(count):
-        key = _column(view, index)
+    for key in columns:
         if key not in known:
-            known[key] = table = _table(node, view, index, kinds, remedy)
+            known[key] = table = _table(node, view, key, kinds, remedy)
             step = reduce(fraction_gcd, table, step)
             least, most = min(least, *table), max(most, *table)
             if step and int(max(most / step, -least / step - 1)).bit_length() + 1 > MAX_BITS:
@@ -69,20 +68,13 @@ def plain(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     step = step or Fraction(1)
     made = {id(table): StepStage(StepFunction.of_table(view.low, [int(v / step) for v in table])) for table in tables}
     stages = [(made[id(table)],) for table in tables]
-    attributes = {"axis": axis or 0, "stages": tuple(stages)}
-    value = state.add("requantize", node, [view.value], attributes, view.nodes, origin="")
+    value = channels.add(
+        state, "requantize", node, [view.value], {"stages": tuple(stages)}, view.nodes, origin=""
+    )
     low = min(stage.function.low for (stage,) in stages)
     high = max(stage.function.high for (stage,) in stages)
     return replace(
         view, value=value, scale=fractions(step), zero_point=fractions(0), functions=(), nodes=(), low=low, high=high
-    )
-
-
-def _column(view: Reals, index: int) -> tuple[Any, ...]:
-    """Scale, zero point and functions of channel ``index``."""
-    return tuple(
-        values.reshape(-1)[0 if values.size == 1 else index]
-        for values in (view.scale, view.zero_point, *view.functions)
     )
 
 
@@ -92,18 +84,23 @@ def _kinds(view: Reals) -> str:
 
 
 def _remedy(node: OnnxNode) -> str:
-    return f"insert QuantizeLinear and DequantizeLinear before '{node.name}'"
+    return f"insert QuantizeLinear and DequantizeLinear before {show(node.name)}"
 
 
 def table_of(node: OnnxNode, view: Reals, index: int) -> list[Fraction]:
     """The reals that the integers ``low`` to ``high`` of channel ``index`` mean, exactly; refused where one is no
     rational number."""
-    return _table(node, view, index, _kinds(view), _remedy(node))
+    column = tuple(
+        values.reshape(-1)[0 if values.size == 1 else index]
+        for values in (view.scale, view.zero_point, *view.functions)
+    )
+    return _table(node, view, column, _kinds(view), _remedy(node))
 
 
-def _table(node: OnnxNode, view: Reals, index: int, kinds: str, remedy: str) -> list[Fraction]:
+def _table(node: OnnxNode, view: Reals, column: tuple[Any, ...], kinds: str, remedy: str) -> list[Fraction]:
+    """``column``: scale, zero point and functions of the channel."""
     assert view.low is not None and view.high is not None
-    scale, zero_point, *functions = _column(view, index)
+    scale, zero_point, *functions = column
     chain: list[Elementwise] = [f for f in functions if f is not None]
     result = []
     for q in range(view.low, view.high + 1):
@@ -133,7 +130,7 @@ def whole_zero_point(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
         raise refuse(
             node, "zero-point-fraction",
             f"the zero point of what {node.op_type} works on must be an integer, not {view.zero_point.reshape(-1)[0]}",
-            f"insert QuantizeLinear and DequantizeLinear before '{node.name}'",
+            f"insert QuantizeLinear and DequantizeLinear before {show(node.name)}",
         )
     zero = uniform(view.zero_point)
     offset = int(factor * zero) if zero is not None else 0
@@ -154,14 +151,14 @@ def from_zero(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     if view.low is None or view.high is None or view.high - view.low >= MAX_POINTS:
         raise refuse(
             node, "zero-point-range", f"the zero point of what {node.op_type} works on must be 0 behind a sum",
-            f"insert QuantizeLinear and DequantizeLinear before '{node.name}'",
+            f"insert QuantizeLinear and DequantizeLinear before {show(node.name)}",
         )
-    axes = varying_axes(view.zero_point)
-    axis = axes.pop() if axes else 0
-    zeros = [int(z) for z in view.zero_point.reshape(-1)]
-    tables = [[q - z for q in range(view.low, view.high + 1)] for z in zeros]
-    stages = tuple((StepStage(StepFunction.of_table(view.low, table)),) for table in tables)
-    value = state.add("requantize", node, [view.value], {"axis": axis, "stages": stages}, view.nodes, origin="")
+    channels = Channels(view.shape, view.zero_point)
+    zeros = [int(z) for z in channels.column(view.zero_point)]
+    levels = range(view.low, view.high + 1)
+    moved = {z: (StepStage(StepFunction.of_table(view.low, [q - z for q in levels])),) for z in zeros}
+    stages = tuple(moved[z] for z in zeros)
+    value = channels.add(state, "requantize", node, [view.value], {"stages": stages}, view.nodes, origin="")
     return replace(
         view, value=value, zero_point=fractions(0), nodes=(), low=view.low - max(zeros), high=view.high - min(zeros)
     )

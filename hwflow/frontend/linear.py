@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from hwflow.display import show
 from hwflow.frontend import spatial
 from hwflow.frontend.context import Lowering, exact_constant, finite, given, integer, made, reals, refuse
-from hwflow.frontend.lattice import plain, whole_zero_point
+from hwflow.frontend.lattice import from_zero, plain, whole_zero_point
 from hwflow.frontend.views import (
-    Constant,
-    QuantizedConstant,
     Reals,
     View,
     as_array,
@@ -44,7 +43,7 @@ def convolution(
     if len(view.shape) < 2:
         raise refuse(
             node, "conv-rank",
-            f"input '{node.inputs[0]}' must have frames, channels and spatial axes, not {len(view.shape) + 1} axes",
+            f"input {show(node.inputs[0])} must have frames, channels and spatial axes, not {len(view.shape) + 1} axes",
             "reshape it to (frames, channels, ...)",
         )
     groups = integer(node, "group", 1)
@@ -58,7 +57,7 @@ def convolution(
     if shape[1] != view.shape[0] // groups:
         raise refuse(
             node, "conv-channels",
-            f"weights '{name}' must have the {view.shape[0] // groups} input channels of a group on axis 1, not "
+            f"weights {show(name)} must have the {view.shape[0] // groups} input channels of a group on axis 1, not "
             f"{shape[1]}",
             "correct the weights' shape",
         )
@@ -70,16 +69,12 @@ def convolution(
         view = whole_zero_point(state, node, view)
     if any(size > 1 for v in (view.scale, view.zero_point) for size in v.shape[1:]):
         raise refuse(
-            node, "channel-scale", f"input '{node.inputs[0]}' must have one scale and zero point a channel, not one a "
-            "pixel", "quantize before the convolution",
+            node, "channel-scale", f"input {show(node.inputs[0])} must have one scale and zero point a channel, not "
+            "one a pixel", "quantize before the convolution",
         )
+    if any(attributes["pads"]) and uniform(view.zero_point) is None:  # one number pads all channels: 0
+        view = from_zero(state, node, view)
     zero = uniform(view.zero_point)
-    if zero is None and any(attributes["pads"]):
-        raise refuse(
-            node, "padded-zero-point",
-            f"input '{node.inputs[0]}' must have one zero point where it is padded, not one a channel",
-            "quantize per tensor before the convolution",
-        )
     scale = uniform(view.scale)
     per_channel = None if scale is not None else of_groups(view.scale, shape, groups)
     weights = integer_weights(node, constant, name, 0, per_channel)
@@ -141,11 +136,7 @@ def meaning(
         )
     if bias is None:
         return out_scale, as_array(zero_point)
-    if any(s == 0 for s in out_scale):
-        raise refuse(
-            node, "scale-range", f"the scale of '{node.inputs[0]}' must not be 0 where there is a bias",
-            "calibrate the model again",
-        )
+    _require_scale(node, out_scale)
     return out_scale, as_array(zero_point - np.broadcast_to(bias.reshape(-1), (count,)) / out_scale)
 
 
@@ -157,7 +148,7 @@ def bias_of(state: Lowering, node: OnnxNode, index: int, count: int) -> Fraction
     if real.size not in (1, count) or real.shape[-1:] not in ((), (real.size,)):
         raise refuse(
             node, "bias-shape",
-            f"bias '{node.inputs[index]}' must have one element an output ({count}), not shape {list(real.shape)}",
+            f"bias {show(node.inputs[index])} must have one element an output ({count}), not shape {list(real.shape)}",
             "give one bias for each output",
         )
     return real
@@ -169,13 +160,15 @@ def product(
 ) -> Reals:
     """factor * view @ weights + bias; ``axis`` is the outputs' axis of the matrix ``constant`` (value ``name``)."""
     view = plain(state, node, view)
-    inputs = view.shape[-1]
-    if any(size > 1 for v in (view.scale, view.zero_point) for size in v.shape[:-1]):
+    inputs, rank = view.shape[-1], len(view.shape)
+    row_scale, row_zero = (np.broadcast_to(v, (1,) * rank) if v.ndim == 0 else v for v in (view.scale, view.zero_point))
+    by_row = any(size > 1 for v in (row_scale, row_zero) for size in v.shape[:-1])
+    if by_row and max(row_scale.shape[-1], row_zero.shape[-1]) > 1:
         raise refuse(
-            node, "row-scale", f"input '{node.inputs[0]}' must have scales and zero points that are the same in each "
-            "row, not one a row", "quantize per tensor before the matrix product",
+            node, "row-scale", f"input {show(node.inputs[0])} must have scales and zero points that are the same in "
+            "each row or in each column, not ones that differ in both", "quantize per tensor before the matrix product",
         )
-    scale = uniform(view.scale)
+    scale = Fraction(1) if by_row else uniform(view.scale)
     per_input = None
     if scale is None:
         row = view.scale.reshape(-1)
@@ -184,23 +177,47 @@ def product(
     if weights.integers.shape[1] != inputs:
         raise refuse(
             node, "matmul-inputs",
-            f"weights '{name}' must have a row for each of the {inputs} inputs, not {weights.integers.shape[1]}",
+            f"weights {show(name)} must have a row for each of the {inputs} inputs, not {weights.integers.shape[1]}",
             "correct the weights' shape",
         )
     zero = uniform(view.zero_point)
-    zeros = view.zero_point if zero is not None else np.broadcast_to(view.zero_point.reshape(-1), (inputs,))
     weights = upright(weights, scale, factor)
-    scale = None if scale is None else abs(scale)
     binary = zero == _HALF and (view.low, view.high) == (0, 1) and weights.are_signs
     attributes: dict[str, Any] = {"weights": (weights.integers + 1) // 2 if binary else weights.integers}
     if binary:
         attributes["binary"] = True
     value = state.add("dense", node, [view.value], attributes, view.nodes, origin=state.real_origin(node))
-    out = meaning(node, weights, scale, zeros, binary, bias)
-    out_scale, zero_point = (compact(v) for v in out)
     shape = (*view.shape[:-1], len(weights.integers))
-    rank = (1,) * (len(shape) - 1)
-    return made(value, shape, out_scale.reshape(*rank, -1), zero_point.reshape(*rank, -1), node)
+    if by_row:
+        out_scale, zero_point = _of_rows(node, weights, row_scale, row_zero, bias)
+        return made(value, shape, compact(out_scale), compact(zero_point), node)
+    zeros = view.zero_point if zero is not None else np.broadcast_to(view.zero_point.reshape(-1), (inputs,))
+    out = meaning(node, weights, None if scale is None else abs(scale), zeros, binary, bias)
+    out_scale, zero_point = (compact(v).reshape(*(1,) * (rank - 1), -1) for v in out)
+    return made(value, shape, out_scale, zero_point, node)
+
+
+def _of_rows(
+    node: OnnxNode, weights: Weights, scale: Fractions, zero: Fractions, bias: Fractions | None
+) -> tuple[Fractions, Fractions]:
+    """Scale and zero point of the accumulators where those of the input differ from row to row.
+
+    A row's scale is that of its results, its zero point counts as often as the weights say."""
+    out_scale = as_array(scale * weights.scale)
+    zero_point = as_array(zero * fractions(weights.integers.sum(axis=1)))
+    if bias is None:
+        return out_scale, zero_point
+    _require_scale(node, out_scale)
+    return out_scale, as_array(zero_point - bias.reshape(-1) / out_scale)
+
+
+def _require_scale(node: OnnxNode, scale: Fractions) -> None:
+    """A bias has no place beside products that are all 0."""
+    if any(s == 0 for s in scale.reshape(-1)):
+        raise refuse(
+            node, "scale-range", f"the scale of {show(node.inputs[0])} must not be 0 where there is a bias",
+            "calibrate the model again",
+        )
 
 
 def gemm(state: Lowering, node: OnnxNode) -> View:
@@ -217,19 +234,3 @@ def gemm(state: Lowering, node: OnnxNode) -> View:
     if bias is not None:
         bias = as_array(bias * beta)
     return product(state, node, view, state.view(name), name, axis, bias, alpha)
-
-
-def require_matrix(state: Lowering, node: OnnxNode, left: str, right: str, view: View) -> None:
-    """Refuse what is no product of each row by one matrix."""
-    if len(state.model.values[left].shape) < 2:
-        raise refuse(
-            node, "frame-axis",
-            f"input '{left}' must have axes besides the frame axis, which must not be summed over",
-            "reshape to (frames, ...)",
-        )
-    rank = len(state.model.values[right].shape)
-    if isinstance(view, Constant | QuantizedConstant) and rank != 2:
-        raise refuse(
-            node, "matmul-rank", f"weights '{right}' must be a matrix, not of {rank} axes",
-            "use one matrix for all frames",
-        )

@@ -2,59 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from math import prod
 
+import numpy as np
+
+from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
-from hwflow.frontend import boundary
-from hwflow.frontend.context import Handler, Lowering, Refusal, made, refuse
+from hwflow.frontend import boundary, ordering
+from hwflow.frontend.attributes import Taken, not_defined, not_honoured
+from hwflow.frontend.context import Lowering, Refusal, made, refuse
 from hwflow.frontend.element_types import COMPUTED_TYPES, KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
 from hwflow.frontend.handlers import HANDLERS, KEPT, REAL_ONLY
+from hwflow.frontend.input_types import InputType
 from hwflow.frontend.integers import INTEGER_ONLY
-from hwflow.frontend.ordering import HANDLERS as ORDERING
-from hwflow.frontend.quantizers import graph_input
-from hwflow.frontend.refused_operators import of_whole_operators, unsupported
-from hwflow.frontend.unquantized import input_type, is_dialect, unquantized
-from hwflow.frontend.views import Constant, HostInput, HostOutput, Integers, Reals, Refused, View, fractions
+from hwflow.frontend.quantizers import graph_input, say_scale
+from hwflow.frontend.refused_operators import of_whole_operators, unsupported, whole_operator
+from hwflow.frontend.unquantized import Site, in_the_way, input_type, is_dialect, unquantized
+from hwflow.frontend.views import Anchor, Constant, HostInput, HostOutput, Integers, Reals, Refused, View, fractions
 from hwflow.ir.graph import Graph, Node, Stage, Value
 from hwflow.onnxspec.dialect_operators import can_run
+from hwflow.onnxspec.guard import Budget, GaveUp, guarded
 from hwflow.onnxspec.model import OnnxNode, ResolvedModel
+from hwflow.types import IntType
 
-__all__ = ["HANDLERS", "KEPT", "lower", "refuse_unsupported"]
+__all__ = ["HANDLERS", "KEPT", "lower", "unsupported_operator"]
 
 MAX_ELEMENTS = 1 << 23
-"""Of one value in one frame: a colour image of 1,600 x 1,600 pixels. Streams beyond are far beyond the devices."""
+"""Of one value in one frame: a colour image of 1,600 x 1,600 pixels. The compiler keeps the order of a stream's
+elements, 64 MiB for so many, and some of them at a time."""
 
-MAX_ALL_ELEMENTS = 1 << 26
-"""Of all values in one frame."""
+_OVERSIZED_SECONDS, _OVERSIZED_MEMORY = 20.0, 2 << 30
+"""Of processor time and bytes, for what else is wrong with a model of larger frames."""
 
 _RESHAPE = "reshape to (frames, ...)"
 
 
-def lower(model: ResolvedModel) -> Graph:
-    """The quantized graph of a resolved model. Raises :class:`ModelRefused` with all findings."""
-    _refuse_oversized(model)
+def lower(model: ResolvedModel, input_types: Mapping[str, InputType] | None = None) -> Graph:
+    """The quantized graph of a resolved model; ``input_types``: what integers its float inputs carry, by name.
+
+    Raises :class:`ModelRefused` with all findings.
+    """
+    declared = input_types or {}
+    oversized = _oversized(model)
+    if oversized:
+        raise ModelRefused([*oversized, *_other_findings(model, declared)])
+    return _lowered(model, declared)
+
+
+def _other_findings(model: ResolvedModel, declared: Mapping[str, InputType]) -> tuple[Finding, ...]:
+    """What is wrong with a model besides the size of its frames, as far as that can be told within limits."""
+
+    def find() -> tuple[Finding, ...]:
+        try:
+            _lowered(model, declared)
+        except ModelRefused as refused:
+            return refused.findings
+        return ()
+
+    try:
+        return guarded(find, Budget(_OVERSIZED_SECONDS), _OVERSIZED_MEMORY)
+    except GaveUp:
+        return ()
+
+
+def _lowered(model: ResolvedModel, declared: Mapping[str, InputType]) -> Graph:
     state = Lowering(model)
     state.views.update({name: Constant(array) for name, array in model.constants.items()})
     read = {name for node in model.nodes for name in node.inputs} | {*model.outputs}
     for name in model.inputs:
         if name in read:
-            state.views[name] = _input_view(state, name)
+            state.views[name] = _input_view(state, name, declared.get(name))
     tail = boundary.tail(model)
     for node in model.nodes:
         _lower_node(state, node, tail)
     if not state.findings and all(name in model.fixed for name in model.outputs):
         message = "at least one output must be computed by hardware, not none: all are constants"
         remedy = "there is nothing to compile"
-        raise ModelRefused([Finding("hardware-operator", f"model '{model.name}'", message, remedy)])
-    if not any(is_dialect((n.domain, n.op_type)) for n in model.nodes) and not _integer_only(model):
-        state.findings.insert(0, unquantized(model.name))
+        raise ModelRefused([Finding("hardware-operator", f"model {show(model.name)}", message, remedy)])
+    if not any(is_dialect((n.domain, n.op_type)) for n in model.nodes) and not _integer_only(model, declared):
+        obstacles = in_the_way([Site.of(node) for node in model.nodes], model.inputs)
+        others = (finding for finding in state.findings if whole_operator(finding.where) is None)
+        state.findings = [unquantized(model.name), *others, *obstacles]
     ends = None if state.findings else boundary.ends(state)
     if state.findings or ends is None:
         raise ModelRefused(of_whole_operators(state.findings))
     place = {name: index for index, name in enumerate(model.inputs)}  # what the host makes of inputs comes behind them
     inputs = sorted(state.inputs, key=lambda port: place.get(port.name, len(place)))
-    graph = Graph(model.name, Stage.QUANTIZED, inputs, ends.ports, state.nodes, suffix=ends.suffix)
+    graph = Graph(
+        model.name, Stage.QUANTIZED, inputs, ends.ports, state.nodes, suffix=ends.suffix,
+        deferred=tuple(state.deferred),
+    )
     _drop_dead_nodes(graph)
     if not graph.nodes and state.deferred:  # nothing is left for hardware: that is why
         raise ModelRefused(of_whole_operators(state.deferred))
@@ -64,50 +102,45 @@ def lower(model: ResolvedModel) -> Graph:
     return graph
 
 
-def refuse_unsupported(model: ResolvedModel) -> None:
-    """Raise :class:`ModelRefused` where a model of integers has operators that no hardware is made of."""
-    findings = [
-        _unsupported_operator(node)
-        for node in model.nodes
-        if (node.domain, node.op_type) not in KEPT
-    ]
-    if findings and _integer_only(model):
-        raise ModelRefused(findings)
-
-
-def _refuse_oversized(model: ResolvedModel) -> None:
-    """A shape is a few bytes in the file, whatever it claims: nothing is allocated for an absurd one."""
+def _oversized(model: ResolvedModel) -> list[Finding]:
+    """Values with larger frames than the compiler has memory for, those of one shape as one finding: a shape is a few
+    bytes in the file, whatever it claims."""
     makers = {name: node.where for node in model.nodes for name in node.outputs}
-    findings = [
+    names: dict[tuple[int, ...], list[str]] = {}
+    for name, info in model.values.items():
+        if prod(info.shape) > MAX_ELEMENTS and name not in model.fixed:
+            names.setdefault(info.shape, []).append(name)
+    return [
         Finding(
             "frame-size",
-            makers.get(name, f"input '{name}'"),
-            f"a frame of '{name}' must hold at most {MAX_ELEMENTS} elements, not {prod(info.shape)} {list(info.shape)}",
-            "correct the shape, or split the model",
+            makers.get(first, f"input {show(first)}"),
+            f"a frame of {show(first)}{f' and {len(others)} more of its shape' if others else ''} must hold at most "
+            f"{MAX_ELEMENTS} elements, whose order the compiler keeps in memory, not {prod(shape)} {list(shape)}",
+            "compile the model for smaller frames, tiles of an image for example",
         )
-        for name, info in model.values.items()
-        if name not in model.constants and prod(info.shape) > MAX_ELEMENTS
+        for shape, (first, *others) in names.items()
     ]
-    together = sum(prod(info.shape) for name, info in model.values.items() if name not in model.constants)
-    if not findings and together > MAX_ALL_ELEMENTS:
-        message = f"the values of one frame must hold at most {MAX_ALL_ELEMENTS} elements together, not {together}"
-        findings.append(Finding("frame-size", f"model '{model.name}'", message, "split the model"))
-    if findings:
-        raise ModelRefused(findings)
 
 
-def _integer_only(model: ResolvedModel) -> bool:
-    return all(model.values[name].dtype in STREAM_TYPES for name in model.inputs)
+def _integer_only(model: ResolvedModel, declared: Container[str]) -> bool:
+    return all(name in declared or model.values[name].dtype in STREAM_TYPES for name in model.inputs)
 
 
-def _input_view(state: Lowering, name: str) -> View:
+def _input_view(state: Lowering, name: str, declared: InputType | None) -> View:
     info = state.model.values[name]
     if not info.shape:
         state.findings.append(
             Finding(
-                "frame-axis", f"input '{name}'", "the input must have a frame axis in front, not be a scalar", _RESHAPE
+                "frame-axis", f"input {show(name)}", "the input must have a frame axis in front, not be a scalar",
+                _RESHAPE
             )
         )
+        return Refused()
+    if declared is not None and info.dtype in REAL_TYPES:
+        return _declared_input(state, name, declared)
+    if declared is not None:
+        message = f"must be float where its integers are declared, not {info.dtype}: they are taken as they are"
+        state.findings.append(Finding("input-type", f"input {show(name)}", message, "leave out --input-type for it"))
         return Refused()
     if info.dtype in STREAM_TYPES:
         return graph_input(state, name, name, STREAM_TYPES[info.dtype])
@@ -115,6 +148,17 @@ def _input_view(state: Lowering, name: str) -> View:
         return HostInput(name, state.frame_shape(name))
     state.findings.append(input_type(name, info.dtype))
     return Refused()
+
+
+def _declared_input(state: Lowering, name: str, declared: InputType) -> Reals:
+    """The reals that a float input carries by integers, as if a quantizer of that type stood behind it."""
+    levels, meaning = declared.levels, declared.meaning
+    integers = graph_input(state, name, name, IntType.holding(levels), meaning, levels)
+    say_scale(state.inputs[-1], meaning.scale, meaning.zero_point)
+    anchor = Anchor(name, integers.value, meaning.scale, meaning.zero_point)
+    return Reals(
+        integers.value, integers.shape, meaning.scale, meaning.zero_point, anchor, low=levels.lo, high=levels.hi
+    )
 
 
 def _foreign(state: Lowering, names: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -130,7 +174,7 @@ def _foreign(state: Lowering, names: Iterable[str]) -> Iterator[tuple[str, str]]
 def _refuse_foreign(state: Lowering, node: OnnxNode, names: Iterable[str]) -> None:
     for name, dtype in _foreign(state, names):
         raise refuse(
-            node, "element-type", f"'{name}' must be of element type {KNOWN_TYPES}, not {dtype}",
+            node, "element-type", f"{show(name)} must be of element type {KNOWN_TYPES}, not {dtype}",
             "export the model with another element type",
         )
 
@@ -138,64 +182,76 @@ def _refuse_foreign(state: Lowering, node: OnnxNode, names: Iterable[str]) -> No
 def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
     """Lower one node; at the model's end the host does what hardware cannot."""
     result: View | tuple[View, ...] = Refused()
-    handler = HANDLERS.get((node.domain, node.op_type))
+    unknown = tuple(not_defined(node))
+    if unknown:
+        state.findings.extend(unknown)
+        state.views.update({name: Refused() for name in node.outputs if name})
+        return
+    operator = HANDLERS.get((node.domain, node.op_type))
     views = [state.view(name) for name in node.inputs if name]
     taken = Integers if node.op_type in INTEGER_ONLY else Integers | Reals
-    if node.domain == "" and node.op_type in (*INTEGER_ONLY, *ORDERING) and not any(
+    if node.domain == "" and node.op_type in (*INTEGER_ONLY, *ordering.OPERATORS) and not any(
         isinstance(v, taken) for v in views
     ):
-        handler = None  # the host's
-    if handler is None and not can_run(node.domain, node.op_type):
-        state.findings.append(_unsupported_operator(node))
+        operator = None  # the host's
+    if operator is None and not can_run(node.domain, node.op_type):
+        state.findings.append(unsupported_operator(node))
         in_hardware = any(isinstance(v, Integers | Reals) for v in views)  # elsewhere, it may be a quantizer
         refused = Refused(_stand_in(state, node, views) if in_hardware else None)
         state.views.update({name: refused for name in node.outputs if name})
         return
     if any(isinstance(v, HostOutput) for v in views):
-        if handler is None and node.name not in tail.real:
-            state.deferred.append(_unsupported_operator(node))
+        if operator is None and node.name not in tail.real:
+            state.deferred.append(unsupported_operator(node))
         _leave_to_host(state, node)
         return
-    if handler is None:
+    if operator is None:
         behind = any(isinstance(v, Integers | Reals | Refused) for v in views)
         if behind and (node.name in tail.real or node.name in tail.light):
-            state.deferred.append(_unsupported_operator(node))
+            state.deferred.append(unsupported_operator(node))
             _leave_to_host(state, node)
             return
-        operator = _operator(node)
+        said = _operator(node)
         foreign = next(_foreign(state, (*node.inputs, *node.outputs)), None)
         if foreign is not None:
-            operator += f" (with '{foreign[0]}' of element type {foreign[1]})"
+            said += f" (with {show(foreign[0])} of element type {foreign[1]})"
         if not _before_hardware(state, node, views):
-            state.findings.append(_unsupported_operator(node, operator))
+            state.findings.append(unsupported_operator(node, said))
             result = Refused(_stand_in(state, node, views))
         else:
-            result = _host_input(state, node, views)
+            result = _host_inputs(state, node, views)
     elif not any(isinstance(v, Refused) for v in views):
         try:
             _refuse_foreign(state, node, node.inputs[:1])
-            result = _result(state, node, handler, views)
+            result = _result(state, node, operator, views)
             _refuse_foreign(state, node, (*node.inputs, *node.outputs))  # a handler that has more to say has said it
         except Refusal as refusal:
             if node.name in tail.real and any(isinstance(v, Integers | Reals) for v in views):
-                state.deferred.append(refusal.finding)
+                state.deferred.extend(refusal.findings)
                 _leave_to_host(state, node)
                 return
             result = Refused()
-            state.findings.append(refusal.finding)
+            state.findings.extend(refusal.findings)
     else:
-        _look_at(state, node, handler)
+        _look_at(state, node, operator)
     if isinstance(result, tuple):
-        state.views.update({name: view for name, view in zip(node.outputs, result, strict=True) if name})
+        views_of = zip(node.outputs, result, strict=True)
+        state.views.update({name: _nothing(state, name) or view for name, view in views_of if name})
         return
     if isinstance(result, Refused):
         result = Refused(_stand_in(state, node, views))
-    state.views[node.outputs[0]] = result
-    for name in node.outputs[1:]:
-        state.views[name] = result if isinstance(result, HostInput) else Refused()
+    state.views.update({name: Refused() for name in node.outputs if name})
+    state.views[node.result] = result
 
 
-def _unsupported_operator(node: OnnxNode, said: str = "") -> Finding:
+def _nothing(state: Lowering, name: str) -> Constant | None:
+    """A tensor without elements (a part of a Split, beside others that have some) is known now; None for any other."""
+    info = state.model.values[name]
+    return Constant(np.zeros(info.shape, np.int64 if "int" in info.dtype else np.float64)) if 0 in info.shape else None
+
+
+def unsupported_operator(node: OnnxNode, said: str = "") -> Finding:
+    """What is said of an operator that no hardware is made of, which may be called ``said``."""
     return unsupported(node.where, node.op_type, said or _operator(node))
 
 
@@ -216,12 +272,14 @@ def _before_hardware(state: Lowering, node: OnnxNode, views: list[View]) -> bool
     return bool(host) and all(isinstance(v, HostInput | Constant) for v in views)
 
 
-def _host_input(state: Lowering, node: OnnxNode, views: list[View]) -> HostInput:
-    nodes = dict.fromkeys(name for v in views if isinstance(v, HostInput) for name in v.nodes)
-    return HostInput(node.outputs[0], state.frame_shape(node.outputs[0]), (*nodes, node.name))
+def _host_inputs(state: Lowering, node: OnnxNode, views: list[View]) -> tuple[View, ...]:
+    """All outputs of a node before the first quantizer are the host's."""
+    before = dict.fromkeys(name for v in views if isinstance(v, HostInput) for name in v.nodes)
+    nodes = (*before, node.name)
+    return tuple(HostInput(name, state.frame_shape(name), nodes) if name else Refused() for name in node.outputs)
 
 
-def _look_at(state: Lowering, node: OnnxNode, handler: Handler) -> None:
+def _look_at(state: Lowering, node: OnnxNode, operator: Taken) -> None:
     """Find what is wrong in itself with a node that reads the result of a refused one.
 
     Nothing is said where it cannot be told what that result would be: the finding about its maker is enough.
@@ -231,9 +289,9 @@ def _look_at(state: Lowering, node: OnnxNode, handler: Handler) -> None:
         return
     state.views.update({name: v.stand_in for name, v in refused.items() if v.stand_in is not None})
     try:
-        _result(state, node, handler, [state.view(name) for name in node.inputs if name])
+        _result(state, node, operator, [state.view(name) for name in node.inputs if name])
     except Refusal as refusal:
-        state.findings.append(refusal.finding)
+        state.findings.extend(refusal.findings)
     finally:
         state.views.update(refused)
 
@@ -241,33 +299,34 @@ def _look_at(state: Lowering, node: OnnxNode, handler: Handler) -> None:
 def _stand_in(state: Lowering, node: OnnxNode, views: list[View]) -> HostInput | Integers | Reals | None:
     """What a refused node's result would be like: the host's, or hardware's by its element type."""
     known = [v.stand_in if isinstance(v, Refused) else v for v in views]
-    info = state.model.values.get(node.outputs[0])  # none where the first output is left out
-    if info is None or info.shape[:1] != (1,) or min(info.shape) < 1:
+    info = state.model.values[node.result]
+    if info.shape[:1] != (1,) or min(info.shape) < 1:
         return None
-    shape = state.frame_shape(node.outputs[0])
+    shape = state.frame_shape(node.result)
     if not (info.dtype in COMPUTED_TYPES or info.dtype in REAL_TYPES):
         return None
     in_hardware = any(isinstance(v, Integers | Reals) for v in known)
     if in_hardware or (boundary.quantizes(node) and any(isinstance(v, HostInput) for v in known)):
         element = COMPUTED_TYPES.get(info.dtype)
-        value = Value(state.value_names.fresh(node.outputs[0]))
+        value = Value(state.value_names.fresh(node.result))
         if element is not None:
             return Integers(value, shape, element.min, element.max)
         return made(value, shape, fractions(1), fractions(0), node)
     if any(isinstance(v, HostInput) for v in known):
-        return HostInput(node.outputs[0], shape)
+        return HostInput(node.result, shape)
     return None
 
 
 def _result(
-    state: Lowering, node: OnnxNode, handler: Handler, views: list[View]
+    state: Lowering, node: OnnxNode, operator: Taken, views: list[View]
 ) -> View | tuple[View, ...]:
     if any(isinstance(v, HostInput | Integers | Reals) for v in views):
-        shape = state.model.values[node.outputs[0]].shape
+        shapes = [state.model.values[name].shape for name in node.outputs if name]
+        shape = next((shape for shape in shapes if min(shape, default=1) > 0), shapes[0])
         if min(shape, default=1) < 1:  # inference goes below 0 for a window larger than the image
             raise refuse(
                 node, "empty-tensor", f"the result must hold at least one element, not have shape {list(shape)}",
-                "correct the node's attributes or the shape of what it reads",
+                "leave the node out, or give its window pads if it is larger than the image",
             )
         if shape[:1] != (1,):
             raise refuse(
@@ -279,12 +338,15 @@ def _result(
             if isinstance(state.views.get(name), Reals) and state.model.values[name].dtype in STREAM_TYPES:
                 raise refuse(
                     node, "integer-arithmetic",
-                    f"input '{name}' must be of a real type, not {state.model.values[name].dtype}: products of "
+                    f"input {show(name)} must be of a real type, not {state.model.values[name].dtype}: products of "
                     "integers wrap around, quotients lose their fraction", "put a Cast to float before it",
                 )
     if not boundary.quantizes(node) and _before_hardware(state, node, views):
-        return _host_input(state, node, views)
-    return handler(state, node)
+        return _host_inputs(state, node, views)
+    ignored = tuple(not_honoured(node, operator))
+    if ignored:
+        raise Refusal(*ignored)
+    return operator.lower(state, node)
 
 
 def _drop_dead_nodes(graph: Graph) -> None:

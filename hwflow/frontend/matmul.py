@@ -10,15 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from hwflow.display import show
 from hwflow.frontend.context import Lowering, made, reals, refuse
 from hwflow.frontend.lattice import from_zero, plain, whole_zero_point
 from hwflow.frontend.linear import meaning, product, upright
 from hwflow.frontend.moves import broadcast
+from hwflow.frontend.unquantized import PRODUCT_OF_STREAMS
 from hwflow.frontend.views import (
     Constant,
     QuantizedConstant,
     Reals,
     View,
+    as_array,
     changed,
     compact,
     fractions,
@@ -34,28 +37,38 @@ Change = Callable[[Any], Any]
 def matmul(state: Lowering, node: OnnxNode) -> View:
     """MatMul with one constant operand."""
     left, right = (state.view(name) for name in node.inputs)
+    constant = [isinstance(view, Constant | QuantizedConstant) for view in (left, right)]
+    for place in range(2):  # what is not quantized is refused
+        if not constant[place] or all(constant):
+            reals(state, node, place)
+    return multiplied(state, node, left, right, (node.inputs[0], node.inputs[1]))
+
+
+def multiplied(state: Lowering, node: OnnxNode, left: View, right: View, names: tuple[str, str]) -> Reals:
+    """The matrix product of two operands, the values ``names``, one of them constant, the other one reals."""
     place = 0 if isinstance(right, Constant | QuantizedConstant) else 1
-    view = reals(state, node, place)
-    if len(state.model.values[node.inputs[place]].shape) < 2 + place:
+    view = (left, right)[place]
+    if isinstance(left, Reals) and isinstance(right, Reals):
+        raise refuse(node, "constant-weights", *PRODUCT_OF_STREAMS)
+    if not isinstance(view, Reals):
+        raise refuse(
+            node, "stream-operand", f"one of {show(names[0])} and {show(names[1])} must be computed at run time, not "
+            "both be constants", "compute the product when the model is exported",
+        )
+    if len(state.model.values[names[place]].shape) < 2 + place:
         raise refuse(
             node, "frame-axis",
-            f"input '{node.inputs[place]}' must have axes besides the frame axis, which must not be summed over",
+            f"input {show(names[place])} must have axes besides the frame axis, which must not be summed over",
             "reshape to (frames, ...)",
         )
     if place == 0:
-        return product_with(state, node, view, right, node.inputs[1])
-    if not isinstance(left, Constant | QuantizedConstant):
-        reals(state, node, 0)
-        raise refuse(
-            node, "constant-weights", f"weights '{node.inputs[1]}' must be constant, not computed at run time",
-            "make them an initializer",
-        )
+        return product_with(state, node, view, right, names[1])
     # A constant on the left is one on the right of the transposed product.
-    if len(state.model.values[node.inputs[0]].shape) < 2:
+    if len(state.model.values[names[0]].shape) < 2:
         left = changed(left, lambda array: array[None])
     turned = changed(left, lambda array: np.swapaxes(array, -1, -2))
-    result = _turned(state, node, product_with(state, node, _turned(state, node, view), turned, node.inputs[0]))
-    return _in_shape(state, node, result, state.frame_shape(node.outputs[0]))
+    result = _turned(state, node, product_with(state, node, _turned(state, node, view), turned, names[0]))
+    return _in_shape(state, node, result, state.frame_shape(node.result))
 
 
 def product_with(state: Lowering, node: OnnxNode, view: Reals, weights: View, name: str) -> Reals:
@@ -87,12 +100,15 @@ def _batched(
     # Without a zero point, which would count in each matrix and column as often as its weights say.
     view = from_zero(state, node, whole_zero_point(state, node, plain(state, node, view)))
     view = broadcast(state, node, view, (1, *view.shape), (1, *batch, rows, inputs))
-    scale = uniform(view.scale)
+    scale, row_scale = uniform(view.scale), fractions(1)
     if scale is None:
-        raise refuse(
-            node, "row-scale", f"input '{node.inputs[0]}' must have one scale, not several, before a batch of matrices",
-            "quantize per tensor before the matrix product",
-        )
+        if view.scale.shape[-1] > 1:
+            raise refuse(
+                node, "row-scale",
+                f"input {show(node.inputs[0])} must have one scale a row, not one a column, before a batch of matrices",
+                "quantize per tensor before the matrix product",
+            )
+        scale, row_scale = Fraction(1), view.scale  # a row's scale is that of its results
 
     def rows_of_outputs(array: Any) -> Any:
         """[batch, K, M] to [batch * M, K]."""
@@ -112,8 +128,8 @@ def _batched(
     result = (*batch, rows, outputs)
     value = state.add("reshape", node, [value], {"shape": result}, origin=state.real_origin(node))
     out = meaning(node, matrix, abs(scale), fractions(0), False, None)
-    out_scale, zero_point = (compact(v.reshape(*batch, 1, outputs)) for v in out)
-    return made(value, result, out_scale, zero_point, node)
+    out_scale, zero_point = (v.reshape(*batch, 1, outputs) for v in out)
+    return made(value, result, compact(as_array(out_scale * row_scale)), compact(zero_point), node)
 
 
 def _turned(state: Lowering, node: OnnxNode, view: Reals) -> Reals:

@@ -11,33 +11,41 @@ from dataclasses import replace
 
 import numpy as np
 
+from hwflow.display import show
 from hwflow.frontend import qdq
 from hwflow.frontend.arithmetic import affine, combined, product_of, sum_of
-from hwflow.frontend.context import Handler, Lowering, behind, constant, finite, given, integer, over_frame, refuse
+from hwflow.frontend.attributes import Taken, honours
+from hwflow.frontend.context import Handler, Lowering, behind, constant, exact_constant, finite, given, integer, refuse
+from hwflow.frontend.joins import joined
 from hwflow.frontend.linear import product
-from hwflow.frontend.moves import broadcast
+from hwflow.frontend.matmul import multiplied
+from hwflow.frontend.moves import broadcast, over_constant
 from hwflow.frontend.ordering import chosen
 from hwflow.frontend.pools import averaged, globally_averaged, pooled, require_image
 from hwflow.frontend.qlinear import fixed, operand, requantized, stream
 from hwflow.frontend.reductions import reduced
-from hwflow.frontend.shapes import joined
 from hwflow.frontend.views import Integers, QuantizedConstant, Reals, View, as_array, fractions, rearranged
+from hwflow.frontend.window import AUTO_PADS
 from hwflow.ir.graph import Fractions
 from hwflow.numerics.elementwise import LeakyRelu
 from hwflow.numerics.smooth import Sigmoid
 from hwflow.onnxspec.model import OnnxNode
 
+_FOLD = "compute the node's result when the model is exported"
+
 
 def _operands(state: Lowering, node: OnnxNode) -> tuple[Reals, Reals | Fractions]:
     """A stream, and the other stream or constant."""
     a, b = operand(state, node, 0, 1, 2), operand(state, node, 3, 4, 5)
+    places = (0, 3)
     if isinstance(a, QuantizedConstant):
-        a, b = b, a
+        a, b, places = b, a, (3, 0)
+    names = [node.inputs[place] for place in places]
     if isinstance(a, QuantizedConstant):
-        raise refuse(node, "stream-operand", "one operand must be computed at run time", "fold the node")
+        raise refuse(node, "stream-operand", "one operand must be computed at run time, not both constant", _FOLD)
     if isinstance(b, QuantizedConstant):
-        return a, over_frame(state, node, "the constant operand", b.real(), a.shape)
-    wholes = [state.model.values[node.inputs[place]].shape for place in (0, 3)]
+        return over_constant(state, node, a, names[0], f"the constant {show(names[1])}", b.real())
+    wholes = [state.model.values[name].shape for name in names]
     target = np.broadcast_shapes(*wholes)
     a, b = (broadcast(state, node, view, whole, target) for view, whole in zip((a, b), wholes, strict=True))
     return a, b
@@ -131,7 +139,7 @@ def nhwc_max_pool(state: Lowering, node: OnnxNode) -> View:
     view = state.view(node.inputs[0])
     if not isinstance(view, Integers):
         raise refuse(
-            node, "integer-operand", f"input '{node.inputs[0]}' must be an integer tensor in hardware",
+            node, "integer-operand", f"input {show(node.inputs[0])} must be an integer tensor in hardware",
             "put QuantizeLinear before it",
         )
     require_image(node, view.shape)
@@ -157,12 +165,13 @@ def qlinear_where(state: Lowering, node: OnnxNode) -> View:
 
 
 def qlinear_concat(state: Lowering, node: OnnxNode) -> View:
-    """QLinearConcat of streams: inputs are the result's scale and zero point, then tensor, scale, zero point each."""
+    """QLinearConcat of streams and constants; inputs: the result's scale and zero point, then each operand with its."""
     rank = len(state.model.values[node.outputs[0]].shape)
     axis = integer(node, "axis") % rank
-    views = [stream(state, node, index, index + 1, index + 2) for index in range(2, len(node.inputs), 3)]
-    whole = joined(state, node, views, axis - 1) if len(views) > 1 else views[0]
-    return requantized(state, node, whole, 0, 1)
+    views = [operand(state, node, index, index + 1, index + 2) for index in range(2, len(node.inputs), 3)]
+    if not any(isinstance(view, Reals) for view in views):
+        raise refuse(node, "stream-operand", "one operand must be computed at run time, not constants all", _FOLD)
+    return requantized(state, node, joined(state, node, views, axis - 1), 0, 1)
 
 
 def qgemm(state: Lowering, node: OnnxNode) -> View:
@@ -182,18 +191,32 @@ def qgemm(state: Lowering, node: OnnxNode) -> View:
     return requantized(state, node, sums, 7, 8) if given(node, 7) else sums
 
 
-HANDLERS: Mapping[str, Handler] = {
-    "DequantizeLinear": qdq.dequantize_linear,
-    "NhwcMaxPool": nhwc_max_pool,
-    "QGemm": qgemm,
+def matmul_integer_to_float(state: Lowering, node: OnnxNode) -> View:
+    """MatMulIntegerToFloat with one constant operand: the product of what both mean, and a bias."""
+    a, b = operand(state, node, 0, 2, 4, -2), operand(state, node, 1, 3, 5, -1)
+    result = multiplied(state, node, a, b, (node.inputs[0], node.inputs[1]))
+    if not given(node, 6):
+        return result
+    return affine(result, node, fractions(1), exact_constant(state, node, 6, "bias"))
+
+
+_WINDOW = ("ceil_mode", "kernel_shape", "pads", "strides")
+
+HANDLERS: Mapping[str, Handler | Taken] = {
+    "DequantizeLinear": honours(qdq.dequantize_linear, "axis", "block_size"),
+    "MatMulIntegerToFloat": matmul_integer_to_float,
+    "NhwcMaxPool": honours(nhwc_max_pool, *_WINDOW, "dilations", auto_pad=AUTO_PADS),
+    "QGemm": honours(qgemm, "alpha", "transA", "transB"),
     "QLinearAdd": qlinear_add,
-    "QLinearAveragePool": qlinear_average_pool,
-    "QLinearConcat": qlinear_concat,
-    "QLinearGlobalAveragePool": qlinear_global_average_pool,
-    "QLinearLeakyRelu": qlinear_leaky_relu,
+    "QLinearAveragePool": honours(
+        qlinear_average_pool, *_WINDOW, "channels_last", "count_include_pad", auto_pad=AUTO_PADS
+    ),
+    "QLinearConcat": honours(qlinear_concat, "axis"),
+    "QLinearGlobalAveragePool": honours(qlinear_global_average_pool, "channels_last"),
+    "QLinearLeakyRelu": honours(qlinear_leaky_relu, "alpha"),
     "QLinearMul": qlinear_mul,
-    "QLinearReduceMean": qlinear_reduce_mean,
+    "QLinearReduceMean": honours(qlinear_reduce_mean, "axes", "keepdims"),
     "QLinearSigmoid": qlinear_sigmoid,
     "QLinearWhere": qlinear_where,
-    "QuantizeLinear": qdq.quantize_linear,
+    "QuantizeLinear": honours(qdq.quantize_linear, "axis", "block_size"),
 }

@@ -6,14 +6,25 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from math import prod
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from hwflow.display import show
 from hwflow.frontend.context import Lowering, constant, exact_constant, given, integer, moved, reals, refuse
 from hwflow.frontend.lattice import plain
-from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, View, changed, rearranged, uniform
-from hwflow.ir.graph import IntArray
+from hwflow.frontend.views import (
+    Constant,
+    Integers,
+    QuantizedConstant,
+    Reals,
+    View,
+    changed,
+    compact,
+    rearranged,
+    uniform,
+)
+from hwflow.ir.graph import Fractions, IntArray
 from hwflow.onnxspec.model import OnnxNode
 
 Move = Callable[[Any], Any]
@@ -45,10 +56,13 @@ def _slice_of(size: int, start: int, end: int, step: int) -> slice:
     return slice(start, None if end < 0 else end, step)
 
 
+PAD_MODES = ("constant", "edge", "reflect", "wrap")
+
+
 def pad(state: Lowering, node: OnnxNode) -> View:
     """Pad in all its modes; no negative pads of the frame axis."""
     shape = state.model.values[node.inputs[0]].shape
-    pads = _parameter(state, node, 1, "pads") if node.version >= 11 else _ints(node, "pads")
+    pads = _parameter(state, node, 1, "pads") if node.version >= 11 else _ints(node, "pads") or _ints(node, "paddings")
     axes = _parameter(state, node, 3, "axes") if given(node, 3) else tuple(range(len(shape)))
     mode = node.attributes.get("mode", "constant")
     before, after = [0] * len(shape), [0] * len(shape)
@@ -59,19 +73,14 @@ def pad(state: Lowering, node: OnnxNode) -> View:
             node, "frame-axis", f"the frame axis must not be padded, not by {[before[0], after[0]]}",
             "pad within a frame",
         )
-    modes: dict[Any, Literal["edge", "reflect", "wrap"]] = {
-        "constant": "edge", "edge": "edge", "reflect": "reflect", "wrap": "wrap"
-    }
-    if mode not in modes:
-        raise refuse(
-            node, "pad-mode", f"mode must be constant, edge, reflect or wrap, not '{mode}'", "correct the attribute"
-        )
+    assert mode in PAD_MODES
     crop = tuple(slice(max(0, -b), size - max(0, -a)) for b, a, size in zip(before, after, shape, strict=True))
     width = [(max(0, b), max(0, a)) for b, a in zip(before, after, strict=True)]
 
     def move(array: Any) -> Any:
         # numpy's edge mode tells which element's scale a constant stands beside.
-        return np.pad(array[crop], width, mode=modes[mode])
+        how: Any = "edge" if mode == "constant" else mode
+        return np.pad(array[crop], width, mode=how)
 
     if mode != "constant":
         return _moved(state, node, move)
@@ -108,6 +117,9 @@ def gather(state: Lowering, node: OnnxNode) -> View:
 def tile(state: Lowering, node: OnnxNode) -> View:
     """Tile within a frame."""
     repeats = _parameter(state, node, 1, "repeats")
+    if node.version < 6:  # how often, along which axis
+        (axis,), rank = _parameter(state, node, 2, "axis"), len(state.model.values[node.inputs[0]].shape)
+        repeats = tuple(repeats[0] if place == axis % rank else 1 for place in range(rank))
     return _moved(state, node, lambda array: np.tile(array, repeats))
 
 
@@ -130,12 +142,13 @@ def depth_to_space(state: Lowering, node: OnnxNode) -> View:
 
 
 def space_to_depth(state: Lowering, node: OnnxNode) -> View:
-    """SpaceToDepth."""
+    """SpaceToDepth in both modes."""
     _, channels, height, width = state.model.values[node.inputs[0]].shape
     block = integer(node, "blocksize")
     split = (1, channels, height // block, block, width // block, block)
     shape = (1, channels * block**2, height // block, width // block)
-    return _moved(state, node, lambda array: array.reshape(split).transpose(0, 3, 5, 1, 2, 4).reshape(shape))
+    order = (0, 1, 3, 5, 2, 4) if node.attributes.get("mode", "DCR") == "CRD" else (0, 3, 5, 1, 2, 4)
+    return _moved(state, node, lambda array: array.reshape(split).transpose(order).reshape(shape))
 
 
 def split(state: Lowering, node: OnnxNode) -> tuple[View, ...]:
@@ -211,6 +224,34 @@ def broadcast(
     return result
 
 
+def with_constant(state: Lowering, node: OnnxNode, place: int, what: str) -> tuple[Reals, Fractions]:
+    """The operands of an element by element operator of a stream and a constant of any kind, input ``place`` of two
+    (``what``, in messages): see :func:`over_constant`."""
+    real = exact_constant(state, node, place, what)
+    name = node.inputs[1 - place]
+    return over_constant(state, node, reals(state, node, 1 - place), name, f"{what} {show(node.inputs[place])}", real)
+
+
+def over_constant(
+    state: Lowering, node: OnnxNode, view: Reals, name: str, what: str, constant: Fractions
+) -> tuple[Reals, Fractions]:
+    """``view``, the value ``name``, repeated to the shape in which it meets a ``constant`` (``what``, in messages), and
+    the constant with the rank of a frame of that, as short as can be."""
+    whole = state.model.values[name].shape
+    excess = constant.ndim - len(whole)
+    if excess > 0:  # of length 1: the result has the frame axis in front
+        raise refuse(
+            node, "frame-axis",
+            f"{what} must have no axes in front of the frame axis of {show(name)}, not shape {list(constant.shape)}",
+            f"reshape it to {list(constant.shape[excess:])}",
+        )
+    view = broadcast(state, node, view, whole, np.broadcast_shapes(whole, constant.shape))
+    rank = len(view.shape)
+    # A constant as long as the stream has the frame axis, of length 1, in front.
+    own = constant.shape[-rank:] if constant.ndim > rank else (1,) * (rank - constant.ndim) + constant.shape
+    return view, compact(constant.reshape(own))
+
+
 def _placed(
     state: Lowering, node: OnnxNode, view: Integers | Reals, whole: tuple[int, ...], move: Move, index: IntArray,
     number: int, origin: str,
@@ -255,7 +296,7 @@ def _integer_fill(node: OnnxNode, view: Integers | Reals, fill: Fraction) -> int
 def _moved_constant(node: OnnxNode, view: Constant | QuantizedConstant, move: Move, holes: Any) -> View:
     if isinstance(view, Constant) or (holes is not None and holes.any()):
         raise refuse(
-            node, "stream-operand", f"input '{node.inputs[0]}' must be computed at run time, not be a constant",
+            node, "stream-operand", f"input {show(node.inputs[0])} must be computed at run time, not be a constant",
             "fold the node",
         )
     return changed(view, move)

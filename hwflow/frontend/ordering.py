@@ -7,12 +7,13 @@ all the reals that there may be (:mod:`hwflow.frontend.ranks`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
+from hwflow.display import show
 from hwflow.frontend import integers
 from hwflow.frontend.alignment import SHORT, aligned, in_common, step
-from hwflow.frontend.context import Handler, Lowering, Refusal, exact_constant, made, reals, refuse
+from hwflow.frontend.context import Lowering, Refusal, exact_constant, made, reals, refuse
 from hwflow.frontend.lattice import plain
 from hwflow.frontend.ranks import Ranks, ranked
 from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, View, as_array, fractions
@@ -53,7 +54,7 @@ def chosen(state: Lowering, node: OnnxNode, branches: Sequence[Reals | Fractions
     condition = state.view(node.inputs[0])
     if not isinstance(condition, Constant | Integers):
         raise refuse(
-            node, "integer-operand", f"the condition '{node.inputs[0]}' must be computed in hardware",
+            node, "integer-operand", f"the condition {show(node.inputs[0])} must be computed in hardware",
             "compare quantized values",
         )
     operands, meaning = _comparable(state, node, branches)
@@ -106,8 +107,5 @@ def _real(node: OnnxNode, result: integers.Operand, meaning: Fractions | Ranks) 
     return made(result.value, result.shape, meaning, fractions(0), node)
 
 
-HANDLERS: Mapping[str, Handler] = {
-    **dict.fromkeys(_COMPARISONS, comparison), "Max": extreme, "Mean": total, "Min": extreme, "Sum": total,
-    "Where": where,
-}
-"""Of operators that hardware has for integer tensors too."""
+OPERATORS = (*_COMPARISONS, "Max", "Mean", "Min", "Sum", "Where")
+"""Those that hardware has for integer tensors too."""

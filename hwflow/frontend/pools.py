@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hwflow.display import show
 from hwflow.frontend import spatial
 from hwflow.frontend.context import Lowering, integer, made, reals, refuse
 from hwflow.frontend.lattice import from_zero, plain, whole_zero_point
@@ -25,7 +26,10 @@ def max_pool(state: Lowering, node: OnnxNode) -> View:
         view = reals(state, node, 0)
     require_image(node, view.shape)
     if len(node.outputs) > 1 and node.outputs[1]:
-        raise refuse(node, "pool-indices", "the output 'Indices' must be absent, not used", "remove it")
+        raise refuse(
+            node, "pool-indices", "the output 'Indices' must be absent, not used",
+            "leave the indices out, or the node to the host, before the first or behind the last quantizer",
+        )
     return pooled(state, node, view, state.frame_shape(node.outputs[0]))
 
 
@@ -163,13 +167,9 @@ def window_sum(
             node, "pool-scale", "the pool's input must have one scale and zero point a channel, not one a pixel",
             "quantize before the pool",
         )
+    if any(attributes["pads"]) and uniform(view.zero_point) is None:  # one number pads all channels: 0
+        view = from_zero(state, node, view)
     zero = uniform(view.zero_point)
-    if any(attributes["pads"]) and zero is None:
-        raise refuse(
-            node, "padded-zero-point",
-            "the pool's input must have one zero point where it is padded, not one a channel",
-            "quantize per tensor before the pool",
-        )
     count = prod(attributes["kernel"])
     value = spatial.pool(
         state, node, view.value, view.shape, attributes, "sum_pool2d", view.nodes,
@@ -210,7 +210,7 @@ def require_image(node: OnnxNode, shape: tuple[int, ...]) -> None:
     if len(shape) < 2:
         raise refuse(
             node, "pool-rank",
-            f"input '{node.inputs[0]}' must have frames, channels and spatial axes, not {len(shape) + 1} axes",
+            f"input {show(node.inputs[0])} must have frames, channels and spatial axes, not {len(shape) + 1} axes",
             "reshape it to (frames, channels, ...)",
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hwflow.display import show
 from hwflow.frontend.arithmetic import affine
 from hwflow.frontend.context import Lowering, constant, given, integer, made, refuse
 from hwflow.frontend.element_types import INTEGER_TYPES
@@ -12,7 +13,7 @@ from hwflow.frontend.quantizers import (
     constant_levels,
     graph_input,
     requantize,
-    require_positive,
+    require_divisor,
     say_scale,
     without_frame_axis,
 )
@@ -51,37 +52,54 @@ def parameters(
             f"zero point must have the scale's shape {list(scale.shape)}, not {list(zero_point.shape)}",
             "make both alike",
         )
-    wrong = scale[~(np.isfinite(scale) & (scale >= 0))].reshape(-1)
+    wrong = scale[~np.isfinite(scale)].reshape(-1)
     if wrong.size:
-        raise refuse(
-            node, "scale-range", f"scale must be finite and not negative, not {wrong[0]}", "calibrate the model again"
-        )
+        raise refuse(node, "scale-range", f"scale must be finite, not {wrong[0]}", "calibrate the model again")
     if zero_point.dtype.kind == "f" and (zero_point != np.floor(zero_point)).any():
-        raise refuse(node, "zero-point-type", "zero point must be an integer, not a fraction", "correct the model")
-    exact_scale, exact_zero = fractions(scale), fractions(zero_point.astype(np.int64))
-    if scale.size == 1:
-        return exact_scale.reshape(()), exact_zero.reshape(())
+        raise refuse(node, "zero-point-type", "zero point must be an integer, not a fraction", "round it")
+    exact = fractions(scale), fractions(zero_point.astype(np.int64))
     shape = state.model.values[tensor].shape
+    if block and scale.size > 1:
+        axis = _axis(node, tensor, shape, axis)
+        return _blocks(node, tensor, exact[0], shape, axis, block), _blocks(node, tensor, exact[1], shape, axis, block)
+    return (
+        spread(node, "scale", exact[0], tensor, shape, axis), spread(node, "zero point", exact[1], tensor, shape, axis)
+    )
+
+
+def spread(
+    node: OnnxNode, what: str, values: Fractions, tensor: str, shape: tuple[int, ...], axis: int
+) -> Fractions:
+    """``values`` (``what``, in messages) so shaped that they broadcast over ``tensor`` of ``shape``: one for all of it,
+    one for each index of ``axis``, or as many axes as it has."""
+    if values.size == 1:
+        return values.reshape(())
+    if values.ndim == len(shape) > 1:
+        if all(own in (1, size) for own, size in zip(values.shape, shape, strict=True)):
+            return values
+        raise refuse(
+            node, f"{what.replace(' ', '-')}-shape",
+            f"{what} must broadcast over {show(tensor)} of shape {list(shape)}, not have shape {list(values.shape)}",
+            "give one for the tensor, or one for each index of an axis",
+        )
+    axis = _axis(node, tensor, shape, axis)
+    if values.shape != (shape[axis],):
+        raise refuse(
+            node, f"{what.replace(' ', '-')}-shape",
+            f"{what} must have one element or {shape[axis]} (axis {axis} of {show(tensor)}), "
+            f"not shape {list(values.shape)}",
+            f"give one {what} for each index of the axis",
+        )
+    return values.reshape([-1 if a == axis else 1 for a in range(len(shape))])
+
+
+def _axis(node: OnnxNode, tensor: str, shape: tuple[int, ...], axis: int) -> int:
     if not -len(shape) <= axis < len(shape):
         raise refuse(
-            node, "scale-axis", f"axis must be one of the {len(shape)} axes of '{tensor}', not {axis}",
+            node, "scale-axis", f"axis must be one of the {len(shape)} axes of {show(tensor)}, not {axis}",
             "correct the axis",
         )
-    axis %= len(shape)
-    if block:
-        return _blocks(node, tensor, exact_scale, shape, axis, block), _blocks(
-            node, tensor, exact_zero, shape, axis, block
-        )
-    if scale.shape != (shape[axis],):
-        raise refuse(
-            node, "scale-shape",
-            f"scale must have one element or {shape[axis]} (axis {axis} of '{tensor}'), "
-            f"not shape {list(scale.shape)}",
-            "give one scale for each index of the axis",
-        )
-    broad = [1] * len(shape)
-    broad[axis] = -1
-    return exact_scale.reshape(broad), exact_zero.reshape(broad)
+    return axis % len(shape)
 
 
 def _blocks(
@@ -93,7 +111,7 @@ def _blocks(
     if list(values.shape) != expected:
         raise refuse(
             node, "scale-shape",
-            f"scale must have one element for each block of {block} along axis {axis} of '{tensor}', shape "
+            f"scale must have one element for each block of {block} along axis {axis} of {show(tensor)}, shape "
             f"{expected}, not {list(values.shape)}",
             "correct block_size or the scale",
         )
@@ -106,7 +124,7 @@ def element(state: Lowering, node: OnnxNode, name: str) -> IntType:
     if dtype not in INTEGER_TYPES:
         known = ", ".join(INTEGER_TYPES)
         raise refuse(
-            node, "integer-type", f"'{name}' must be of an integer type ({known}), not {dtype}",
+            node, "integer-type", f"{show(name)} must be of an integer type ({known}), not {dtype}",
             "use another quantized type",
         )
     return INTEGER_TYPES[dtype]
@@ -133,7 +151,7 @@ def dequantize_linear(state: Lowering, node: OnnxNode) -> View:
         return rescaled(state, node, view, scale, zero_point)
     if not isinstance(view, Integers):
         raise refuse(
-            node, "quantized-operand", f"input '{node.inputs[0]}' must be an integer tensor, not a real one",
+            node, "quantized-operand", f"input {show(node.inputs[0])} must be an integer tensor, not a real one",
             "put a QuantizeLinear before it",
         )
     frame = without_frame_axis(scale), without_frame_axis(zero_point)
@@ -155,7 +173,7 @@ def quantize_linear(state: Lowering, node: OnnxNode) -> View:
         state, node, node.inputs[0], 1, 2, integer(node, "axis", 1), integer(node, "block_size")
     )
     type_ = element(state, node, node.outputs[0])
-    require_positive(node, scale)
+    require_divisor(node, scale)
     q = Quantization(scale, zero_point, type_.min, type_.max)
     view = state.view(node.inputs[0])
     if isinstance(view, Constant | QuantizedConstant):

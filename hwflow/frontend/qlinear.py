@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from hwflow.display import show
 from hwflow.frontend.context import Lowering, constant, given, refuse
-from hwflow.frontend.linear import convolution, product, require_matrix
-from hwflow.frontend.matmul import product_with
-from hwflow.frontend.qdq import dequantized, element, parameters, quantized
-from hwflow.frontend.quantizers import Quantization, require_positive, without_frame_axis
+from hwflow.frontend.linear import convolution
+from hwflow.frontend.matmul import multiplied
+from hwflow.frontend.qdq import dequantized, element, parameters, quantized, spread
+from hwflow.frontend.quantizers import Quantization, require_divisor, without_frame_axis
 from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, View, as_array, fractions
 from hwflow.ir.graph import Fractions
 from hwflow.onnxspec.model import OnnxNode
@@ -40,7 +41,7 @@ def stream(
     real = operand(state, node, index, scale_index, zero_index, axis)
     if isinstance(real, QuantizedConstant):
         raise refuse(
-            node, "stream-operand", f"input '{node.inputs[index]}' must be computed at run time, not a constant",
+            node, "stream-operand", f"input {show(node.inputs[index])} must be computed at run time, not a constant",
             "fold the node, or swap the operands",
         )
     return real
@@ -53,18 +54,20 @@ def fixed(
     real = operand(state, node, index, scale_index, zero_index, axis)
     if isinstance(real, Reals):
         raise refuse(
-            node, "constant-weights", f"weights '{node.inputs[index]}' must be constant, not computed at run time",
-            "make them an initializer",
+            node, "constant-weights", f"weights {show(node.inputs[index])} must be constant, not computed at run time",
+            "make them an initializer, or leave the node to the host, before the first or behind the last quantizer",
         )
     return real
 
 
-def requantized(state: Lowering, node: OnnxNode, view: Reals, scale_index: int, zero_index: int) -> View:
-    """``view`` through the quantizer of the node's output."""
+def requantized(
+    state: Lowering, node: OnnxNode, view: Reals, scale_index: int, zero_index: int, axis: int = 1
+) -> View:
+    """``view`` through the quantizer of the node's output; several scales run along ``axis``."""
     output = node.outputs[0]
-    scale, zero_point = parameters(state, node, output, scale_index, zero_index, 1)
+    scale, zero_point = parameters(state, node, output, scale_index, zero_index, axis)
     type_ = element(state, node, output)
-    require_positive(node, scale)
+    require_divisor(node, scale)
     q = Quantization(scale, zero_point, type_.min, type_.max).of_frame()
     return quantized(state, node, view, q, type_)
 
@@ -80,12 +83,13 @@ def qlinear_conv(state: Lowering, node: OnnxNode) -> View:
         if integers.shape != (count,):
             raise refuse(
                 node, "bias-shape",
-                f"bias '{node.inputs[8]}' must have one element an output ({count}), not shape {list(integers.shape)}",
+                f"bias {show(node.inputs[8])} must have one element an output ({count}), not shape "
+                f"{list(integers.shape)}",
                 "give one bias for each output",
             )
         if x.scale.size != 1:
             raise refuse(
-                node, "scale-shape", f"scale '{node.inputs[1]}' must have one element where there is a bias, not "
+                node, "scale-shape", f"scale {show(node.inputs[1])} must have one element where there is a bias, not "
                 f"{x.scale.size}", "give one scale for the input",
             )
         bias = as_array(fractions(integers) * weights.scale.reshape(-1) * x.scale.reshape(-1))
@@ -93,13 +97,11 @@ def qlinear_conv(state: Lowering, node: OnnxNode) -> View:
 
 
 def qlinear_matmul(state: Lowering, node: OnnxNode) -> View:
-    """QLinearMatMul with constant matrices on the right."""
-    a = stream(state, node, 0, 1, 2)
-    b = fixed(state, node, 3, 4, 5, 1)
-    if b.integers.ndim > 2:
-        return requantized(state, node, product_with(state, node, a, b, node.inputs[3]), 6, 7)
-    require_matrix(state, node, node.inputs[0], node.inputs[3], b)
-    return requantized(state, node, product(state, node, a, b, node.inputs[3], 1, None), 6, 7)
+    """QLinearMatMul with one constant operand; one scale each, or those of the left one's rows or the right one's
+    columns, and of the result's rows (of a vector a frame, its elements')."""
+    a, b = operand(state, node, 0, 1, 2, -2), operand(state, node, 3, 4, 5, -1)
+    result = multiplied(state, node, a, b, (node.inputs[0], node.inputs[3]))
+    return requantized(state, node, result, 6, 7, 1 if len(result.shape) == 1 else -2)
 
 
 def _integers(state: Lowering, node: OnnxNode, index: int) -> Integers:
@@ -107,7 +109,7 @@ def _integers(state: Lowering, node: OnnxNode, index: int) -> Integers:
     if isinstance(view, Integers):
         return view
     raise refuse(
-        node, "quantized-operand", f"input '{node.inputs[index]}' must be an integer tensor, not a real one",
+        node, "quantized-operand", f"input {show(node.inputs[index])} must be an integer tensor, not a real one",
         "put a QuantizeLinear before it",
     )
 
@@ -117,19 +119,8 @@ def _without_scale(state: Lowering, node: OnnxNode, index: int, zero_index: int,
     name = node.inputs[index]
     view = state.view(name)
     zero = constant(state, node, zero_index, "zero point").array if given(node, zero_index) else np.zeros((), np.int64)
-    zero_point = fractions(zero.astype(np.int64))
-    if zero_point.size == 1:
-        zero_point = zero_point.reshape(())
-    else:
-        rank = len(state.model.values[name].shape)
-        if zero_point.shape != (state.model.values[name].shape[axis],):
-            raise refuse(
-                node, "zero-point-shape",
-                f"zero point must have one element, or one for each index of axis {axis} of '{name}', not shape "
-                f"{list(zero.shape)}",
-                "correct the zero point",
-            )
-        zero_point = zero_point.reshape([-1 if a == axis % rank else 1 for a in range(rank)])
+    shape = state.model.values[name].shape
+    zero_point = spread(node, "zero point", fractions(zero.astype(np.int64)), name, shape, axis)
     if isinstance(view, Constant):
         return QuantizedConstant(view.array.astype(np.int64), fractions(1), zero_point)
     return dequantized(
@@ -137,40 +128,37 @@ def _without_scale(state: Lowering, node: OnnxNode, index: int, zero_index: int,
     )
 
 
-def _weights_and_input(
-    state: Lowering, node: OnnxNode, zero_indices: tuple[int, int], axis: int
-) -> tuple[Reals, QuantizedConstant]:
-    x = _without_scale(state, node, 0, zero_indices[0], 1)
-    w = _without_scale(state, node, 1, zero_indices[1], axis)
+def conv_integer(state: Lowering, node: OnnxNode) -> View:
+    """ConvInteger: the sums themselves, an int32 tensor."""
+    x, w = _without_scale(state, node, 0, 2, 1), _without_scale(state, node, 1, 3, 0)
     if isinstance(x, QuantizedConstant) or isinstance(w, Reals):
         raise refuse(
             node, "constant-weights",
-            f"weights '{node.inputs[1]}' must be constant and input '{node.inputs[0]}' must not",
-            "make the weights an initializer",
+            f"weights {show(node.inputs[1])} must be constant and input {show(node.inputs[0])} must not",
+            "make them an initializer, or leave the node to the host, before the first or behind the last quantizer",
         )
-    return x, w
-
-
-def conv_integer(state: Lowering, node: OnnxNode) -> View:
-    """ConvInteger: the sums themselves, an int32 tensor."""
-    x, w = _weights_and_input(state, node, (2, 3), 0)
-    return _within_int32(node, convolution(state, node, x, w, node.inputs[1], None), x, w, 0)
+    sums = convolution(state, node, x, w, node.inputs[1], None)
+    return _within_int32(node, sums, x, w, tuple(range(1, w.integers.ndim)))
 
 
 def matmul_integer(state: Lowering, node: OnnxNode) -> View:
-    """MatMulInteger with a constant matrix on the right: the sums themselves, an int32 tensor."""
-    x, w = _weights_and_input(state, node, (2, 3), 1)
-    require_matrix(state, node, node.inputs[0], node.inputs[1], w)
-    return _within_int32(node, product(state, node, x, w, node.inputs[1], 1, None), x, w, 1)
+    """MatMulInteger with one constant operand: the sums themselves, an int32 tensor."""
+    a, b = _without_scale(state, node, 0, 2, -2), _without_scale(state, node, 1, 3, -1)
+    sums = multiplied(state, node, a, b, (node.inputs[0], node.inputs[1]))
+    if isinstance(a, Reals) and isinstance(b, QuantizedConstant):
+        return _within_int32(node, sums, a, b, -2 if b.integers.ndim > 1 else 0)
+    assert isinstance(a, QuantizedConstant) and isinstance(b, Reals), "one operand is constant"
+    return _within_int32(node, sums, b, a, -1)
 
 
-def _within_int32(node: OnnxNode, sums: Reals, x: Reals, w: QuantizedConstant, axis: int) -> Reals:
-    """Sums that int32 holds: beyond, ONNX does not say what they are."""
+def _within_int32(
+    node: OnnxNode, sums: Reals, x: Reals, w: QuantizedConstant, axes: int | tuple[int, ...]
+) -> Reals:
+    """Sums that int32 holds: beyond, ONNX does not say what they are. ``axes``: along which the weights are summed."""
     assert x.low is not None and x.high is not None
     most = max(abs(v - int(z)) for v in (x.low, x.high) for z in x.zero_point.reshape(-1))
     zero_point = np.array([int(z) for z in w.zero_point.reshape(-1)], dtype=np.int64).reshape(w.zero_point.shape)
-    weights = np.moveaxis(np.abs(w.integers - zero_point), axis, 0)
-    bound = most * int(weights.reshape(len(weights), -1).sum(axis=1).max(initial=0))
+    bound = most * int(np.abs(w.integers - zero_point).sum(axis=axes).max(initial=0))
     if bound >= 1 << 31:
         raise refuse(
             node, "int32-sums", f"sums must stay below 2**31 in magnitude, not reach {bound}", "sum fewer products"
@@ -184,5 +172,3 @@ def dynamic_quantize_linear(state: Lowering, node: OnnxNode) -> View:
         node, "static-range", "the range must be known when the model is compiled, not follow each input",
         "quantize statically, with QuantizeLinear and calibration data",
     )
-
-

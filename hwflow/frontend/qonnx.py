@@ -12,6 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from hwflow.display import show
+from hwflow.frontend.attributes import Taken, honours
 from hwflow.frontend.context import (
     Handler,
     Lowering,
@@ -194,9 +196,12 @@ def _power_of_two(node: OnnxNode, ratio: Fraction) -> Fraction:
         raise refuse(
             node, "trunc-scale",
             f"the output scale must be a power of two times the scale, not {nearest_float(ratio):.6g} times",
-            "correct the scales",
+            "use Quant, which takes any scales",
         )
     return result
+
+
+LAYOUTS = ("NCHW", "NCW", "NC", "NHWC", "NWC")
 
 
 def multi_threshold(state: Lowering, node: OnnxNode) -> View:
@@ -205,7 +210,7 @@ def multi_threshold(state: Lowering, node: OnnxNode) -> View:
     view = view if isinstance(view, HostInput) else reals(state, node, 0)
     thresholds = exact_constant(state, node, 1, "thresholds")
     rank = len(view.shape) + 1
-    last = rank not in (2, 4) or node.attributes.get("data_layout", "NCHW") == "NHWC"
+    last = rank not in (2, 4) or node.attributes.get("data_layout", "NCHW") in ("NHWC", "NWC")
     axis = len(view.shape) - 1 if last else 0
     if thresholds.ndim != 2 or thresholds.shape[0] not in (1, view.shape[axis]):
         raise refuse(
@@ -216,7 +221,9 @@ def multi_threshold(state: Lowering, node: OnnxNode) -> View:
     count = thresholds.shape[1]
     value_scale, bias = (finite(node, name, default) for name, default in (("out_scale", 1.0), ("out_bias", 0.0)))
     if value_scale == 0:
-        raise refuse(node, "scale-range", "out_scale must not be 0", "correct the attribute")
+        raise refuse(
+            node, "scale-range", "out_scale must not be 0", "leave the node out: its result is out_bias everywhere"
+        )
     meaning = Meaning(as_array(value_scale), as_array(-bias / value_scale))
     if isinstance(view, HostInput):
         return _from_host(state, node, view, Interval(0, count), meaning)
@@ -237,7 +244,7 @@ def _parameter(state: Lowering, node: OnnxNode, index: int, name: str, shape: tu
     """A parameter that broadcasts over the tensor, with its rank; one element is one for all."""
     array = constant(state, node, index, name).array
     if not np.isfinite(np.asarray(array, dtype=np.float64)).all():
-        raise refuse(node, "finite-constant", f"{name} must be finite", "export the model again")
+        raise refuse(node, "finite-constant", f"{name} must be finite", "give it finite numbers")
     values = fractions(array)
     if values.size == 1:
         return values.reshape(())
@@ -270,7 +277,7 @@ def _rounding(node: OnnxNode, default: str) -> Rounding:
     except ValueError:
         known = ", ".join(mode.value for mode in Rounding)
         raise refuse(
-            node, "rounding-mode", f"rounding_mode must be one of {known}, not '{name}'", "correct the attribute"
+            node, "rounding-mode", f"rounding_mode must be one of {known}, not {show(name)}", "use one of these"
         ) from None
 
 
@@ -282,10 +289,13 @@ def _require_positive(node: OnnxNode, scale: Fractions) -> None:
         )
 
 
-HANDLERS: Mapping[str, Handler] = {
+_LEVELS = ("narrow", "rounding_mode", "signed")
+
+HANDLERS: Mapping[str, Handler | Taken] = {
     "BipolarQuant": bipolar_quant,
-    "IntQuant": quant,
-    "MultiThreshold": multi_threshold,
-    "Quant": quant,
-    "Trunc": trunc,
+    "IntQuant": honours(quant, *_LEVELS),
+    # out_dtype: a name for what the numbers are
+    "MultiThreshold": honours(multi_threshold, "out_bias", "out_dtype", "out_scale", data_layout=LAYOUTS),
+    "Quant": honours(quant, *_LEVELS),
+    "Trunc": honours(trunc, *_LEVELS),
 }

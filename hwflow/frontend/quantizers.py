@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hwflow.frontend.channels import Channels
 from hwflow.frontend.context import Lowering, exact_constant, refuse, require_finite
-from hwflow.frontend.views import Constant, Integers, Reals, varying_axes
+from hwflow.frontend.views import (
+    Constant,
+    Integers,
+    Reals,
+    as_array,
+    compact,
+    elementwise,
+    fractions,
+    uniform,
+    varying_axes,
+)
 from hwflow.ir.graph import Fractions, IntArray, Meaning, Port, Value, identity_order
-from hwflow.numerics.elementwise import Elementwise
+from hwflow.numerics.elementwise import Affine
 from hwflow.numerics.float_interval import FloatIntervals
 from hwflow.numerics.rounding import Quantizer, Rounding
 from hwflow.numerics.stages import QuantizerStage
@@ -32,6 +42,16 @@ class Quantization:
     high: int
     rounding: Rounding = Rounding.ROUND
     zero_point_inside: bool = False
+
+    @property
+    def signs(self) -> Fractions:
+        """Of the scale: a quantizer of negative scale does what one of the scale's magnitude makes of the negative."""
+        return as_array(np.frompyfunc(lambda scale: Fraction(-1 if scale < 0 else 1), 1, 1)(self.scale))
+
+    @property
+    def upright(self) -> Quantization:
+        """With the scale's magnitude."""
+        return replace(self, scale=as_array(abs(self.scale)))
 
     def of_frame(self) -> Quantization:
         """The same for one frame: the frame axis (of length 1) taken away."""
@@ -74,10 +94,11 @@ def say_scale(port: Port, scale: Fractions, zero_point: Fractions) -> bool:
 def constant_levels(state: Lowering, node: OnnxNode, q: Quantization) -> IntArray:
     """The levels that a quantizer makes of its constant input 0."""
     view = state.view(node.inputs[0])
+    signs, q = q.signs, q.upright
     if isinstance(view, Constant) and view.array.dtype.kind == "f":
         require_finite(node, 0, "the constant", view.array)
-        return _levels_of_floats(view.array.astype(np.float64), q)
-    real = exact_constant(state, node, 0, "the constant")
+        return _levels_of_floats(view.array * signs.astype(np.float64), q)
+    real = exact_constant(state, node, 0, "the constant") * signs
     levels = np.frompyfunc(lambda x, scale, zero: _quantizer(q, scale, zero)(x), 3, 1)(real, q.scale, q.zero_point)
     return np.asarray(levels, dtype=np.int64)
 
@@ -112,37 +133,31 @@ def requantize(
             node, "quantizer-levels", f"a quantizer must have at most {MAX_LEVELS} levels, not {q.high - q.low + 1}",
             "quantize to a narrower type",
         )
-    axes = varying_axes(view.scale, view.zero_point, *view.functions, q.scale, q.zero_point)
-    if len(axes) > 1:
-        raise refuse(
-            node, "one-channel-axis",
-            f"scales, zero points and constants must vary along one axis of a frame at most, not along axes "
-            f"{sorted(axes)}",
-            "quantize per tensor or along one axis",
+    signs, q = q.signs, q.upright
+    if uniform(signs) != 1:
+        negated = elementwise(Affine, signs, fractions(0))
+        view = replace(view, functions=(*view.functions, negated)) if view.functions else replace(
+            view, scale=compact(as_array(view.scale * signs))
         )
-    axis = axes.pop() if axes else None
-    count = view.shape[axis] if axis is not None else 1
-
-    def column(values: Any, index: int) -> Any:
-        return values.reshape(-1)[0 if values.size == 1 else index]
-
-    def chain(index: int) -> tuple[Elementwise, ...]:
-        return tuple(f for step in view.functions if (f := column(step, index)) is not None)
-
+    channels = Channels(view.shape, view.scale, view.zero_point, *view.functions, q.scale, q.zero_point)
+    functions = [channels.column(step) for step in view.functions]
+    chains = zip(*functions, strict=True) if functions else ((),) * channels.count
+    columns = (channels.column(v) for v in (view.scale, view.zero_point, q.scale, q.zero_point))
     stages = tuple(
         (
             stage(
-                column(view.scale, i), column(view.zero_point, i), chain(i), column(q.scale, i),
-                column(q.zero_point, i), q.low, q.high, q.rounding, q.zero_point_inside,
+                scale, zero_point, tuple(f for f in chain if f is not None), unit, zero, q.low, q.high, q.rounding,
+                q.zero_point_inside,
             ),
         )
-        for i in range(count)
+        for scale, zero_point, unit, zero, chain in zip(*columns, chains, strict=True)
     )
-    attributes = {"axis": axis or 0, "stages": stages}
-    return state.add("requantize", node, [view.value], attributes, view.nodes, origin=origin, meaning=meaning)
+    return channels.add(
+        state, "requantize", node, [view.value], {"stages": stages}, view.nodes, origin=origin, meaning=meaning
+    )
 
 
-def require_positive(node: OnnxNode, scale: Fractions) -> None:
+def require_divisor(node: OnnxNode, scale: Fractions) -> None:
     """A quantizer divides by its scale."""
     if any(s == 0 for s in scale.reshape(-1)):
-        raise refuse(node, "scale-range", "scale must be greater than 0, not 0", "calibrate the model again")
+        raise refuse(node, "scale-range", "scale must not be 0", "calibrate the model again")

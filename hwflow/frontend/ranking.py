@@ -91,7 +91,7 @@ def _axis(state: Lowering, node: OnnxNode, default: int) -> tuple[tuple[int, ...
     if axis == 0:
         raise refuse(
             node, "frame-axis", "axis must lie within a frame, not be the frame axis 0",
-            "correct the attribute, or give the model a frame axis in front",
+            "work along an axis within a frame, or leave the node to the host: it compares frames with each other",
         )
     return whole[1:], axis - 1
 

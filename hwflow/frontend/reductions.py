@@ -31,7 +31,7 @@ def reduced(
     state: Lowering, node: OnnxNode, view: Integers | Reals, axes: Attribute, operation: str
 ) -> Integers | Reals:
     """"sum", "mean", "max" or "min" of ``view`` over ``axes`` of the whole shape, as the node gives them."""
-    places = _axes(node, axes, len(view.shape) + 1)
+    places = _axes(node, axes, len(state.model.values[node.inputs[0]].shape))
     if not places:
         return view
     if operation in ("max", "min") and isinstance(view, Reals) and _differs(view, [axis - 1 for axis in places]):

@@ -113,7 +113,6 @@ REASONS: Mapping[str, Reason] = {
     "Loop": _CONTROL,
     "LpNormalization": _NORM,
     "LpPool": _POWERS,
-    "MatMulIntegerToFloat": _DYNAMIC,
     "MatMulNBits": _BLOCKED,
     "MaxRoiPool": _SAMPLED,
     "MaxUnpool": _SCATTERED,
@@ -167,12 +166,16 @@ def unsupported(where: str, operator: str, said: str = "") -> Finding:
 _DEFINED = re.compile(r" in the definition of (?P<node>node '.*' \((?P<operator>\w+)\).*)$")
 
 
+def whole_operator(where: str) -> tuple[str, str] | None:
+    """The node, and its operator, in whose definition a place is, where the table has that operator."""
+    outer = _DEFINED.search(where)
+    return (outer["node"], outer["operator"]) if outer is not None and outer["operator"] in REASONS else None
+
+
 def of_whole_operators(findings: Iterable[Finding]) -> list[Finding]:
     """What is found in the definition of an operator of the table, as one finding about that operator."""
     result: dict[Finding, None] = {}
     for finding in findings:
-        outer = _DEFINED.search(finding.where)
-        if outer is not None and outer["operator"] in REASONS:
-            finding = unsupported(outer["node"], outer["operator"])
-        result[finding] = None
+        outer = whole_operator(finding.where)
+        result[finding if outer is None else unsupported(*outer)] = None
     return list(result)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hwflow.display import show
 from hwflow.frontend import moves
 from hwflow.frontend.context import (
     Lowering,
@@ -41,7 +42,7 @@ from hwflow.frontend.resampling import (
     windows,
 )
 from hwflow.frontend.views import Anchor, Integers, Reals, View, as_array, fractions
-from hwflow.onnxspec.model import OnnxNode
+from hwflow.onnxspec.model import Attribute, OnnxNode
 
 
 def resize(state: Lowering, node: OnnxNode) -> View:
@@ -53,10 +54,10 @@ def resize(state: Lowering, node: OnnxNode) -> View:
 
 
 def upsample(state: Lowering, node: OnnxNode) -> View:
-    """Upsample 7 and 9: as Resize 10, and no axis shrinks."""
+    """Upsample: as Resize 10, and no axis shrinks."""
     if node.version < 9:
         shape = state.model.values[node.inputs[0]].shape
-        values = node.attributes["scales"]
+        values = node.attributes["scales"] if node.version >= 7 else _image_scales(node)
         assert isinstance(values, tuple)
         found = _by_scales(node, shape, range(len(shape)), [Fraction(v) for v in values if isinstance(v, int | float)])
     else:
@@ -67,6 +68,11 @@ def upsample(state: Lowering, node: OnnxNode) -> View:
             node, "upsample-scale", f"scales must be at least 1, not {small[0]:.9g}", "use Resize to shrink an axis"
         )
     return _resized(state, node, found)
+
+
+def _image_scales(node: OnnxNode) -> tuple[Attribute, ...]:
+    """The scales of all axes of an image by Upsample 1."""
+    return 1, 1, node.attributes["height_scale"], node.attributes["width_scale"]
 
 
 def _axes(
@@ -118,7 +124,7 @@ def _by_sizes(node: OnnxNode, shape: tuple[int, ...], axes: list[int], sizes: li
     if policy != "stretch":
         raise refuse(
             node, "resize-policy", "keep_aspect_ratio_policy must be stretch, not_larger or not_smaller, not "
-            f"'{policy}'", "correct the attribute",
+            f"{show(policy)}", "correct the attribute",
         )
     return [
         AxisResize(axis, shape[axis], size, ratio) for axis, size, ratio in zip(axes, sizes, ratios, strict=True)
@@ -141,7 +147,7 @@ def _one_of(node: OnnxNode, name: str, legal: tuple[str, ...]) -> str:
     value = str(node.attributes.get(name, legal[0]))
     if value not in legal:
         raise refuse(
-            node, "resize-mode", f"{name} must be {', '.join(legal[:-1])} or {legal[-1]}, not '{value}'",
+            node, "resize-mode", f"{name} must be {', '.join(legal[:-1])} or {legal[-1]}, not {show(value)}",
             "correct the attribute",
         )
     return value
@@ -261,7 +267,8 @@ def _windows(node: OnnxNode, line: AxisResize, how: Interpolation) -> Windows:
     means = line.mean(how)
     if not all(means):
         raise refuse(
-            node, "resize-weights", "weights must have a sum other than 0, to be divided by it", "correct cubic_coeff_a"
+            node, "resize-weights", "weights must have a sum other than 0, to be divided by it",
+            "give cubic_coeff_a another value, or leave exclude_outside out",
         )
     found = windows(means, line.size)
     if found is None:

@@ -1,4 +1,4 @@
-"""Operators that move elements: no hardware for reshapes and transposes; Concat joins streams."""
+"""Operators that only give a frame another shape or order: no hardware."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hwflow.frontend.context import Lowering, integer, made, moved, reals, refuse
-from hwflow.frontend.lattice import plain
-from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, View, compact
-from hwflow.ir.graph import Fractions
+from hwflow.display import show
+from hwflow.frontend.context import Lowering, moved, reals, refuse
+from hwflow.frontend.views import Constant, Integers, QuantizedConstant, View, compact
 from hwflow.onnxspec.model import OnnxNode
 
 
@@ -22,9 +21,9 @@ def reshape(state: Lowering, node: OnnxNode) -> View:
     if prod(source_shape) != prod(target):  # inference says nothing while the number of frames is open
         raise refuse(
             node, "reshape-size",
-            f"the result must have as many elements as input '{node.inputs[0]}' has in one frame, "
+            f"the result must have as many elements as input {show(node.inputs[0])} has in one frame, "
             f"{prod(source_shape)}, not {prod(target)} {list(target)}",
-            "correct the shape",
+            "reshape each frame, with all of its elements, to (frames, ...)",
         )
     if isinstance(view, Constant):
         return Constant(view.array.reshape(target))
@@ -84,54 +83,3 @@ def transpose(state: Lowering, node: OnnxNode) -> View:
 
 def _transposed(values: Any, perm: tuple[int, ...]) -> Any:
     return values.reshape(()) if values.size == 1 else values.transpose(perm)
-
-
-def concat(state: Lowering, node: OnnxNode) -> View:
-    """Concat of constants, of integer tensors, or of reals, along an axis of the frame."""
-    views = [state.view(name) for name in node.inputs]
-    rank = len(state.model.values[node.outputs[0]].shape)
-    axis = integer(node, "axis") % rank
-    if all(isinstance(v, Constant) for v in views):
-        return Constant(np.concatenate([v.array for v in views if isinstance(v, Constant)], axis=axis))
-    if len(views) == 1:
-        return views[0]
-    if all(isinstance(v, Integers) for v in views):
-        integers = [v for v in views if isinstance(v, Integers)]
-        shape = state.frame_shape(node.outputs[0])
-        value = state.add("concat", node, [v.value for v in integers], {"axis": axis - 1})
-        return Integers(value, shape, min(v.low for v in integers), max(v.high for v in integers))
-    return joined(state, node, [reals(state, node, index) for index in range(len(views))], axis - 1)
-
-
-def joined(state: Lowering, node: OnnxNode, views: list[Reals], axis: int) -> Reals:
-    """Reals next to each other along ``axis`` of a frame, each with its own scale."""
-    views = [plain(state, node, view) for view in views]
-    shape = list(views[0].shape)
-    shape[axis] = sum(view.shape[axis] for view in views)
-    before = tuple(dict.fromkeys(name for view in views for name in view.nodes))
-    value = state.add(
-        "concat", node, [view.value for view in views], {"axis": axis}, before, origin=state.real_origin(node)
-    )
-    scale = _joined([(v.scale, v.shape) for v in views], axis)
-    zero_point = _joined([(v.zero_point, v.shape) for v in views], axis)
-    result = made(value, tuple(shape), scale, zero_point, node)
-    lows, highs = [v.low for v in views], [v.high for v in views]
-    if None in lows or None in highs:
-        return result
-    return Reals(
-        result.value, result.shape, scale, zero_point, result.anchor,
-        low=min(v for v in lows if v is not None), high=max(v for v in highs if v is not None),
-    )
-
-
-def _joined(parts: list[tuple[Fractions, tuple[int, ...]]], axis: int) -> Fractions:
-    wide = []
-    for values, shape in parts:
-        full = values.reshape((1,) * (len(shape) - values.ndim) + values.shape)
-        target = list(full.shape)
-        target[axis] = shape[axis]
-        wide.append(np.broadcast_to(full, target))
-    rank = len(parts[0][1])
-    common = [max(w.shape[a] for w in wide) for a in range(rank)]
-    aligned = [np.broadcast_to(w, [w.shape[a] if a == axis else common[a] for a in range(rank)]) for w in wide]
-    return compact(np.concatenate(aligned, axis=axis))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from hwflow.display import show
 from hwflow.frontend import spatial
 from hwflow.frontend.context import Lowering, integer, made, reals, refuse
 from hwflow.frontend.lattice import from_zero, plain, whole_zero_point
 from hwflow.frontend.linear import bias_of, meaning, of_groups, upright
 from hwflow.frontend.views import View, changed, compact, fractions, uniform
 from hwflow.frontend.weights import integer_weights
-from hwflow.frontend.window import integers_of
+from hwflow.frontend.window import integers_of, require_kernel
 from hwflow.onnxspec.model import OnnxNode
 
 
@@ -20,19 +21,20 @@ def conv_transpose(state: Lowering, node: OnnxNode) -> View:
     view = reals(state, node, 0)
     name, groups = node.inputs[1], integer(node, "group", 1)
     shape = state.model.values[name].shape
+    require_kernel(node, shape[2:])
     channels = view.shape[0]
     if groups < 1 or channels % groups or shape[0] != channels:
         raise refuse(
             node, "conv-group",
-            f"weights '{name}' must have the input's {channels} channels on axis 0, which group divides, not "
+            f"weights {show(name)} must have the input's {channels} channels on axis 0, which group divides, not "
             f"{shape[0]} with group {groups}",
             "correct the weights' shape or the attribute",
         )
     view = from_zero(state, node, whole_zero_point(state, node, plain(state, node, view)))
     if any(size > 1 for size in view.scale.shape[1:]):
         raise refuse(
-            node, "channel-scale", f"input '{node.inputs[0]}' must have one scale and zero point a channel, not one a "
-            "pixel", "quantize before the convolution",
+            node, "channel-scale", f"input {show(node.inputs[0])} must have one scale and zero point a channel, not "
+            "one a pixel", "quantize before the convolution",
         )
 
     def outputs_first(array: Any) -> Any:

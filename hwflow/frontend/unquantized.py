@@ -1,13 +1,22 @@
-"""Whether a model is quantized at all. Imports little: `check` says so of large float models in no time."""
+"""Whether a model is quantized at all, and what of a float model is in the way once it is. Imports little: `check` says
+so of large float models in no time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 
+from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend.element_types import KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
+from hwflow.frontend.limits import LIMITS
+from hwflow.frontend.refused_operators import REASONS, unsupported, whole_operator
 from hwflow.onnxspec import ModelProto
+from hwflow.onnxspec.dialects import DIALECT_DOMAINS
 from hwflow.onnxspec.graph import Scope
+from hwflow.onnxspec.model import OnnxNode
+from hwflow.onnxspec.schemas import find_schema, has_body
 from hwflow.onnxspec.tensors import DTYPE_NAMES, ELEMENT_TYPES
 
 STANDARD_QUANTIZERS = frozenset({
@@ -15,19 +24,33 @@ STANDARD_QUANTIZERS = frozenset({
 })  # fmt: skip
 """Operators of ai.onnx that make integers of reals, or work on integers."""
 
-_QUANTIZE = "quantize the model first, for example with 'hwflow quantize' and calibration data"
+HEAVY = frozenset({
+    "AveragePool", "Conv", "ConvInteger", "ConvTranspose", "Gemm", "GlobalAveragePool", "MatMul", "MatMulInteger",
+    "MatMulIntegerToFloat", "MaxPool", "NhwcMaxPool", "QGemm", "QLinearAveragePool", "QLinearConv",
+    "QLinearGlobalAveragePool", "QLinearMatMul",
+})  # fmt: skip
+"""Operators that hardware is made for."""
+
+_ML = "ai.onnx.ml"
+DECLARE = "say what integers a float input carries: --input-type NAME=int8[,SCALE[,ZERO_POINT]]"
+"""A remedy where hardware cannot begin at a float input."""
+
+_QUANTIZE = (
+    "quantize the model first, for example with 'hwflow quantize' and calibration data, or, where its weights are "
+    f"integers already, {DECLARE}"
+)
 
 
 def is_dialect(operator: tuple[str, str]) -> bool:
     """Whether an operator belongs to a dialect of quantized models (or is a function, whose body may)."""
-    return operator[0] != "" or operator[1] in STANDARD_QUANTIZERS or operator[1] == "DequantizeLinear"
+    return operator[0] not in ("", _ML) or operator[1] in STANDARD_QUANTIZERS or operator[1] == "DequantizeLinear"
 
 
-def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope]) -> None:
+def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope], declared: Container[str] = ()) -> None:
     """Raise :class:`ModelRefused` for a float model, with what :func:`hwflow.frontend.lower.lower` says about it.
 
-    ``scopes`` are those of the model (:func:`hwflow.onnxspec.graph.scopes`). Resolving a large float model takes much
-    longer than seeing that it is one.
+    ``scopes`` are those of the model (:func:`hwflow.onnxspec.graph.scopes`), ``declared`` the names of inputs whose
+    integers the user declares. Resolving a large float model takes much longer than seeing that it is one.
     """
     main = scopes[0]
     operators = {(node.op_type, node.domain) for scope in scopes for node in scope.nodes}
@@ -35,7 +58,11 @@ def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope]) -> None:
         return
     integer_types = {ELEMENT_TYPES[name] for name in STREAM_TYPES}
     initializers = {*main.initializers}
-    inputs = [info.type.tensor_type.elem_type for info in model.graph.input if info.name not in initializers]
+    inputs = [
+        info.type.tensor_type.elem_type
+        for info in model.graph.input
+        if info.name not in initializers and info.name not in declared
+    ]
     if all(number in integer_types for number in inputs):
         return
     types = [
@@ -45,18 +72,136 @@ def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope]) -> None:
         and (number := info.type.tensor_type.elem_type) in DTYPE_NAMES
         and DTYPE_NAMES[number] not in (*STREAM_TYPES, *REAL_TYPES)
     ]
-    raise ModelRefused([unquantized(model.graph.name), *types])
+    raise ModelRefused([unquantized(model.graph.name), *types, *obstacles(scopes)])
+
+
+def obstacles(scopes: Sequence[Scope]) -> list[Finding]:
+    """:func:`in_the_way` in a model's main graph, the first of its scopes, as it is in the file."""
+    main = scopes[0]
+    owners: dict[int, int] = {}  # of a subgraph at any depth: the node of the main graph
+    reads: dict[int, set[str]] = {}  # what subgraphs of a node read, perhaps from outside
+    holders: set[int] = set()  # nodes with operators in their subgraphs that hardware is made for
+    for scope in scopes[1:]:
+        parent = scope.parent
+        if parent is not main and id(parent) not in owners:  # of a function
+            continue
+        owner = owners[id(scope)] = scope.caller if parent is main else owners[id(parent)]
+        reads.setdefault(owner, {*scope.outputs}).update(name for node in scope.nodes for name in node.inputs)
+        if any(node.op_type in HEAVY for node in scope.nodes):
+            holders.add(owner)
+    sites = [
+        Site(
+            node.domain, node.op_type, main.opsets.get(node.domain, 1), node.inputs, node.outputs,
+            main.where(index), reads.get(index, frozenset()), index in holders,
+        )
+        for index, node in enumerate(main.nodes)
+    ]
+    return in_the_way(sites, {*main.inputs} - {*main.initializers})
+
+
+@dataclass(frozen=True)
+class Site:
+    """A node of a float model. ``where``: as a finding names it; ``captured``: what its subgraphs read, perhaps from
+    outside; ``holds``: whether operators that hardware is made for stand in them."""
+
+    domain: str
+    op_type: str
+    version: int
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    where: str
+    captured: AbstractSet[str] = frozenset()
+    holds: bool = False
+
+    @classmethod
+    def of(cls, node: OnnxNode) -> Site:
+        """A node of a resolved model; of one in an operator's definition, that operator."""
+        where, op_type = whole_operator(node.where) or (node.where, node.op_type)
+        return cls(node.domain, op_type, node.version, node.inputs, node.outputs, where)
+
+    @property
+    def begins(self) -> bool:
+        """Whether hardware begins here, or would in a quantized model."""
+        if self.holds or self.op_type in HEAVY:
+            return True
+        return is_dialect((self.domain, self.op_type)) and self.op_type != "DequantizeLinear"
+
+    @property
+    def taken(self) -> bool:
+        """Whether hardware can be made of its operator, or of the others that it stands for."""
+        if self.domain:  # of others than a dialect's and ONNX's own it is not known here: a function, perhaps
+            return self.op_type in LIMITS if self.domain in DIALECT_DOMAINS else self.domain != _ML
+        if self.op_type in REASONS:
+            return False
+        schema = find_schema(self.op_type, self.version, "")
+        return self.op_type in LIMITS or (schema is not None and has_body(schema))
+
+
+def in_the_way(sites: Sequence[Site], inputs: Iterable[str]) -> list[Finding]:
+    """What hardware could not be made of once a model was quantized, one finding an operator: what stands between
+    operators that hardware is made for. Before the first and behind the last of these, the host runs it. (In a model
+    without any of these, operators of classical machine learning are all that there is.)
+
+    ``sites``: the nodes in topological order; ``inputs``: of the model, without initializers.
+    """
+    computed, behind = {*inputs}, set[str]()
+    streams: list[tuple[Site, bool]] = []  # what is computed at run time, and whether behind an operator of hardware's
+    for site in sites:
+        read = computed.intersection((*site.inputs, *site.captured))
+        if read and site.op_type not in ("Shape", "Size"):
+            made = {name for name in site.outputs if name}
+            computed |= made
+            chosen = site.op_type == "If" and computed.isdisjoint(site.inputs)  # when the model is compiled
+            shown = replace(site, op_type="Identity", holds=False) if chosen else site
+            streams.append((shown, not read.isdisjoint(behind)))
+            if site.begins or streams[-1][1]:
+                behind |= made
+    ahead: set[str] = set()
+    for site in reversed(sites):
+        if site.holds or site.op_type in HEAVY or not ahead.isdisjoint(site.outputs):
+            ahead.update(name for name in (*site.inputs, *site.captured) if name)
+    middle = [
+        site for site, follows in streams if site.holds or (follows and not ahead.isdisjoint(site.outputs))
+    ]
+    if not ahead:
+        middle = [site for site, _ in streams if site.domain == _ML]
+    found: dict[tuple[str, str], dict[str, None]] = {}  # the places of each operator
+    products: dict[str, None] = {}
+    for site in middle:
+        if not site.taken:
+            found.setdefault((site.domain, site.op_type), {})[site.where] = None
+        elif site.op_type == "MatMul" and computed.issuperset(site.inputs):
+            products[site.where] = None
+    findings = [
+        unsupported(_places(places), op_type, f"{domain}.{op_type}" if domain else "")
+        for (domain, op_type), places in found.items()
+    ]
+    if products:
+        findings.append(Finding("constant-weights", _places(products), *PRODUCT_OF_STREAMS))
+    return findings
+
+
+PRODUCT_OF_STREAMS = (
+    "one operand must be constant, not both computed at run time: hardware holds the matrix that it multiplies by",
+    "leave the product to the host, before the first or behind the last quantizer, or use dense layers or convolutions",
+)
+"""Message and remedy about a matrix product of two streams."""
+
+
+def _places(places: Iterable[str]) -> str:
+    first, *others = places
+    return f"{first} and {len(others)} more" if others else first
 
 
 def unquantized(name: str) -> Finding:
     return Finding(
-        "quantized-model", f"model '{name}'",
+        "quantized-model", f"model {show(name)}",
         "the model must be quantized (QDQ, QOperator or QONNX), not hold float operators only", _QUANTIZE,
     )
 
 
 def input_type(name: str, dtype: str) -> Finding:
     return Finding(
-        "input-type", f"input '{name}'", f"element type must be one of {KNOWN_TYPES}, not {dtype}",
+        "input-type", f"input {show(name)}", f"element type must be one of {KNOWN_TYPES}, not {dtype}",
         "convert the input on the host",
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hwflow.display import show
 from hwflow.frontend.context import refuse
 from hwflow.frontend.views import (
     Constant,
@@ -59,7 +60,8 @@ def integer_weights(
     if not isinstance(view, QuantizedConstant):
         what = "a float graph input" if isinstance(view, HostInput) else "computed at run time"
         raise refuse(
-            node, "constant-weights", f"weights '{name}' must be constant, not {what}", "make them an initializer"
+            node, "constant-weights", f"weights {show(name)} must be constant, not {what}",
+            "make them an initializer, or leave the node to the host, before the first or behind the last quantizer",
         )
     integers, scale = _without_zero_point(node, view, name)
     if input_scale is not None:
@@ -77,7 +79,7 @@ def _without_zero_point(node: OnnxNode, view: QuantizedConstant, name: str) -> t
     if ceil(largest * denominator).bit_length() >= MAX_BITS:
         raise refuse(
             node, "weight-zero-point",
-            f"the zero points of weights '{name}' must leave integers of at most {MAX_BITS} bits, not of "
+            f"the zero points of weights {show(name)} must leave integers of at most {MAX_BITS} bits, not of "
             f"{ceil(largest * denominator).bit_length() + 1}",
             "use zero points that are small integers",
         )
@@ -119,8 +121,8 @@ def _of_many_scales(node: OnnxNode, integers: IntArray, scale: Fractions, name: 
     if most > MAX_BITS:
         raise refuse(
             node, "weight-scales",
-            f"the scales of weights '{name}' within one output (and those of what they are multiplied with) must have "
-            f"a common divisor that makes the weights integers of at most {MAX_BITS} bits, not of {most}",
+            f"the scales of weights {show(name)} within one output (and those of what they are multiplied with) must "
+            f"have a common divisor that makes the weights integers of at most {MAX_BITS} bits, not of {most}",
             "use one scale an output, or scales that are powers of two apart",
         )
     return Weights(result, scales)
@@ -158,6 +160,6 @@ def _least_exponent(row: Any) -> int:
 def _unquantized(node: OnnxNode, name: str) -> Exception:
     return refuse(
         node, "quantized-weights",
-        f"weights '{name}' must be quantized (behind a DequantizeLinear or a Quant), not float",
+        f"weights {show(name)} must be quantized (behind a DequantizeLinear or a Quant), not float",
         "quantize the weights too",
     )

@@ -13,6 +13,10 @@ MAX_TAPS = 1 << 16
 """Of one window: 256 x 256 pixels, each of which is a multiplication or a comparison."""
 
 
+AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+"""The values of auto_pad."""
+
+
 def window_attributes(
     node: OnnxNode, image: Sequence[int], kernel: Sequence[int], inferred: Sequence[int]
 ) -> dict[str, Any]:
@@ -24,12 +28,7 @@ def window_attributes(
     many windows where ceil_mode meets auto_pad VALID, and windows that start behind the image).
     """
     axes = len(kernel)
-    named = integers_of(node, "kernel_shape") or kernel
-    if tuple(named) != tuple(kernel):
-        raise refuse(
-            node, "window-kernel", f"kernel_shape must be that of the weights {list(kernel)}, not {list(named)}",
-            "correct the attribute or leave it out",
-        )
+    require_kernel(node, kernel)
     if prod(kernel) > MAX_TAPS:
         raise refuse(
             node, "window-size", f"a window must have at most {MAX_TAPS} taps, not {prod(kernel)} {list(kernel)}",
@@ -47,6 +46,16 @@ def window_attributes(
             "as onnx's shape inference has it", "set ceil_mode to 0 and give the pads explicitly",
         )
     return {"kernel": tuple(kernel), "strides": strides, "pads": pads, "dilations": dilations}
+
+
+def require_kernel(node: OnnxNode, kernel: Sequence[int]) -> None:
+    """Refuse a kernel_shape that is not the one of the weights."""
+    named = integers_of(node, "kernel_shape") or kernel
+    if tuple(named) != tuple(kernel):
+        raise refuse(
+            node, "window-kernel", f"kernel_shape must be that of the weights {list(kernel)}, not {list(named)}",
+            "correct the attribute or leave it out",
+        )
 
 
 def _pads(node: OnnxNode, image: Sequence[int], spans: Sequence[int], strides: Sequence[int]) -> list[int]:
@@ -67,11 +76,6 @@ def _pads(node: OnnxNode, image: Sequence[int], spans: Sequence[int], strides: S
                 if (windows - 1) * strides[axis] >= image[axis] + pads[axis]:
                     windows -= 1  # the last window would start in the padding at the end
                 pads[axis + axes] += max(0, (windows - 1) * strides[axis] - room)
-    elif auto_pad != "VALID":
-        raise refuse(
-            node, "window-auto-pad", f"auto_pad must be NOTSET, SAME_UPPER, SAME_LOWER or VALID, not '{auto_pad}'",
-            "correct the attribute",
-        )
     return pads
 
 

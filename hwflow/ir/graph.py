@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hwflow.errors import Finding
 from hwflow.types import TensorType
 
 IntArray = npt.NDArray[np.int64]
@@ -127,7 +128,7 @@ class Graph:
     """A model at one stage.
 
     ``prefix`` and ``suffix`` are the names of the ONNX nodes that the host runs before and after the hardware, in
-    order.
+    order. ``deferred``: why hardware could not be made of some of those after it.
     """
 
     name: str
@@ -137,6 +138,7 @@ class Graph:
     nodes: list[Node]
     prefix: tuple[str, ...] = ()
     suffix: tuple[str, ...] = ()
+    deferred: tuple[Finding, ...] = ()
 
     def copy(self) -> Graph:
         """The same graph with nodes, values and ports of its own: a pass that changes it leaves the original alone."""
@@ -149,7 +151,7 @@ class Graph:
             for n in self.nodes
         ]
         inputs, outputs = ([replace(p, value=own[p.value]) for p in ports] for ports in (self.inputs, self.outputs))
-        return Graph(self.name, self.stage, inputs, outputs, nodes, self.prefix, self.suffix)
+        return Graph(self.name, self.stage, inputs, outputs, nodes, self.prefix, self.suffix, self.deferred)
 
     def values(self) -> list[Value]:
         """Every value: inputs first, then in order of production."""

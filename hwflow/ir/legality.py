@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from hwflow.display import show
 from hwflow.errors import Finding, InternalError
 from hwflow.ir.graph import Graph, Stage
 
@@ -30,14 +31,14 @@ def _unknown_operators(graph: Graph, operators: Operators) -> Iterator[tuple[str
     legal = operators[graph.stage]
     for node in graph.nodes:
         if node.op not in legal:
-            yield f"node '{node.name}'", f"operator '{node.op}'"
+            yield f"node {show(node.name)}", f"operator {show(node.op)}"
 
 
 def _multiple_producers(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
     seen = set()
     for value in graph.values():
         if value in seen:
-            yield f"value '{value.name}'", "two producers"
+            yield f"value {show(value.name)}", "two producers"
         seen.add(value)
 
 
@@ -46,11 +47,11 @@ def _use_before_production(graph: Graph, operators: Operators) -> Iterator[tuple
     for node in graph.nodes:
         for value in node.inputs:
             if value not in known:
-                yield f"node '{node.name}'", f"'{value.name}', which nothing before it produces"
+                yield f"node {show(node.name)}", f"{show(value.name)}, which nothing before it produces"
         known.update(node.outputs)
     for port in graph.outputs:
         if port.value not in known:
-            yield f"output '{port.name}'", f"'{port.value.name}', which nothing produces"
+            yield f"output {show(port.name)}", f"{show(port.value.name)}, which nothing produces"
 
 
 def _repeated_names(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
@@ -58,15 +59,15 @@ def _repeated_names(graph: Graph, operators: Operators) -> Iterator[tuple[str, s
     for kind, names in (("value", Counter(v.name for v in values)), ("node", Counter(n.name for n in graph.nodes))):
         for name, count in names.items():
             if count > 1:
-                yield f"{kind} '{name}'", "the same name twice"
+                yield f"{kind} {show(name)}", "the same name twice"
 
 
 def _untyped(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
     for value in graph.values():
         if value.type is None:
-            yield f"value '{value.name}'", "no type"
+            yield f"value {show(value.name)}", "no type"
         elif value.type.element.interval.hull(value.type.interval) != value.type.element.interval:
-            yield f"value '{value.name}'", f"interval {value.type.interval} outside {value.type.element}"
+            yield f"value {show(value.name)}", f"interval {value.type.interval} outside {value.type.element}"
 
 
 def _fan_out(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
@@ -75,20 +76,20 @@ def _fan_out(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
         uses[port.value] = uses.get(port.value, 0) + 1
     for value, count in uses.items():
         if count != 1:
-            yield f"value '{value.name}'", f"{count} consumers"
+            yield f"value {show(value.name)}", f"{count} consumers"
 
 
 def _not_a_stream(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
     for value in graph.values():
         if value.type is not None and len(value.type.shape) != 2:
-            yield f"value '{value.name}'", f"shape {value.type.shape}"
+            yield f"value {show(value.name)}", f"shape {value.type.shape}"
 
 
 def _unfolded(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
     for node in graph.nodes:
         for key in ("folding", "depths"):
             if key not in node.attributes:
-                yield f"node '{node.name}'", f"no {key}"
+                yield f"node {show(node.name)}", f"no {key}"
 
 
 _ALL = frozenset(Stage)
@@ -111,7 +112,8 @@ def check(graph: Graph, after: str, operators: Operators) -> None:
     """Raise :class:`InternalError` with every violation of the rules for ``graph.stage``; ``after`` names the pass."""
     findings = [
         Finding(
-            rule.name, where, f"{rule.sentence}; found: {found} (after pass '{after}')", "report this model as a defect"
+            rule.name, where, f"{rule.sentence}; found: {found} (after pass {show(after)})",
+            "report this model as a defect"
         )
         for rule in RULES
         if graph.stage in rule.stages

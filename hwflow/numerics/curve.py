@@ -23,10 +23,9 @@ from mpmath import mp
 
 from hwflow.numerics.float_interval import ELEMENTARY, TINY, FloatArray, FloatIntervals, outwards
 from hwflow.numerics.function import Elementwise
-from hwflow.numerics.interval import End, Interval, Undefined
+from hwflow.numerics.interval import LARGEST_BITS, End, Interval, Undefined
 
 GUARD_BITS = 64  # beyond the relative precision asked for: the elementary functions' conditioning takes less
-LARGEST_BITS = 1 << 14  # values beyond 2**+-LARGEST_BITS are enclosed by that and infinity, or by 0 and that
 
 REALS = Interval(-inf, inf)
 

@@ -5,7 +5,7 @@ The activation functions are in :mod:`hwflow.numerics.smooth`.
 
 from __future__ import annotations
 
-from hwflow.numerics.combination import Combination
+from hwflow.numerics.combination import Combination, combination
 from hwflow.numerics.function import Elementwise
 from hwflow.numerics.piecewise import (
     Abs,
@@ -42,4 +42,5 @@ __all__ = [
     "Sqrt",
     "Steps",
     "ThresholdedRelu",
+    "combination",
 ]

@@ -21,6 +21,7 @@ BoolArray = npt.NDArray[np.bool_]
 STEP = 2.0**-52  # one operation
 ELEMENTARY = 2.0**-46  # an elementary function
 TINY = 2.0**-1060  # underflow
+LEAST_FACTOR = Fraction(1, 1 << 960)  # it and its inverse are numbers, and so are products with 64 bits
 LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -62,6 +63,9 @@ class FloatIntervals:
 
     def affine(self, multiplier: Fraction, addend: Fraction) -> FloatIntervals:
         """``multiplier * x + addend``."""
+        if multiplier and not LEAST_FACTOR <= abs(multiplier) <= 1 / LEAST_FACTOR:  # float64 has no such number
+            part = LEAST_FACTOR if abs(multiplier) < 1 else 1 / LEAST_FACTOR
+            return self.affine(part, Fraction(0)).affine(multiplier / part, addend)
         m, a = nearest(multiplier), nearest(addend)
         if m == 0 and multiplier == 0:
             constant = np.full(self.lo.shape, a)
@@ -72,7 +76,11 @@ class FloatIntervals:
             underflow = np.where(self.magnitude > 0, TINY, 0.0)
             result = self.bounded(_product(m, lo), _product(m, hi), 2 * STEP).widened(underflow)
         if addend != 0:
-            slack = (result.magnitude + abs(a)) * (2 * STEP)
+            slack = (result.magnitude + abs(a)) * (2 * STEP) + (TINY if abs(addend) < LEAST_FACTOR else 0.0)
+            if abs(addend) > LARGEST:  # float64 has no such number
+                far = np.full(result.lo.shape, inf)
+                lo, hi = (result.lo + a, far) if addend > 0 else (-far, result.hi + a)
+                return result.bounded(lo, hi).widened(slack)
             result = result.bounded(result.lo + a, result.hi + a).widened(slack)
         return result
 

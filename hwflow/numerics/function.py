@@ -17,6 +17,11 @@ class Elementwise(ABC):
         """Whether it is known not to fall anywhere that it is defined: a maximum then commutes with it."""
         return False
 
+    @property
+    def size(self) -> int:
+        """How many functions and operations it is made of."""
+        return 1
+
     @abstractmethod
     def enclose(self, x: Interval, bits: int) -> Interval:
         """An interval that contains every value over ``x``.
@@ -32,9 +37,10 @@ class Elementwise(ABC):
 
 
 def enclose(functions: Iterable[Elementwise], x: Interval, bits: int) -> Interval:
-    """The values of ``functions``, one after the other, over ``x``."""
+    """The values of ``functions``, one after the other, over ``x``. Raises NoSteps for an exact value that is too long
+    (see :meth:`~hwflow.numerics.interval.Interval.limited`)."""
     for function in functions:
-        x = function.enclose(x, bits)
+        x = function.enclose(x, bits).limited(bits)
     return x
 
 

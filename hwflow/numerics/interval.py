@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf
+from math import ceil, inf
 
 End = Fraction | float  # of floats only -inf and inf
+
+LARGEST_BITS = 1 << 14  # values beyond 2**+-LARGEST_BITS are enclosed by that and infinity, or by 0 and that
+MOST_EXACT_BITS = 1 << 16  # of the numerator and the denominator of an exact value
 
 
 class NoSteps(ValueError):
@@ -64,6 +67,19 @@ class Interval:
         if multiplier < 0:
             return Interval(hi, lo, self.hi_open, self.lo_open)
         return Interval(lo, hi, self.lo_open, self.hi_open)
+
+    def limited(self, bits: int) -> Interval:
+        """An interval around it whose ends are no long numbers: where they have become much longer than ``bits``
+        significant ones, with 64 more than these. Raises NoSteps for one number of more than MOST_EXACT_BITS."""
+        size = max(length(self.lo), length(self.hi))
+        if self.lo == self.hi:
+            if size > MOST_EXACT_BITS:
+                raise NoSteps(f"keep its exact values within {MOST_EXACT_BITS} bits, but one has {size}")
+            return self
+        if size <= 4096 + 4 * bits:
+            return self
+        lo, hi = -_upwards(-self.lo, bits + 64), _upwards(self.hi, bits + 64)
+        return Interval(lo, hi, self.lo_open or lo != self.lo, self.hi_open or hi != self.hi)
 
     def __neg__(self) -> Interval:
         return Interval(-self.hi, -self.lo, self.hi_open, self.lo_open)
@@ -122,6 +138,25 @@ class Interval:
         return Interval(
             lo, hi, all(s.lo_open for s in sides if s.lo == lo), all(s.hi_open for s in sides if s.hi == hi)
         )
+
+
+def length(end: End) -> int:
+    """Bits of the longer of numerator and denominator."""
+    return 0 if isinstance(end, float) else max(end.numerator.bit_length(), end.denominator.bit_length())
+
+
+def _upwards(x: End, bits: int) -> End:
+    """A number of so many significant bits at or above ``x``; near 0 and far from it as LARGEST_BITS says."""
+    if isinstance(x, float) or x == 0:
+        return x
+    exponent = x.numerator.bit_length() - x.denominator.bit_length()
+    if exponent > LARGEST_BITS:
+        return inf if x > 0 else -Fraction(1 << LARGEST_BITS - 1)
+    if exponent < -LARGEST_BITS:
+        return Fraction(1, 1 << LARGEST_BITS - 1) if x > 0 else Fraction(0)
+    shift = bits - exponent
+    unit = Fraction(1 << shift) if shift >= 0 else Fraction(1, 1 << -shift)
+    return ceil(x * unit) / unit
 
 
 def _add(a: End, b: End) -> End:

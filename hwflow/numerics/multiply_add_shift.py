@@ -317,7 +317,7 @@ def proves(form: MultiplyAddShift, steps: Sequence[StepFunction]) -> bool:
             return False
         if s.high < form.high and m * s.hi + b >= _bound(s.high + 1, form.shift, form.rounding):
             return False
-        if not s.thresholds:
+        if not s.count:
             continue
         # v_k is at most an end of the clamp in size, and T_k - 1 at most an end of the interval
         extent = max(abs(s.lo), abs(s.hi)) * m + abs(b) + ((max(abs(s.low), abs(s.high)) + 1) << form.shift)
@@ -390,7 +390,7 @@ class _Conditions:
             at_least.append(self._first - m * s.lo)
         if self._last is not None:
             at_most.append(self._last - m * s.hi - 1)
-        if s.thresholds:
+        if s.count:
             fits = self._ends[0] * m + self._ends[1] < _SAFE
             gap = self._bounds - m * s.array if fits else self._bounds.astype(object) - m * s.array.astype(object)
             at_least.append(int(gap.max()))
@@ -412,11 +412,11 @@ def _slopes(
     The slopes are ``m`` at the given shift: ``m / 2**shift`` at shift 0. All channels together in padded arrays
     [channel, point]; x counts from the channel's ``lo``, v from the bound of its ``low``.
     """
-    rows = [c for c, s in enumerate(staircases) if s.thresholds]
+    rows = [c for c, s in enumerate(staircases) if s.count]
     result: list[_Slope | None] = [None] * len(staircases)
     if not rows:
         return result
-    points = max(len(staircases[c].thresholds) for c in rows) + 1
+    points = max(staircases[c].count for c in rows) + 1
     span = max(staircases[c].hi - staircases[c].lo for c in rows) + 2
     # an iterate p / q has p <= points << shift, and q <= span: all intermediate values stay below twice their product
     kind: Any = np.int64 if 4 * ((points + 1) << shift) * span < _SAFE else object
@@ -424,7 +424,7 @@ def _slopes(
     upper = np.zeros((2, len(rows), points), dtype=kind)
     for row, c in enumerate(rows):
         s = staircases[c]
-        n = len(s.thresholds)
+        n = s.count
         bounds: _Array = np.arange(s.low + 1, s.low + n + 2).astype(kind)
         bounds = _bound(bounds, shift, rounding) - _bound(s.low, shift, rounding)
         x = s.array.astype(kind) - s.lo

@@ -199,7 +199,7 @@ class Stairs(Rational):
         """The value beyond all cuts, on the side of this infinity."""
 
     def pull(self, levels: Levels) -> Levels:
-        first, pulled = levels.values[0], []
+        first, pulled = int(levels.values[0]), []
         for bound, value in levels.cuts():
             cut = self.cut(bound)
             if cut is True:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from operator import eq
+
+import numpy as np
 
 from hwflow.numerics.function import Elementwise
 from hwflow.numerics.levels import Levels
 from hwflow.numerics.piecewise import Affine, Rational
 from hwflow.numerics.power import RootMultiply
 from hwflow.numerics.rounding import Quantizer
-from hwflow.numerics.staircase import MAX_LEVELS
-from hwflow.numerics.step_function import StepFunction, rises
+from hwflow.numerics.staircase import MAX_LEVELS, IntArray
+from hwflow.numerics.step_function import StepFunction
 from hwflow.numerics.subdivision import subdivided
 
 
@@ -75,7 +75,7 @@ def _behind_a_root(
             _sloped(lo, hi, scale * slope, addend * slope + line.addend, levels)
             for slope in (line.multiplier * bound for bound in root.root(bits))
         )
-        if below == above:
+        if below.alike(above):
             return below.steps()
         bits *= 2
     return None
@@ -92,7 +92,7 @@ def _directed(
         return _steps(-hi, -lo, -scale, addend, functions, quantizer).mirrored()
     if scale == 0:
         constant = _steps(0, 0, Fraction(1), addend, functions, quantizer)
-        return StepFunction(lo, hi, (), constant.values)
+        return StepFunction(lo, hi, (), [constant.first])
     return _steps(lo, hi, scale, addend, functions, quantizer)
 
 
@@ -100,7 +100,8 @@ def _steps(
     lo: int, hi: int, scale: Fraction, addend: Fraction, functions: tuple[Elementwise, ...], quantizer: Quantizer
 ) -> StepFunction:
     rational = tuple(f for f in functions if isinstance(f, Rational))
-    if len(rational) == len(functions):
+    few = 4 * (hi - lo + 1) <= quantizer.high - quantizer.low
+    if len(rational) == len(functions) and not few:
         return _sloped(lo, hi, scale, addend, _pulled(rational, quantizer)).steps()
     return subdivided(lo, hi, scale, addend, functions, quantizer)
 
@@ -114,7 +115,7 @@ def _pulled(functions: tuple[Rational, ...], quantizer: Quantizer) -> Levels:
     return levels
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Places:
     """Where the levels begin among integers from ``lo`` to ``hi``: cut ``first + k`` at ``places[k]``; several may
     begin at one. ``mirrored``: of the negated integers."""
@@ -122,34 +123,25 @@ class _Places:
     lo: int
     hi: int
     first: int
-    places: tuple[int, ...]
-    values: tuple[int, ...]
+    places: IntArray
+    values: IntArray
     mirrored: bool
 
+    def alike(self, other: _Places) -> bool:
+        """Whether the other ones, of the same levels and integers, begin at the same places."""
+        same = (self.first, self.mirrored) == (other.first, other.mirrored)
+        return same and np.array_equal(self.places, other.places)
+
     def steps(self) -> StepFunction:
-        if rises((self.lo, *self.places)) and not any(map(eq, self.values, self.values[1:])):
-            result = StepFunction(self.lo, self.hi, self.places, self.values)
-        else:
-            result = StepFunction.of(self.lo, self.hi, zip((self.lo, *self.places), self.values, strict=True))
+        result = StepFunction.of_arrays(self.lo, self.hi, np.append(self.lo, self.places), self.values)
         return result.mirrored() if self.mirrored else result
 
 
 def _sloped(lo: int, hi: int, slope: Fraction, offset: Fraction, levels: Levels) -> _Places:
     """``levels(slope * q + offset)``: each cut becomes the least integer at it or after it."""
-    if slope == 0:
-        return _Places(lo, hi, levels.until((offset, False)), (), (levels(offset),), False)
     mirrored = slope < 0
     if mirrored:
         lo, hi = -hi, -lo
     moved = levels.affine(abs(slope), offset)
-    numerators, strict, denominator = moved.numerators, moved.strict, moved.denominator
-
-    def place(k: int) -> int:
-        return (numerators[k] - (not strict[k])) // denominator + 1
-
-    first = bisect_right(range(len(numerators)), lo, key=place)
-    last = bisect_right(range(len(numerators)), hi, lo=first, key=place)
-    places = [
-        (n - (not s)) // denominator + 1 for n, s in zip(numerators[first:last], strict[first:last], strict=True)
-    ]
-    return _Places(lo, hi, first, tuple(places), moved.values[first : last + 1], mirrored)
+    first, places = moved.least_integers(lo, hi)
+    return _Places(lo, hi, first, places, moved.values[first : first + len(places) + 1], mirrored)

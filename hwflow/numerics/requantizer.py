@@ -250,7 +250,7 @@ def threshold_form(steps: Sequence[StepFunction], *, one_base: bool = True) -> T
     ``one_base``: the same base for all channels, those with less to count padded with thresholds that are always or
     never reached; otherwise each channel has its own base, and no more thresholds than the most any channel counts.
     """
-    if max(map(_travel, steps)) > MAX_THRESHOLDS:
+    if max(s.travel for s in steps) > MAX_THRESHOLDS:
         return None
     rows = []
     for s in steps:
@@ -289,13 +289,6 @@ def threshold_form(steps: Sequence[StepFunction], *, one_base: bool = True) -> T
         thresholds.append(tuple(row))
         directions.append(tuple(falls))
     return ThresholdForm(tuple(bases), tuple(thresholds), tuple(directions))
-
-
-def _travel(s: StepFunction) -> int:
-    """All the units a function rises and falls."""
-    if s.direction:
-        return abs(s.values[-1] - s.values[0])
-    return sum(abs(b - a) for a, b in pairwise(s.values))
 
 
 def search_form(steps: Sequence[StepFunction], *, with_values: bool) -> SearchForm | None:
@@ -460,7 +453,7 @@ def realise(steps: Sequence[StepFunction], input_bits: int, input_signed: bool) 
         forms.append(rounding)
     least_cost = min((cost(form, input_bits) for form in forms), default=None)
     # A comparator for each unit a function rises or falls is the least that parallel thresholds cost.
-    if least_cost is None or max(map(_travel, steps)) * (input_bits + 1) < least_cost:
+    if least_cost is None or max(s.travel for s in steps) * (input_bits + 1) < least_cost:
         parallel = (threshold_form(steps, one_base=True), threshold_form(steps, one_base=False))
         forms += [form for form in parallel if form is not None and form.levels]
     if least_cost is None:

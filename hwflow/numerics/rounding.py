@@ -77,6 +77,25 @@ class Rounding(Enum):
             case _:
                 return (Fraction(n), False) if n > 0 else (Fraction(n - 1), True)
 
+    def bounds(self, n: IntArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+        """:meth:`bound` of many integers: twice the numbers, and which are strict."""
+        up = n > 0
+        match self:
+            case Rounding.ROUND:
+                return 2 * n - 1, n % 2 != 0
+            case Rounding.CEIL:
+                return 2 * n - 2, np.full(n.shape, True)
+            case Rounding.FLOOR:
+                return 2 * n, np.full(n.shape, False)
+            case Rounding.UP:
+                return 2 * n - 2 * up, up
+            case Rounding.HALF_UP:
+                return 2 * n - 1, ~up
+            case Rounding.HALF_DOWN:
+                return 2 * n - 1, up
+            case _:
+                return 2 * n - 2 * ~up, ~up
+
     def floats(self, x: FloatArray) -> FloatArray:
         """``x`` rounded to integers, as floats; exact. Infinities stay."""
         whole = np.trunc(x)
@@ -186,8 +205,10 @@ class Quantizer:
 
 @lru_cache(maxsize=64)
 def _levels(quantizer: Quantizer) -> Levels:
-    levels = range(quantizer.low + 1, quantizer.high + 1)
-    return Levels.of(quantizer.low, ((quantizer.bound(n), n) for n in levels))
+    levels = np.arange(quantizer.low, quantizer.high + 1)
+    inside, scale = quantizer.zero_point_inside, Fraction(quantizer.scale)
+    numerators, strict = quantizer.rounding.bounds(levels[1:] - (0 if inside else int(quantizer.zero_point)))
+    return Levels(levels, numerators, strict, scale / 2, -scale * quantizer.zero_point if inside else Fraction(0))
 
 
 def quantize(x: Fraction, scale: Fraction, zero_point: int, low: int, high: int) -> int:

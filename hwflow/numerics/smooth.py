@@ -12,11 +12,11 @@ import numpy as np
 from mpmath import mp
 
 from hwflow.numerics.combination import Combination
-from hwflow.numerics.curve import LARGEST_BITS, Curve, Turn
+from hwflow.numerics.curve import Curve, Turn
 from hwflow.numerics.elementwise import Pow, Sqrt, ThresholdedRelu
 from hwflow.numerics.float_interval import ELEMENTARY, FloatArray, FloatIntervals
 from hwflow.numerics.function import Elementwise
-from hwflow.numerics.interval import End, Interval
+from hwflow.numerics.interval import LARGEST_BITS, End, Interval
 
 __all__ = [
     "Celu",

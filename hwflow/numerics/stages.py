@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
+import numpy as np
+
 from hwflow.numerics.elementwise import Elementwise
 from hwflow.numerics.function import enclose
 from hwflow.numerics.interval import Interval, NoSteps
@@ -94,8 +96,8 @@ class StepStage(Stage):
 
     def steps(self, lo: int, hi: int) -> StepFunction:
         f = self.function
-        starts = [(lo, f(lo)), *((b, f(b)) for b in f.breaks if lo < b <= hi)]
-        return StepFunction.of(lo, hi, starts)
+        inside = (f.break_array > lo) & (f.break_array <= hi)
+        return StepFunction(lo, hi, f.break_array[inside], np.append(f(lo), f.value_array[1:][inside]))
 
 
 @lru_cache(maxsize=1 << 13)  # of a network's channels: every pass that infers types asks again

@@ -6,9 +6,7 @@ same interval if and only if they compare equal.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,45 +17,71 @@ LIMIT = 1 << 62  # of input values: thresholds and values stay within int64
 MAX_LEVELS = 1 << 20  # of an output range
 
 
-@dataclass(frozen=True)
+def narrow(array: IntArray) -> npt.NDArray[Any]:
+    """A copy that nobody can write to, of 32 bits where these suffice."""
+    small = not array.size or (array.min() >= -(1 << 31) and array.max() < 1 << 31)
+    result: npt.NDArray[Any] = array.astype(np.int32 if small else np.int64)
+    result.flags.writeable = False
+    return result
+
+
 class Staircase:
     """``y(x) = low + #{k : x >= thresholds[k]}`` for integers ``lo <= x <= hi``.
 
     ``thresholds`` are sorted and lie in ``(lo, hi]``; a threshold that is repeated is a jump of several levels.
     ``low`` is ``y(lo)``. Raises ValueError where that does not hold, or an end of the interval exceeds 2**62.
+    Immutable and hashable.
     """
 
-    lo: int
-    hi: int
-    low: int
-    thresholds: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        if self.lo > self.hi:
-            raise ValueError(f"interval of a staircase must not be empty, not [{self.lo}, {self.hi}]")
-        if self.lo < -LIMIT or self.hi > LIMIT:
-            raise ValueError(f"interval of a staircase must lie within 62 bits, not [{self.lo}, {self.hi}]")
-        t = self.thresholds
-        if list(t) != sorted(t):
+    def __init__(self, lo: int, hi: int, low: int, thresholds: npt.ArrayLike) -> None:
+        if lo > hi:
+            raise ValueError(f"interval of a staircase must not be empty, not [{lo}, {hi}]")
+        if lo < -LIMIT or hi > LIMIT:
+            raise ValueError(f"interval of a staircase must lie within 62 bits, not [{lo}, {hi}]")
+        self.lo, self.hi, self.low = lo, hi, low
+        t = np.asarray(thresholds, dtype=np.int64)
+        if (t[1:] < t[:-1]).any():
             raise ValueError("thresholds of a staircase must be sorted")
-        if t and (t[0] <= self.lo or t[-1] > self.hi):
-            raise ValueError(f"thresholds must lie in ({self.lo}, {self.hi}], not in [{t[0]}, {t[-1]}]")
+        if t.size and (t[0] <= lo or t[-1] > hi):
+            raise ValueError(f"thresholds must lie in ({lo}, {hi}], not in [{t[0]}, {t[-1]}]")
+        self._thresholds = narrow(t)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Staircase):
+            return NotImplemented
+        same = (self.lo, self.hi, self.low) == (other.lo, other.hi, other.low)
+        return same and np.array_equal(self._thresholds, other._thresholds)
+
+    def __hash__(self) -> int:
+        return hash((self.lo, self.hi, self.low, self._thresholds.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"Staircase(lo={self.lo}, hi={self.hi}, low={self.low}, thresholds={self.thresholds})"
+
+    @property
+    def thresholds(self) -> tuple[int, ...]:
+        return tuple(self._thresholds.tolist())
+
+    @property
+    def count(self) -> int:
+        """How many thresholds there are."""
+        return len(self._thresholds)
 
     @property
     def high(self) -> int:
         """``y(hi)``, the greatest value."""
-        return self.low + len(self.thresholds)
+        return self.low + self.count
 
     def __call__(self, x: int) -> int:
         """The value at ``x``; ValueError if ``x`` is outside the interval."""
         if not self.lo <= x <= self.hi:
             raise ValueError(f"input of a staircase must lie in [{self.lo}, {self.hi}], not {x}")
-        return self.low + bisect_right(self.thresholds, x)
+        return self.low + int(np.searchsorted(self.array, x, side="right"))
 
-    @cached_property
+    @property
     def array(self) -> IntArray:
         """The thresholds as int64."""
-        return np.array(self.thresholds, dtype=np.int64)
+        return self._thresholds.astype(np.int64)
 
     def evaluate(self, x: npt.ArrayLike) -> IntArray:
         """The values at an integer array of any shape; ValueError if one is outside the interval."""

@@ -1,17 +1,17 @@
-"""Steps of any function that can be enclosed: subdivide until each part has one level.
+"""Steps of any function that can be enclosed: integer by integer where these are few, else part by part of the reals.
 
-First the reals, in float64, many intervals at once: an interval over which every value rounds to the same level is
-done, others are split in four, down to 2**-48 of the range. That is shared by all channels of a chain. What stays
-undecided are slivers around the cuts, and flat parts that lie exactly on a rounding boundary; usually few integers fall
-there. These are decided with exact rationals, and for irrational values with more and more bits.
+Few integers are evaluated in float64, all at once. Else the reals are subdivided in float64, many intervals at once:
+an interval over which every value rounds to the same level is done, others are split in four, down to 2**-48 of the
+range. That is shared by all channels of a chain. What stays undecided are integers next to a cut, slivers around the
+cuts, and flat parts that lie exactly on a rounding boundary; usually few integers fall there. These are decided with
+exact rationals, and for irrational values with more and more bits.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from hwflow.numerics.float_interval import FloatIntervals
 from hwflow.numerics.function import Elementwise, enclose, floats
 from hwflow.numerics.interval import Interval, NoSteps, Undefined
+from hwflow.numerics.levels import Levels
 from hwflow.numerics.rounding import Quantizer
 from hwflow.numerics.step_function import StepFunction
 
@@ -26,10 +27,15 @@ IntArray = npt.NDArray[np.int64]
 
 GRID_BITS = 48  # the range is cut into 2 * 2**48 cells at most
 FIRST_BITS = 40  # of the first intervals' width in cells
+WIDTHS = tuple(1 << bits for bits in range(0, FIRST_BITS, 8))  # of the finest parts, in cells: few, to be shared
+BESIDE_INTEGERS = 1 << 12  # times the finest part is at most the distance of two integers: few lie in undecided ones
 MAX_PENDING = 1 << 15  # float intervals under examination at once, and as many more as eight times the levels
 MAX_EXACT = 1 << 15  # exact evaluations for one channel, and as many more as four times its levels
 LEAST_BITS, MOST_BITS = 96, 6144  # of an enclosure's relative precision: doubled from the first while below the last
 UNDECIDED = np.iinfo(np.int64).min
+FEW_POINTS = 1 << 12  # integers that are evaluated one by one, and as many more as twice the levels
+LARGEST_POINT = 1 << 53  # every integer up to it is a float64
+LONG = 16  # functions in a row: of chains n times as long an n-th of the intervals and evaluations are allowed
 
 
 @dataclass(frozen=True)
@@ -38,8 +44,8 @@ class Parts:
     and each part's level, or UNDECIDED. Both ends of a part belong to it."""
 
     exponent: int
-    starts: list[int]
-    levels: list[int]
+    starts: IntArray
+    levels: IntArray
 
 
 def subdivided(
@@ -48,45 +54,60 @@ def subdivided(
     """``quantizer(functions(scale * q + addend))`` for integers ``lo <= q <= hi``; scale must be positive.
 
     Raises NoSteps if the functions are undefined at one of them, or MOST_BITS do not decide one, or exact
-    evaluations up to the limit (see MAX_EXACT) do not decide all.
+    evaluations up to the limit (see MAX_EXACT) do not decide all, or an exact value is too long.
     """
+    if hi - lo < FEW_POINTS + 2 * (quantizer.high - quantizer.low) and max(-lo, hi) <= LARGEST_POINT:
+        return pointwise(lo, hi, scale, addend, functions, quantizer)
     largest = max(abs(scale * lo + addend), abs(scale * hi + addend))
     exponent = max(largest.numerator.bit_length() - largest.denominator.bit_length() + 1, -512)
     if exponent > 1000:
         raise NoSteps("have arguments up to 2**1000, but they are greater")
-    parts = _parts(functions, quantizer, exponent)
-    # cell s begins at q = (s * cell - addend) / scale: over one denominator
-    cell = Fraction(2) ** (exponent - GRID_BITS) / scale
-    shift = -addend / scale
-    factor, offset = cell.numerator * shift.denominator, shift.numerator * cell.denominator
-    denominator = cell.denominator * shift.denominator
+    # a part begins at q = (start * cell - addend) / scale
+    unit = Fraction(2) ** (exponent - GRID_BITS) / scale
+    finest = max((w for w in WIDTHS if w * unit * BESIDE_INTEGERS <= 1), default=1)
+    parts = _parts(functions, quantizer, exponent, finest)
+    cuts = Levels(parts.levels, parts.starts[1:], np.zeros(len(parts.starts) - 1, np.bool_), unit, -addend / scale)
+    first, places = cuts.least_integers(lo, hi)
+    begins: IntArray = np.append(lo, places)
+    levels = parts.levels[first : first + len(places) + 1]
+    ends = np.append(places, hi + 1)
+    some = ends > begins
+    begins, levels, ends = begins[some], levels[some], ends[some]
+    unclear = levels == UNDECIDED
+    if not unclear.any():
+        return StepFunction.of_arrays(lo, hi, begins, levels)
     exact = _Exact(scale, addend, functions, quantizer)
-    starts: list[tuple[int, int]] = []
+    decided = [(begins[~unclear], levels[~unclear])]
+    for begin, end in zip(begins[unclear].tolist(), ends[unclear].tolist(), strict=True):
+        pairs = np.array(exact.decide(begin, end - 1), dtype=np.int64)
+        decided.append((pairs[:, 0], pairs[:, 1]))
+    begins, levels = (np.concatenate(columns) for columns in zip(*decided, strict=True))
+    order = np.argsort(begins)
+    return StepFunction.of_arrays(lo, hi, begins[order], levels[order])
 
-    def place(k: int) -> int:  # the least integer in part k
-        return -(-(parts.starts[k] * factor + offset) // denominator)
 
-    indices = range(len(parts.starts))
-    first = max(0, bisect_right(indices, lo, key=place) - 1)
-    last = bisect_right(indices, hi, key=place)  # the first part beyond hi
-    ends = [-(-(start * factor + offset) // denominator) for start in parts.starts[first + 1 : last]]
-    begin = lo
-    for end, level in zip([*ends, hi + 1], parts.levels[first:last], strict=True):
-        if end > begin:
-            if level == UNDECIDED:
-                starts += exact.decide(begin, end - 1)
-            else:
-                starts.append((begin, level))
-            begin = end
-    return StepFunction.of(lo, hi, starts)
+def pointwise(
+    lo: int, hi: int, scale: Fraction, addend: Fraction, functions: tuple[Elementwise, ...], quantizer: Quantizer
+) -> StepFunction:
+    """The same integer by integer; ``lo`` and ``hi`` within LARGEST_POINT, ``scale`` of any sign."""
+    points = np.arange(lo, hi + 1, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        y = floats(functions, FloatIntervals.of(points, points).affine(scale, addend))
+        levels, high = quantizer.floats(y)
+    undecided = np.flatnonzero((levels != high) | y.partly)
+    exact = _Exact(scale, addend, functions, quantizer)
+    for run in np.split(undecided, np.flatnonzero(np.diff(undecided) > 1) + 1) if undecided.size else ():
+        for start, level in exact.decide(lo + int(run[0]), lo + int(run[-1])):
+            levels[start - lo : run[-1] + 1] = level
+    return StepFunction.of_table(lo, levels)
 
 
 @lru_cache(maxsize=32)
-def _parts(functions: tuple[Elementwise, ...], quantizer: Quantizer, exponent: int) -> Parts:
-    """The range in parts, see :class:`Parts`; neighbouring parts of one level are one."""
+def _parts(functions: tuple[Elementwise, ...], quantizer: Quantizer, exponent: int, finest: int) -> Parts:
+    """The range in parts, see :class:`Parts`, of ``finest`` cells or more; neighbouring parts of one level are one."""
     unit = np.float64(2.0 ** (exponent - GRID_BITS))
     width = 1 << FIRST_BITS
-    most = MAX_PENDING + 8 * (quantizer.high - quantizer.low)
+    most = (MAX_PENDING + 8 * (quantizer.high - quantizer.low)) // _times_long(functions)
     pending: IntArray = np.arange(-(1 << GRID_BITS), 1 << GRID_BITS, width, dtype=np.int64)
     done: list[tuple[IntArray, IntArray]] = []
     while pending.size:
@@ -98,7 +119,7 @@ def _parts(functions: tuple[Elementwise, ...], quantizer: Quantizer, exponent: i
             narrow = (y.hi - y.lo) <= 2.0**-40 * np.maximum(np.abs(y.lo), float(quantizer.scale))
         decided = (low == high) & ~y.partly
         left = ~decided & (narrow | y.nowhere)
-        if width == 1 or pending.size > most:
+        if width == finest or pending.size > most:
             left = ~decided
         done.append((pending[decided], low[decided]))
         done.append((pending[left], np.full(int(left.sum()), UNDECIDED)))
@@ -109,7 +130,12 @@ def _parts(functions: tuple[Elementwise, ...], quantizer: Quantizer, exponent: i
     order = np.argsort(starts)
     starts, levels = starts[order], levels[order]
     new = np.concatenate([[True], levels[1:] != levels[:-1]])
-    return Parts(exponent, starts[new].tolist(), levels[new].tolist())
+    return Parts(exponent, starts[new], levels[new])
+
+
+def _times_long(functions: tuple[Elementwise, ...]) -> int:
+    """How many times LONG a chain is, at least 1."""
+    return 1 + sum(function.size for function in functions) // LONG
 
 
 @dataclass
@@ -122,9 +148,9 @@ class _Exact:
     quantizer: Quantizer
     evaluations: int = 0
 
-    @property
+    @cached_property
     def limit(self) -> int:
-        return MAX_EXACT + 4 * (self.quantizer.high - self.quantizer.low)
+        return (MAX_EXACT + 4 * (self.quantizer.high - self.quantizer.low)) // _times_long(self.functions)
 
     def decide(self, lo: int, hi: int) -> list[tuple[int, int]]:
         """(start, level) of the integers ``lo`` to ``hi``."""
@@ -142,7 +168,8 @@ class _Exact:
 
     def _level(self, begin: int, end: int) -> int | None:
         """The level of all integers from ``begin`` to ``end``, or None if they are several and it is not clear."""
-        x = Interval(self.scale * begin + self.addend, self.scale * end + self.addend)
+        ends = self.scale * begin + self.addend, self.scale * end + self.addend
+        x = Interval(min(ends), max(ends))
         bits = LEAST_BITS
         while True:
             self.evaluations += 1

@@ -63,7 +63,7 @@ class Grid:
     @cached_property
     def tight(self) -> tuple[IntArray, IntArray, IntArray]:
         """a, b and value of the points whose exact sums are nearest to a step, above it and below it."""
-        breaks = np.array(self.steps.breaks, dtype=np.int64)
+        breaks = self.steps.break_array
         best = [np.empty((3, 0), dtype=np.int64)] * 2
         for a, b, sums in self.chunks():
             place = np.searchsorted(breaks, sums, side="right")
@@ -103,7 +103,7 @@ def find_sum_shift(
 ) -> SumShift | None:
     """The form of the least shift from ``first_shift`` on that is right on every point of ``grid``; None if there is
     none up to ``greatest_shift`` among the candidates, or the value takes fewer than three levels."""
-    if len(grid.steps.breaks) < 2:
+    if grid.steps.count < 2:
         return None
     slope = _slope(grid.steps)
     a, b, y = grid.tight
@@ -128,8 +128,8 @@ def find_sum_shift(
 
 def _slope(steps: StepFunction) -> Fraction:
     """Rise of the value a unit of the sum."""
-    rise = steps.values[-1] - steps.values[1]
-    return Fraction(rise, steps.breaks[-1] - steps.breaks[0])
+    breaks, values = steps.break_array, steps.value_array
+    return Fraction(int(values[-1] - values[1]), int(breaks[-1] - breaks[0]))
 
 
 def _addends(

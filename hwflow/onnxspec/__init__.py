@@ -42,4 +42,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
-    raise AttributeError(f"module 'hwflow.onnxspec' has no attribute '{name}'")
+    raise AttributeError(f"module 'hwflow.onnxspec' has no attribute {name!r}")

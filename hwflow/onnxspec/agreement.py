@@ -6,15 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hwflow.onnxspec.graph import Scope, show
+from hwflow.display import show
+from hwflow.onnxspec.graph import Scope
 from hwflow.onnxspec.inference import Inference, Run
 from hwflow.onnxspec.sites import TypeSite
 from hwflow.onnxspec.skeleton import clean_form
-from hwflow.onnxspec.typeforms import TypeForm, dims_text, type_text
+from hwflow.onnxspec.typeforms import Dim, TypeForm, dims_text, type_text
 from hwflow.onnxspec.unify import Bound, Conflict, Unifier
 
 # Marks unknown sizes that have no name in the model; no name in it can begin so.
-_LOCAL = "\0"
+LOCAL = "\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,15 @@ def _bound_text(bound: Bound) -> str:
     return f"{bound.size} ({bound.place})"
 
 
-def _conflict_text(conflict: Conflict, axis: int) -> str:
+def variable(place: int, run: Run, dim: Dim) -> Dim:
+    """A size of a type that follows in ``run``, number ``place``: what has no name in the model gets one of its own."""
+    return f"{LOCAL}{place}{LOCAL}{dim}" if isinstance(dim, str) and dim not in run.variables else dim
+
+
+def conflict_text(conflict: Conflict, what: str) -> str:
+    """What the sizes in conflict must be; ``what``: they, where they have no name."""
     first, second = conflict.first, conflict.second
-    names = list(dict.fromkeys(b.variable for b in (first, second) if b.variable and b.variable[0] != _LOCAL))
+    names = list(dict.fromkeys(b.variable for b in (first, second) if b.variable and b.variable[0] != LOCAL))
     sizes = f"{_bound_text(first)} and {_bound_text(second)}"
     if len(names) == 2:
         return (
@@ -61,7 +68,7 @@ def _conflict_text(conflict: Conflict, axis: int) -> str:
         )
     if names:
         return f"dimension variable {show(names[0])} must have one size in the whole model, but it is {sizes}"
-    return f"axis {axis} must have one size, but it is {sizes}"
+    return f"{what} must have one size, but it is {sizes}"
 
 
 class _Comparison:
@@ -103,10 +110,9 @@ class _Comparison:
             self.result.differences.append(Difference("rank", site, message))
             return False
         for axis, (a, b) in enumerate(zip(here, there, strict=True)):
-            other = b
-            if isinstance(b, str) and b not in run.variables:
-                # A size without a name; of a sequence's tensors it may differ from one to the next.
-                other = None if len(said) > 1 else f"{_LOCAL}{place}{_LOCAL}{b}"
+            other = variable(place, run, b)
+            if other != b and len(said) > 1:  # of a sequence's tensors it may differ from one to the next
+                other = None
             if a is not None and other is not None and a != other:
                 self._unite(site, axis, a, other)
         return True
@@ -122,7 +128,7 @@ class _Comparison:
             if key in self.conflicts:
                 return
             self.conflicts.add(key)
-            message = _conflict_text(conflict, axis)
+            message = conflict_text(conflict, f"axis {axis}")
         self.result.differences.append(Difference("size", site, message))
 
     def _source(self, site: TypeSite) -> str:

@@ -48,14 +48,15 @@ def python_value(attribute: AttributeProto) -> Attribute | None:
     return None
 
 
+def defaults(schema: onnx.defs.OpSchema) -> dict[str, Attribute]:
+    """The attributes that have a default, with it."""
+    values = ((name, python_value(declared.default_value)) for name, declared in schema.attributes.items())
+    return {name: value for name, value in values if value is not None}
+
+
 def python_attributes(node: onnx.NodeProto, schema: onnx.defs.OpSchema | None) -> dict[str, Attribute]:
     """The node's attributes; ``schema`` (None for an operator of a dialect) gives the defaults."""
-    attributes: dict[str, Attribute] = {}
-    if schema is not None:
-        for name, declared in schema.attributes.items():
-            default = python_value(declared.default_value)
-            if default is not None:
-                attributes[name] = default
+    attributes = {} if schema is None else defaults(schema)
     for attribute in node.attribute:
         value = python_value(attribute)
         if value is not None:

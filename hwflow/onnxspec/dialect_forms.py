@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from hwflow.display import show
 from hwflow.onnxspec.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS, Inputs
 from hwflow.onnxspec.model import Attribute, ValueInfo
 
@@ -124,11 +125,15 @@ _MICROSOFT: Mapping[str, Form] = {
         (
             Operand("A", INTEGERS), _scale("a_scale"), _zero("a_zero_point", 0),
             Operand("B", INTEGERS), _scale("b_scale", _ROW), _zero("b_zero_point", 3, _ROW),
-            Operand("C", ("int32",), _ROW, optional=True), _scale("y_scale", optional=True),
+            Operand("C", ("int32",), optional=True), _scale("y_scale", optional=True),
             Operand("y_zero_point", INTEGERS, _ONE, optional=True),
         ),
         {"transA": "integer", "transB": "integer", "alpha": "real"},
     ),
+    "MatMulIntegerToFloat": Form((
+        Operand("A", INTEGERS), Operand("B", INTEGERS), _scale("a_scale", _ANY), _scale("b_scale", _ANY),
+        _zero("a_zero_point", 0, _ANY), _zero("b_zero_point", 1, _ANY), Operand("bias", REALS, optional=True),
+    )),
 }  # fmt: skip
 
 _X = Operand("X", NUMBERS)
@@ -188,7 +193,7 @@ def objections(form: Form, inputs: Inputs, attributes: Mapping[str, Attribute]) 
     for name, kind in form.attributes.items():
         text, fits = _KINDS[kind]
         if name in attributes and not fits(attributes[name]):
-            yield f"attribute '{name}' must be {text}, not {_shown(attributes[name])}"
+            yield f"attribute {show(name)} must be {text}, not {_shown(attributes[name])}"
 
 
 def _operands(form: Form, given: int) -> tuple[Operand, ...]:

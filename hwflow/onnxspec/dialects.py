@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from hwflow.display import show
 from hwflow.onnxspec.model import Attribute, ValueInfo
 
 QONNX_DOMAINS = frozenset({"qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"})
@@ -36,7 +37,7 @@ def _input(inputs: Inputs, position: int) -> ValueInfo:
 def _integer(attributes: Mapping[str, Attribute], name: str, default: int) -> int:
     value = attributes.get(name, default)
     if not isinstance(value, int):
-        raise ShapeError(f"attribute '{name}' must be an integer, not {value!r}")
+        raise ShapeError(f"attribute {show(name)} must be an integer, not {value!r}")
     return value
 
 
@@ -102,6 +103,22 @@ def _gemm(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
     return (m, n), "float32" if zero_point is None else zero_point.dtype
 
 
+def _matmul(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+    """Shapes as numpy's matmul has them."""
+    a, b = _input(inputs, 0).shape, _input(inputs, 1).shape
+    if not a or not b:
+        raise ShapeError(f"A and B must have at least 1 dimension, not {list(a)} and {list(b)}")
+    left, right = a if len(a) > 1 else (1, *a), b if len(b) > 1 else (*b, 1)
+    if left[-1] != right[-2]:
+        raise ShapeError(f"the inner dimensions of A and B must be equal, not {left[-1]} and {right[-2]}")
+    try:
+        batch = np.broadcast_shapes(left[:-2], right[:-2])
+    except ValueError:
+        raise ShapeError(f"the inputs must broadcast, not {list(a)} with {list(b)}") from None
+    shape = (*batch, *left[-2:-1][: len(a) - 1], *right[-1:][: len(b) - 1])
+    return shape, _input(inputs, 2).dtype
+
+
 def _global_pool(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
     x = _input(inputs, 0)
     if len(x.shape) < 3:
@@ -118,7 +135,7 @@ def _integers(attributes: Mapping[str, Attribute], name: str, count: int, defaul
     if values is None or (isinstance(values, tuple) and not values):
         return (default,) * count
     if not isinstance(values, tuple) or not all(isinstance(v, int) for v in values) or len(values) != count:
-        raise ShapeError(f"attribute '{name}' must be a list of {count} integers, not {values!r}")
+        raise ShapeError(f"attribute {show(name)} must be a list of {count} integers, not {values!r}")
     return tuple(int(v) for v in values if isinstance(v, int))
 
 
@@ -206,6 +223,7 @@ _MICROSOFT: dict[str, ShapeRule] = {
     "QLinearReduceMean": _reduce_mean,
     "QLinearWhere": _where,
     "QGemm": _gemm,
+    "MatMulIntegerToFloat": _matmul,
 }
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import onnx
 
+from hwflow.display import is_visible, show
 from hwflow.errors import Finding
-from hwflow.onnxspec.graph import show
 from hwflow.onnxspec.model import ValueInfo
 from hwflow.onnxspec.tensors import DTYPE_NAMES
 
@@ -106,11 +106,11 @@ _DECLARED = "correct the shape in the model, or leave it out"
 def option(name: str, size: int | str = "VALUE") -> str:
     """What to write on the command line for a size of ``name``."""
     text = f"{name}={size}"
-    if text.isprintable():
+    if all(map(is_visible, text)):
         quoted = shlex.quote(text)
     else:  # a line break cannot be copied as it is
-        known = "".join(c if c.isprintable() and c not in "'\\" else _escaped(c) for c in text)
-        quoted = f"$'{known}'"
+        known = "".join(c if is_visible(c) and c not in "'\\" else _escaped(c) for c in text)
+        quoted = "$'" + known + "'"
     return f"--dim={quoted}" if text.startswith("-") else f"--dim {quoted}"
 
 
@@ -120,7 +120,7 @@ def _escaped(character: str) -> str:
 
 
 def _check_type(info: onnx.ValueInfoProto) -> Finding | None:
-    where = f"input '{info.name}'"
+    where = f"input {show(info.name)}"
     kind = info.type.WhichOneof("value")
     if kind is None:
         return Finding("GRA-18", where, "an input must be a tensor, not of no type", "export the model again")
@@ -201,14 +201,14 @@ def bind_dimensions(
                 binding.findings.append(
                     Finding(
                         RULE,
-                        f"input '{info.name}'",
+                        f"input {show(info.name)}",
                         f"the leading dimension (frames) must be 1 or a variable, not {dimension.dim_value}",
                         "export the model with a batch of 1 or a dynamic batch",
                     )
                 )
             elif dimension.dim_value == 0:
                 message = f"dimension {axis} must be at least 1, not 0"
-                binding.findings.append(Finding(RULE, f"input '{info.name}'", message, "export the model again"))
+                binding.findings.append(Finding(RULE, f"input {show(info.name)}", message, "export the model again"))
     for name, value in frames.items():
         # Otherwise it remains open, and with it what follows: 1 would lead to errors that the model does not have.
         if (name not in others and name not in stored) or given.get(name) == 1:
@@ -230,13 +230,13 @@ def bind_dimensions(
             size, source = stored[name]
             message = f"the leading dimension (frames) must be 1 or open, but {show(name)} is {size} at {source}"
             remedy = "export the model with a batch of 1 or a dynamic batch"
-            binding.findings.append(Finding(RULE, f"input '{value}'", message, remedy))
+            binding.findings.append(Finding(RULE, f"input {show(value)}", message, remedy))
         elif given.get(name, 1) != 1:
             binding.findings.append(
                 Finding(
                     RULE,
-                    f"input '{value}'",
-                    f"dimension variable '{name}' counts frames, which are processed one at a time: "
+                    f"input {show(value)}",
+                    f"dimension variable {show(name)} counts frames, which are processed one at a time: "
                     f"it must be 1, not {given[name]}",
                     f"leave out {option(name, given[name])}",
                 )
@@ -244,12 +244,13 @@ def bind_dimensions(
     for name, (value, axis) in others.items():
         if name in frames:
             continue
+        where, remedy = f"input {show(value)}", f"give its size with {option(name)}"
         if name not in given:
-            message = f"dimension variable '{name}' (axis {axis}) must have a size, but the model leaves it open"
-            binding.findings.append(Finding(RULE, f"input '{value}'", message, f"give its size with {option(name)}"))
+            message = f"dimension variable {show(name)} (axis {axis}) must have a size, but the model leaves it open"
+            binding.findings.append(Finding(RULE, where, message, remedy))
         elif given[name] < 1:
-            message = f"dimension variable '{name}' (axis {axis}) must be at least 1, not {given[name]}"
-            binding.findings.append(Finding(RULE, f"input '{value}'", message, f"give its size with {option(name)}"))
+            message = f"dimension variable {show(name)} (axis {axis}) must be at least 1, not {given[name]}"
+            binding.findings.append(Finding(RULE, where, message, remedy))
         else:
             binding.sizes[name] = given[name]
             place = f"input {show(value)} (axis {axis}, by {option(name, given[name])})"
@@ -264,12 +265,12 @@ def bind_dimensions(
             binding.sizes[name] = size
             binding.places[name] = f"option {option(name, size)}"
         else:
-            listed = ", ".join(f"'{n}'" for n in there)
+            listed = ", ".join(show(n) for n in there)
             binding.findings.append(
                 Finding(
                     RULE,
                     f"option {option(name, size)}",
-                    f"--dim must name a dimension variable of the model's inputs, not '{name}'",
+                    f"--dim must name a dimension variable of the model's inputs, not {show(name)}",
                     f"the variables there are: {listed}"
                     if listed
                     else "leave it out: the model's inputs have no dimension variable that needs a size",

@@ -303,7 +303,9 @@ def substitutes(version: int, note: Callable[[str], None]) -> list[type[OpRun]]:
 
         def normalize_run(self: OpRun, *inputs: AnyArray, **attributes: Any) -> tuple[AnyArray]:
             tell("BatchNormalization", attributes, inputs)
-            return (batch_normalization(inputs, float(attributes.get("epsilon", 1e-5))),)
+            if attributes.get("is_test") == 0:
+                raise ValueError("BatchNormalization trains: is_test must be 1, not 0")
+            return (batch_normalization(inputs, float(attributes.get("epsilon", 1e-5)), attributes.get("spatial", 1)),)
 
         made.append(_operator("BatchNormalization", (OpRun,), version, normalize_run))
     if version < LAST_AXIS_ALONE:
@@ -354,10 +356,11 @@ def average_pool(x: AnyArray, attributes: Mapping[str, Any]) -> AnyArray:
     return (window_sums(x.astype(np.float64), windows) / counts).astype(x.dtype)
 
 
-def batch_normalization(inputs: Sequence[AnyArray], epsilon: float) -> AnyArray:
-    """scale * (x - mean) / sqrt(variance + epsilon) + bias for each channel, as the evaluator's version 15 does it."""
+def batch_normalization(inputs: Sequence[AnyArray], epsilon: float, spatial: int = 1) -> AnyArray:
+    """scale * (x - mean) / sqrt(variance + epsilon) + bias for each channel, as the evaluator's version 15 does it; for
+    each element of a frame where ``spatial`` is 0."""
     x, scale, bias, mean, variance = inputs
-    shape = (1, -1) + (1,) * (x.ndim - 2)
+    shape = (1, -1) + (1,) * (x.ndim - 2) if spatial else (1, *x.shape[1:])
     scale, bias, mean, variance = (p.reshape(shape) for p in (scale, bias, mean, variance))
     result: AnyArray = scale * (x - mean) / np.sqrt(variance + epsilon) + bias
     return result.astype(x.dtype)

@@ -49,6 +49,12 @@ def load_external_data(model: onnx.ModelProto, path: str | os.PathLike[str] | No
     return loaded
 
 
+def external_locations(model: onnx.ModelProto) -> list[str]:
+    """The files that the data of external tensors is in, as the model names them, each once."""
+    references = (stored.reference for stored in stored_tensors(tensor_sites(scopes(model))))
+    return sorted({reference.location for reference in references if reference is not None and reference.location})
+
+
 def _unloaded(stored: StoredTensor, has_file: bool) -> Finding:
     if has_file:
         message, remedy = "the tensor's external data must be readable, but it is not", "check the file"

@@ -21,7 +21,7 @@ from typing import Literal
 
 import onnx
 
-from hwflow.onnxspec.graph import show
+from hwflow.display import show
 
 KEYS = ("location", "offset", "length", "checksum")
 _CLAUSE_OF_KEY = {"location": "EXT-02", "offset": "EXT-04", "length": "EXT-04", "checksum": "EXT-05"}

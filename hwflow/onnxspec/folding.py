@@ -139,7 +139,7 @@ class Folder:
 
     def guarded(self, work: Callable[[], T]) -> T:
         """``work()`` with what is left of time and memory."""
-        import onnx.reference  # noqa: F401  # once, and not in each of the processes
+        import hwflow.onnxspec.evaluator_defects  # noqa: F401  # once, and not in each of the processes
 
         if self._gave_up:
             raise GaveUp(self._gave_up)
@@ -159,6 +159,9 @@ def _evaluate(
 ) -> dict[str, Array] | None:
     from onnx.reference import ReferenceEvaluator  # most models have nothing to fold
 
+    from hwflow.onnxspec.evaluator_defects import substitutes
+    from hwflow.onnxspec.graph import opset_map
+
     outputs = [name for name in node.output if name]
 
     def describe(name: str) -> onnx.ValueInfoProto:
@@ -171,7 +174,8 @@ def _evaluate(
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            results = ReferenceEvaluator(model).run(None, feeds)
+            around = substitutes(opset_map(opsets).get("", 1), lambda defect: None)
+            results = ReferenceEvaluator(model, new_ops=around).run(None, feeds)
     except MemoryError:
         raise
     except Exception:  # whatever the evaluator cannot do

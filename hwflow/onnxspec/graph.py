@@ -17,23 +17,14 @@ from typing import Any
 import onnx
 from onnx import AttributeProto
 
+from hwflow.display import cell, show
+
 # Where in the model something is, for ordering findings: (section, index, number of the node's subgraph, section, ...).
 Position = tuple[int, ...]
 MODEL, INPUTS, INITIALIZERS, VALUE_INFO, NODES, OUTPUTS, ANNOTATIONS, TRAINING, FUNCTIONS = range(9)
 
-_LONGEST = 120  # characters of a name that a finding shows
 _DEEPEST = 8  # graphs around a place that a finding shows
 _LAYERS = 64  # sets that a Layered keeps apart; protobuf reads no file with half as many graphs in one another
-
-
-def show(name: str) -> str:
-    """``name`` in quotes, for a message; cut where it is absurdly long."""
-    return f"'{name}'" if len(name) <= _LONGEST else f"'{name[:_LONGEST]}...' ({len(name)} characters)"
-
-
-def cut(text: str) -> str:
-    """``text`` as it is, cut where it is absurdly long."""
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 class Layered(Set[str]):
@@ -257,7 +248,7 @@ class Scope:
         return f" in {show(attribute)} of {self._node(index)}, {depth} graphs deep{root.label}"
 
     def _node(self, index: int) -> str:
-        return f"node {show(self.names[index])} ({cut(self.nodes[index].op_type)})"
+        return f"node {show(self.names[index])} ({cell(self.nodes[index].op_type)})"
 
     @cached_property
     def results(self) -> tuple[str, ...]:

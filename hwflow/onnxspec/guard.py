@@ -14,6 +14,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -24,7 +25,7 @@ _STATM = "/proc/self/statm"  # Linux: sizes in pages, the first is the virtual s
 
 
 class GaveUp(Exception):
-    """The work came to no end; the text says why ("it takes more than 1 s", ...). Never leaves this package."""
+    """The work came to no end; the text says why ("it takes more than 1 s", ...). Whoever asked for it catches this."""
 
 
 class Budget:
@@ -48,22 +49,31 @@ def guarded(work: Callable[[], T], budget: Budget, memory: int = MEMORY) -> T:
     if left < _LEAST:
         raise too_long
     read, write = os.pipe()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # of the child, too: it is not the one to tell
     try:
         with warnings.catch_warnings():
             # Python 3.12 warns where numpy has started threads; the child calls nothing that waits for one of them.
             warnings.simplefilter("ignore", DeprecationWarning)
             child = os.fork()
     except OSError:  # no memory or no processes left
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.close(read)
         os.close(write)
         raise GaveUp("the system has no process left for it") from None
     if child == 0:
         os.close(read)
         _run(work, write, left, memory)
-    os.close(write)
-    with open(read, "rb") as pipe:
-        data = pipe.read()
-    _, status, usage = os.wait4(child, 0)
+    try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        os.close(write)
+        with open(read, "rb") as pipe:
+            data = pipe.read()
+        _, status, usage = os.wait4(child, 0)
+    except BaseException:  # interrupted: nobody waits for it any more
+        with suppress(OSError):
+            os.kill(child, signal.SIGKILL)
+            os.wait4(child, 0)
+        raise
     if os.WIFSIGNALED(status):
         stopped = os.WTERMSIG(status)
         if stopped == signal.SIGPROF:

@@ -12,6 +12,7 @@ from typing import Any
 import onnx
 from onnx import AttributeProto, helper
 
+from hwflow.display import show
 from hwflow.onnxspec.graph import (
     Scope,
     function_name,
@@ -21,7 +22,6 @@ from hwflow.onnxspec.graph import (
     opset_map,
     plain_domain,
     read_nodes,
-    show,
     topological_order,
 )
 from hwflow.onnxspec.schemas import find_schema

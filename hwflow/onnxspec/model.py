@@ -10,6 +10,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from hwflow.display import show
+
 Array: TypeAlias = NDArray[np.generic]
 Attribute: TypeAlias = (
     int | float | str | Array | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | tuple[Array, ...]
@@ -49,9 +51,14 @@ class OnnxNode:
     context: str = ""
 
     @property
+    def result(self) -> str:
+        """The first output that is not left out: there is one, or the node would be dead."""
+        return next(name for name in self.outputs if name)
+
+    @property
     def where(self) -> str:
         """The node as the ``where`` of a finding."""
-        return f"node '{self.name}' ({self.op_type}){self.context}"
+        return f"node {show(self.name)} ({self.op_type}){self.context}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,9 @@ import onnx
 import onnx.onnx_cpp2py_export.shape_inference as onnx_inference
 from onnx import AttributeProto, TensorProto, shape_inference
 
+from hwflow.display import show
 from hwflow.onnxspec import element_types
-from hwflow.onnxspec.graph import Node, Scope, show
+from hwflow.onnxspec.graph import Node, Scope
 from hwflow.onnxspec.schemas import has_body
 from hwflow.onnxspec.skeleton import complete_calls, is_large, write_defaults
 from hwflow.onnxspec.text import one_line

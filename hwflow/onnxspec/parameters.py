@@ -18,6 +18,7 @@ _DATA_INPUTS: dict[str, tuple[int, ...]] = {
     "QLinearMatMul": (0, 3),
     "ConvInteger": (0, 1),
     "MatMulInteger": (0, 1),
+    "MatMulIntegerToFloat": (0, 1, 6),
     "QGemm": (0, 3, 6),
     "QLinearAdd": (0, 3),
     "QLinearMul": (0, 3),

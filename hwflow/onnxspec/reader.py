@@ -7,7 +7,8 @@ from pathlib import Path
 
 import onnx
 
-from hwflow.errors import Finding, ModelRefused
+from hwflow.display import show_path
+from hwflow.errors import Finding, ModelRefused, NoSuchModel
 from hwflow.onnxspec.wire import MAX_DEPTH, exceeds_depth, find_truncation
 
 # Protobuf's own limit for one message; larger models keep their tensors in files beside the model.
@@ -17,7 +18,7 @@ _EXPORT_AGAIN = "give the path of an .onnx file (binary protobuf); export the mo
 
 
 def _refuse(path: Path, message: str, remedy: str, rule: str = "model-file") -> ModelRefused:
-    return ModelRefused(Finding(rule, f"file '{path}'", message, remedy))
+    return ModelRefused(Finding(rule, f"file {show_path(path)}", message, remedy))
 
 
 def _reason(error: BaseException) -> str:
@@ -31,7 +32,8 @@ def _reason(error: BaseException) -> str:
 def _read_bytes(path: Path) -> bytes:
     try:
         if not path.exists():
-            raise _refuse(path, "the model file must exist, but there is no such file", "check the path")
+            message = "the model file must exist, but there is no such file"
+            raise NoSuchModel(Finding("model-file", f"file {show_path(path)}", message, "check the path"))
         if path.is_dir():
             raise _refuse(
                 path, "the model must be a file, not a folder", "give the path of the .onnx file in the folder"
@@ -55,9 +57,8 @@ def _read_bytes(path: Path) -> bytes:
 def read_model(path: str | os.PathLike[str]) -> onnx.ModelProto:
     """The model in the file ``path`` (binary protobuf); external data stays where it is.
 
-    Raises ModelRefused: no such file, a folder, unreadable, empty, not protobuf, truncated, nothing of a model in
-    it. Says nothing about the model's validity beyond that: see
-    :func:`hwflow.onnxspec.validate`.
+    Raises ModelRefused: no such file (NoSuchModel), a folder, unreadable, empty, not protobuf, truncated, nothing of a
+    model in it. Says nothing about the model's validity beyond that: see :func:`hwflow.onnxspec.validate`.
     """
     file = Path(path)
     data = _read_bytes(file)

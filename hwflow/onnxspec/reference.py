@@ -13,6 +13,7 @@ import onnx.reference
 from onnx import numpy_helper
 from onnx.reference.op_run import OpRun
 
+from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec import dialect_operators
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
@@ -39,7 +40,8 @@ _DATA = {
     "MultiThreshold": 1,
 }  # fmt: skip
 _TWO_TENSORS = frozenset({"QLinearAdd", "QLinearMul"})  # inputs 0 and 3
-_MATRICES = {"MatMul": 1, "MatMulInteger": 1, "QLinearMatMul": 3, "QGemm": 3}  # where the second matrix is
+# Where the second matrix is.
+_MATRICES = {"MatMul": 1, "MatMulInteger": 1, "MatMulIntegerToFloat": 1, "QLinearMatMul": 3, "QGemm": 3}
 
 
 class Region:
@@ -72,7 +74,7 @@ class Region:
             node = producers.get(name)
             if node is None:
                 raise ModelRefused(
-                    Finding("region-closed", f"value '{name}'", "must be fed, not missing", "give it as an input")
+                    Finding("region-closed", f"value {show(name)}", "must be fed, not missing", "give it as an input")
                 )
             if id(node) not in chosen:
                 chosen.add(id(node))
@@ -134,7 +136,7 @@ class Region:
 
     def _refusal(self, error: Exception) -> ModelRefused:
         reason = " ".join(str(error).split())
-        where = " and ".join(f"value '{name}'" for name in self.outputs)
+        where = " and ".join(f"value {show(name)}" for name in self.outputs)
         return ModelRefused(
             Finding(
                 "reference-evaluator", where,

@@ -9,6 +9,7 @@ from math import prod
 
 import onnx
 
+from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec.attributes import has_subgraph, python_attributes
 from hwflow.onnxspec.clauses.functions import MAX_INLINED
@@ -39,7 +40,10 @@ from hwflow.onnxspec.validate import structural_findings
 _SCAN_WITHOUT_BATCH = 9  # version; Loop has not changed in meaning since 1
 _TOO_MUCH = "what the graph computes of constants must be computable before the first frame, but"
 _UNKNOWN_SHAPE_REMEDY = "give the value a shape in the graph's value_info"
-_FOREIGN_OPERATOR_REMEDY = "replace the node by operators that hwflow knows (hwflow ops)"
+_FOREIGN_OPERATOR_REMEDY = (
+    "replace the node by operators that hwflow knows (hwflow ops); where the host can run it, in front of the hardware "
+    "or behind it, give its outputs a shape in the graph's value_info"
+)
 Operator = tuple[str, str]  # domain, op_type
 
 
@@ -78,7 +82,7 @@ def resolve_with_graph(
     """As :func:`resolve`, and the model with the same inlining but nothing folded: it has every value of the resolved
     model by the same name, for any number of frames. It is ``model`` itself if there was nothing to inline.
 
-    ``whole``: the inputs are whole tensors, without a frame axis (:mod:`hwflow.onnxspec.frame_axis`)."""
+    ``whole``: the inputs are whole tensors, first axes of any size (:mod:`hwflow.onnxspec.frames`)."""
     if not validated:
         _raise_if(structural_findings(model))
     resolver = _Resolver(model, dimensions, keep, whole=whole)
@@ -233,12 +237,12 @@ class _Resolver:
                 self.folder.take(prod(tensor.dims))
                 array, dtype = from_sparse(tensor)
         except GaveUp as limit:
-            where = f"initializer '{name}'"
+            where = f"initializer {show(name)}"
             self.findings.append(Finding("constants", where, f"{_TOO_MUCH}: {limit}", "store it as a dense tensor"))
         except Exception as error:  # ValueError, TypeError, KeyError, IndexError: a malformed tensor
             reason = " ".join(str(error).split())
             message = f"the tensor must be well formed, but reading it failed: {reason}"
-            self.findings.append(Finding("PRO-10", f"initializer '{name}'", message, "export the model again"))
+            self.findings.append(Finding("PRO-10", f"initializer {show(name)}", message, "export the model again"))
         else:
             self._define(name, array, dtype)
 
@@ -411,8 +415,13 @@ class _Resolver:
                     remedy = f"give the size with {' '.join(map(option, left))}"
             if info is None:
                 complete = False
-                message = f"the shape of output '{name}' must be known, but inference leaves it open"
-                self._refuse(item, "shapes", message, remedy)
+                if remedy == _FOREIGN_OPERATOR_REMEDY:
+                    said = f"{item.proto.domain}.{item.proto.op_type}"
+                    message = f"operator must be one that hwflow knows, not {said}, or output {show(name)} have a shape"
+                    self._refuse(item, "supported-operator", message, remedy)
+                else:
+                    message = f"the shape of output {show(name)} must be known, but inference leaves it open"
+                    self._refuse(item, "shapes", message, remedy)
             else:
                 self._set(info)
         return complete

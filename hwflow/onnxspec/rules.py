@@ -15,13 +15,15 @@ from typing import Literal
 
 import onnx
 
+from hwflow.display import show
 from hwflow.errors import Finding
-from hwflow.onnxspec.agreement import Agreement, agree
+from hwflow.onnxspec.agreement import Agreement, Difference, agree
 from hwflow.onnxspec.external_files import ExternalFiles, Problem
-from hwflow.onnxspec.graph import NODES, Kind, Position, Scope, plain_domain, scopes, show
+from hwflow.onnxspec.graph import NODES, Kind, Position, Scope, plain_domain, scopes
 from hwflow.onnxspec.inference import Inference, infer
 from hwflow.onnxspec.node_forms import FormReader, NodeForms
 from hwflow.onnxspec.sites import TensorSite, TypeSite, tensor_sites, type_sites
+from hwflow.onnxspec.sizes import Contradiction, contradictions
 from hwflow.onnxspec.skeleton import MOST_ELEMENTS
 from hwflow.onnxspec.stored import StoredTensor, stored_tensors
 from hwflow.onnxspec.typeforms import TypeForm, TypeReader
@@ -35,11 +37,9 @@ FunctionKey = tuple[str, str, str]  # domain (ai.onnx as ""), name, overload
 class Options:
     """What the user asks of the validation.
 
-    ``pedantic`` turns on rules that nearly every model breaks and that nobody misses; ``trusted`` are folders beside
-    the model's own in which external data may lie, and through which links may lead.
+    ``trusted`` are folders beside the model's own in which external data may lie, and through which links may lead.
     """
 
-    pedantic: bool = False
     trusted: tuple[Path, ...] = ()
 
 
@@ -164,6 +164,15 @@ class Context:
         """The stated types against the inferred ones; see :mod:`hwflow.onnxspec.agreement`."""
         return agree(zip(self.types, self.forms, strict=True), self.scopes, self.inference)
 
+    @cached_property
+    def contradictions(self) -> tuple[list[Contradiction], list[Difference]]:
+        """What the nodes demand of sizes against each other and the model; see :mod:`hwflow.onnxspec.sizes`."""
+        declared = list(zip(self.types, self.forms, strict=True))
+        refused = self._refused_nodes()
+        return contradictions(
+            self.model, self.scopes, declared, self.small_external, self.inference, self.agreement, refused
+        )
+
     def _refused_nodes(self) -> frozenset[tuple[int, int]]:
         """Nodes about which an error has been found, as (number of the scope, index)."""
         places = {
@@ -235,7 +244,7 @@ class Rule:
     ``severity``: an error is what leaves a model's meaning undefined or what no reader may accept; what many exporters
     break without harm is a warning, whatever the clause's level. The rule holds from IR version ``since_ir``. A
     ``structural`` rule is one that :func:`hwflow.onnxspec.resolve` needs to hold to walk the graph at all; a
-    ``pedantic`` one runs only when asked for.
+    ``pedantic`` one is about form, which nearly every exporter breaks without harm: it is shown only when asked for.
     """
 
     id: str
@@ -251,7 +260,7 @@ class Rule:
 def run_rules(rules: Iterable[Rule], context: Context) -> list[Finding]:
     """All findings of ``rules``, in the order of the graph; at the same position in the order of the rules."""
     for rule in rules:
-        if max(context.ir_version, 0) < rule.since_ir or (rule.pedantic and not context.options.pedantic):
+        if max(context.ir_version, 0) < rule.since_ir:
             continue
         for hit in list(rule.check(context)):
             remedy = rule.remedy if hit.remedy is None else hit.remedy

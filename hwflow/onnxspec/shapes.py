@@ -14,6 +14,7 @@ from typing import TypeAlias
 import onnx
 from onnx import helper, shape_inference
 
+from hwflow.display import show
 from hwflow.onnxspec.dialect_forms import form_of, objections
 from hwflow.onnxspec.dialects import ShapeError, shape_rule
 from hwflow.onnxspec.guard import Budget, GaveUp, guarded
@@ -52,7 +53,7 @@ def _output_info(name: str, kind: onnx.TypeProto | None) -> ValueInfo | None:
         return None
     if not kind.HasField("tensor_type"):
         found = str(kind.WhichOneof("value")).removesuffix("_type").replace("_", " ")
-        raise NoTensor(f"output '{name}' must be a tensor, not a {found}")
+        raise NoTensor(f"output {show(name)} must be a tensor, not a {found}")
     dtype = DTYPE_NAMES.get(kind.tensor_type.elem_type)
     if dtype is None or not kind.tensor_type.HasField("shape"):
         return None

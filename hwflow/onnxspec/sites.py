@@ -9,7 +9,8 @@ from typing import Literal
 import onnx
 from onnx import AttributeProto
 
-from hwflow.onnxspec.graph import INITIALIZERS, INPUTS, NODES, OUTPUTS, VALUE_INFO, Position, Scope, show
+from hwflow.display import show
+from hwflow.onnxspec.graph import INITIALIZERS, INPUTS, NODES, OUTPUTS, VALUE_INFO, Position, Scope
 
 TensorRole = Literal["initializer", "sparse values", "sparse indices", "attribute", "default"]
 TypeRole = Literal["input", "output", "value_info", "attribute"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import onnx
 from onnx import helper
 
+from hwflow.display import show
 from hwflow.onnxspec.graph import model_opsets, plain_domain
 from hwflow.onnxspec.inline import graphs_of, inner_reads
 from hwflow.onnxspec.model import ResolvedModel, ValueInfo
@@ -51,7 +52,7 @@ def cut(
     held = [n for n in (*constants, *sparse) if (n in reads or n in outputs) and n not in given]
     missing = [n for n in dict.fromkeys((*reads, *outputs)) if n not in made and n not in inputs and n not in held]
     if missing:
-        raise ValueError(f"'{missing[0]}' must be given, constant, or made by a node")
+        raise ValueError(f"{show(missing[0])} must be given, constant, or made by a node")
 
     part = onnx.ModelProto()
     part.ir_version, part.domain, part.model_version = model.ir_version, model.domain, model.model_version

@@ -13,9 +13,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused, UsageError
 from hwflow.onnxspec.external_data import Folders, load_external_data
-from hwflow.onnxspec.graph import show
 from hwflow.onnxspec.model import Array
 from hwflow.onnxspec.reader import read_model
 from hwflow.onnxspec.rules import listed

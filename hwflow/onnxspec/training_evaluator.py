@@ -11,9 +11,10 @@ import onnx
 import onnx.reference
 from onnx import helper
 
+from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec.evaluator_defects import substitutes
-from hwflow.onnxspec.graph import model_opsets, plain_domain, read_nodes, show, subgraphs
+from hwflow.onnxspec.graph import model_opsets, plain_domain, read_nodes, subgraphs
 from hwflow.onnxspec.inline import inline_functions
 from hwflow.onnxspec.model import Array
 from hwflow.onnxspec.tensors import from_sparse, to_tensor

@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 
 import onnx
 
+from hwflow.display import show
 from hwflow.onnxspec import element_types
-from hwflow.onnxspec.graph import show
 
 LevelKind = Literal["tensor", "sparse tensor", "sequence", "map", "optional", "opaque"]
 # A size, a variable ("" if one is set but empty), or None: unknown.

@@ -34,7 +34,8 @@ class Unifier:
         self._parent: dict[str, str] = {}
         self._bound: dict[str, Bound] = {}  # of the roots
 
-    def _root(self, variable: str) -> str:
+    def root(self, variable: str) -> str:
+        """The variable that stands for all that are equal to this one."""
         parent = self._parent
         root = variable
         while (above := parent.setdefault(root, root)) != root:
@@ -51,14 +52,14 @@ class Unifier:
         if isinstance(a, int):
             a, b = b, a
         assert isinstance(a, str)  # two integers are dealt with above
-        root = self._root(a)
+        root = self.root(a)
         known = self._bound.get(root)
         if isinstance(b, int):
             if known is None:
                 self._bound[root] = Bound(a, b, place)
                 return None
             return None if known.size == b else Conflict(known, Bound(a, b, place), place)
-        other = self._root(b)
+        other = self.root(b)
         if other == root:
             return None
         second = self._bound.get(other)
@@ -69,9 +70,13 @@ class Unifier:
             self._bound[root] = second
         return None
 
+    def bound(self, variable: str) -> Bound | None:
+        """The size of a variable with the place that says so, None if it is not known."""
+        return self._bound.get(self.root(variable))
+
     def size(self, variable: str) -> int | None:
         """The size of a variable, None if it is not known."""
-        bound = self._bound.get(self._root(variable)) if variable in self._parent else None
+        bound = self._bound.get(self.root(variable)) if variable in self._parent else None
         return None if bound is None else bound.size
 
     def sizes(self) -> dict[str, int]:

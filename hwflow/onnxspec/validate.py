@@ -14,6 +14,8 @@ from hwflow.onnxspec.graph import Scope
 from hwflow.onnxspec.rules import Context, Options, Rule, run_rules
 from hwflow.onnxspec.text import text_findings
 
+_PEDANTIC = frozenset(rule.id for rule in RULES if rule.pedantic)
+
 
 def validate(
     model: onnx.ModelProto,
@@ -24,9 +26,9 @@ def validate(
 ) -> list[Finding]:
     """All findings about ``model``, in the order of the graph; empty if there is nothing to say.
 
-    ``path`` is the file the model comes from (clauses about files beside the model look there); ``pedantic`` and
-    ``trusted`` are those of :class:`hwflow.onnxspec.rules.Options`. ``model`` is not changed. Nothing is raised: what
-    onnx's checker and shape inference raise becomes a finding.
+    ``path`` is the file the model comes from (clauses about files beside the model look there); ``pedantic`` adds
+    remarks of form (:func:`is_remark`), ``trusted`` are folders as in :class:`hwflow.onnxspec.rules.Options`. ``model``
+    is not changed. Nothing is raised: what onnx's checker and shape inference raise becomes a finding.
     """
     return validate_scopes(model, path, pedantic=pedantic, trusted=trusted)[0]
 
@@ -39,8 +41,14 @@ def validate_scopes(
     trusted: Sequence[str | os.PathLike[str]] = (),
 ) -> tuple[list[Finding], tuple[Scope, ...]]:
     """What :func:`validate` gives, and the scopes that it read the model into: reading them takes a while."""
-    context = Context(model, path, Options(pedantic, tuple(Path(folder) for folder in trusted)))
-    return _run(RULES, context), context.scopes
+    context = Context(model, path, Options(tuple(Path(folder) for folder in trusted)))
+    found = _run(RULES, context)
+    return found if pedantic else [finding for finding in found if not is_remark(finding)], context.scopes
+
+
+def is_remark(finding: Finding) -> bool:
+    """Whether a finding is about form alone, and left out unless ``pedantic`` asks for it."""
+    return finding.rule in _PEDANTIC
 
 
 def _run(rules: Iterable[Rule], context: Context) -> list[Finding]:

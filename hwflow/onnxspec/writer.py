@@ -8,6 +8,7 @@ from pathlib import Path
 
 import onnx
 
+from hwflow.display import show_path
 from hwflow.errors import Finding, UsageError
 
 
@@ -33,7 +34,7 @@ def write_model(model: onnx.ModelProto, path: str | os.PathLike[str]) -> None:
         raise UsageError(
             Finding(
                 "output-file",
-                f"output '{path}'",
+                f"output {show_path(path)}",
                 f"must be a file that can be written, but the system says: {' '.join(reason.split())}",
                 "choose another path",
             )

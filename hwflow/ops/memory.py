@@ -13,6 +13,9 @@ from hwflow.ir.graph import IntArray
 def pack_words(lanes: IntArray, bits: int | Sequence[int]) -> list[int]:
     """[words, lanes] to one unsigned integer a word: two's complement of ``bits`` bits (one number, or one a lane),
     lane 0 least significant."""
+    if lanes.shape[1] == 1 and isinstance(bits, int) and bits < 63:
+        words: list[int] = (lanes[:, 0] & ((1 << bits) - 1)).tolist()
+        return words
     packed = np.packbits(bit_table(lanes, bits), axis=1, bitorder="little")
     return [int.from_bytes(row.tobytes(), "little") for row in packed]
 

@@ -114,8 +114,10 @@ class Mvu(HardwareOperator):
             return constant_mvu.timing(node, folding)
         pixels = node.outputs[0].typed.shape[0]
         synapse, neuron = folds(node, folding)
-        steps = np.arange(pixels * neuron * synapse).reshape(pixels, neuron, synapse)
-        process = Process(steps.size, {0: steps[:, 0, :].reshape(-1)}, {0: steps[:, :, -1].reshape(-1)})
+        # not all steps: of a slow folding there are many more than beats
+        takes = (np.arange(pixels)[:, None] * (neuron * synapse) + np.arange(synapse)).reshape(-1)
+        makes = np.arange(pixels * neuron) * synapse + synapse - 1
+        process = Process(pixels * neuron * synapse, {0: takes}, {0: makes})
         latency = Core.latency_of(
             input_shape=shape_of(node.inputs[0].typed.element), weight_shape=shape_of(weight_type(node)),
             simd=folding.input_lanes, synapse_fold=synapse, neuron_fold=neuron, multiplier=folding.multiplier,

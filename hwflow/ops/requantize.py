@@ -30,7 +30,7 @@ from hwflow.numerics.requantizer import Form, LookupForm, MultiplyAddShift, Sear
 from hwflow.numerics.stages import chain
 from hwflow.numerics.step_function import StepFunction, all_alike
 from hwflow.ops import constant_requantize, costs, serial_requantize
-from hwflow.ops.images import axis_order
+from hwflow.ops.images import along_axis
 from hwflow.ops.memory import pack_words
 from hwflow.ops.operator import (
     Built,
@@ -100,12 +100,8 @@ class Requantize(LogicalOperator, HardwareOperator):
         shape = node.inputs[0].typed.shape
         stages = node.attributes["stages"]
         if len(stages) > 1:
-            coordinate = np.unravel_index(order, shape)[node.attributes["axis"]].reshape(stream.typed.shape)
-            if (coordinate != coordinate[0]).any():
-                wanted = axis_order(shape, node.attributes["axis"])
-                stream, order = context.arranged(stream, order, wanted, len(stages)), wanted
-                coordinate = np.arange(len(stages))[None]
-            stages = tuple(stages[c] for c in coordinate[0])
+            (stream,), order, indices = along_axis(context, [stream], order, shape, node.attributes["axis"])
+            stages = tuple(stages[i] for i in indices)
         result = context.add("requantize", "", [stream], {"axis": 1, "stages": stages})
         context.bind(node.outputs[0], result, order)
 

@@ -25,8 +25,8 @@ def comparisons(thresholds: IntArray, lanes: int, x: IntType) -> tuple[list[int]
     for stage in range(stages):
         middle, apart = (1 << (stages - stage - 1)) - 1, 1 << (stages - stage)
         for lane in range(lanes):
-            own = set(constant[lane::lanes, middle::apart].reshape(-1).tolist())
-            if len(own) == 1 and 0 not in own:
+            own = constant[lane::lanes, middle::apart]
+            if own.flat[0] and (own == own.flat[0]).all():
                 idle.append(stage)
                 continue
             together = int(np.bitwise_and.reduce(bounds[lane::lanes, middle::apart].reshape(-1)))

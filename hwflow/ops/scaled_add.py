@@ -18,7 +18,7 @@ from hdl_lib.stream_add import AddPlan
 from hdl_lib.stream_add import StreamAdd as Core
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ops import costs
-from hwflow.ops.images import axis_order
+from hwflow.ops.images import along_axis
 from hwflow.ops.joined import Joined, joined_streams, joined_timing
 from hwflow.ops.memory import pack_words
 from hwflow.ops.operator import Built, Device, Folding, LogicalOperator, LoweringContext, MemoryFile, Resources, grouped
@@ -60,13 +60,9 @@ class ScaledAdd(LogicalOperator, Joined):
         multipliers = tuple(tuple(int(m) for m in values) for values in node.attributes["multipliers"])
         if any(len(values) > 1 for values in multipliers):
             shape = node.inputs[0].typed.shape
-            coordinate = np.unravel_index(order, shape)[node.attributes["axis"]].reshape(streams[0].typed.shape)
-            if (coordinate != coordinate[0]).any():
-                wanted, count = axis_order(shape, node.attributes["axis"]), shape[node.attributes["axis"]]
-                streams = [context.arranged(stream, order, wanted, count) for stream in streams]
-                order, coordinate = wanted, np.arange(count)[None]
+            streams, order, indices = along_axis(context, streams, order, shape, node.attributes["axis"])
             multipliers = tuple(
-                values if len(values) == 1 else tuple(values[c] for c in coordinate[0]) for values in multipliers
+                values if len(values) == 1 else tuple(values[i] for i in indices) for values in multipliers
             )
         result = context.add("scaled_add", "", streams, {"axis": 1, "multipliers": multipliers})
         context.bind(node.outputs[0], result, order)

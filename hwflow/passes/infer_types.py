@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph, Inferred, Node, Value
 from hwflow.numerics.stages import NoSteps
@@ -49,7 +50,7 @@ def _types(node: Node) -> tuple[TensorType, ...]:
 
 
 def _place(node: Node) -> str:
-    names = ", ".join(f"'{s}'" for s in node.sources) or f"'{node.name}'"
+    names = ", ".join(show(s) for s in node.sources) or show(node.name)
     return f"node {names} ({node.op})"
 
 

@@ -9,6 +9,7 @@ pair; where none are found, or there are too many pairs to look at, the exact fo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hwflow.ir.graph import Graph, Node
 from hwflow.numerics.stages import Stage, StepStage, chain
@@ -60,7 +61,7 @@ def _rescale(add: Node, requantize: Node) -> None:
         if steps.direction != 1:
             return
         grids.append(Grid(a, b, multipliers, steps))
-    found = _shortest(grids)
+    found = _shortest(tuple(grids))
     if found is None:
         return
     forms = dict(zip(distinct, found, strict=True))
@@ -89,7 +90,8 @@ def _channels(add: Node, requantize: Node) -> list[_Channel] | None:
     return [_Channel((int(x), int(y)), tuple(s)) for x, y, s in zip(*columns, strict=True)]
 
 
-def _shortest(grids: list[Grid]) -> list[SumShift] | None:
+@lru_cache(maxsize=64)  # sums repeat in a network
+def _shortest(grids: tuple[Grid, ...]) -> list[SumShift] | None:
     """Forms of one rounding for all channels, of the least shift that suffices for all; None if there are none."""
     best: list[SumShift] | None = None
     for rounding in ROUNDINGS:

@@ -6,11 +6,12 @@ operator guesses at a layout.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
 
+from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Carried, Graph, IntArray, Names, Node, Port, Stage, Value, identity_order
 from hwflow.ops.index_map import IndexMap
@@ -22,7 +23,8 @@ class _Context:
     def __init__(self, graph: Graph) -> None:
         self.nodes: list[Node] = []
         self.findings: list[Finding] = []
-        self._consumers, self._producers = graph.consumers(), graph.producers()
+        self._consumers = graph.consumers()
+        self._images = _of_images(graph, self._consumers)
         self._streams: dict[Value, tuple[Value, IntArray]] = {}
         self._node_names = Names()
         self._value_names = Names()
@@ -54,9 +56,22 @@ class _Context:
 
     def wished_channels(self, value: Value) -> int | None:
         rank = len(value.typed.shape)
-        pixels = _wish(self._consumers, self._producers, value, tuple(range(rank)))
+        pixels = self._wish(value)
         others = [] if pixels is None else [axis for axis in range(rank) if axis not in pixels]
         return others[0] if len(others) == 1 else None
+
+    def pixel_axes(self, value: Value) -> tuple[int, ...]:
+        """Which axes of an input run over pixels: so that the first operator that cares finds the order it needs.
+
+        Channels-last inputs are common with a Transpose in front, or a Reshape that moves axes of length 1, and images
+        as vectors with a Reshape that splits them: all are followed. Where two streams meet, both need the order of
+        what follows, or else the one that an image operator has given the other.
+        """
+        wished = self._wish(value)
+        return tuple(range(len(value.typed.shape) - 1)) if wished is None else wished
+
+    def _wish(self, value: Value) -> tuple[int, ...] | None:
+        return _wish(self._consumers, self._images, value, tuple(range(len(value.typed.shape))))
 
     def arranged(self, stream: Value, order: IntArray, wanted: IntArray, channels: int) -> Value:
         if stream.typed.shape[1] == channels and np.array_equal(order, wanted):
@@ -90,7 +105,7 @@ class _Context:
     def refuse(self, rule: str, message: str, remedy: str) -> None:
         node = self._current
         assert node is not None
-        names = ", ".join(f"'{s}'" for s in node.sources) or f"'{node.name}'"
+        names = ", ".join(show(s) for s in node.sources) or show(node.name)
         self.findings.append(Finding(rule, f"node {names} ({node.op})", message, remedy))
 
     def input_port(self, port: Port, pixel_axes: tuple[int, ...]) -> Port:
@@ -116,20 +131,8 @@ _IMAGE = frozenset({"conv2d", "max_pool2d", "pixel_product", "sum_pool2d"})
 _JOIN = frozenset({"concat", "elementwise", "product", "scaled_add"})
 
 
-def _pixel_axes(graph: Graph, value: Value) -> tuple[int, ...]:
-    """Which axes of an input run over pixels: so that the first operator that cares finds the order it needs.
-
-    Channels-last inputs are common with a Transpose in front, or a Reshape that moves axes of length 1, and images as
-    vectors with a Reshape that splits them: all are followed. Where two streams meet, both need the order of what
-    follows, or else the one that an image operator has given the other.
-    """
-    axes: _Axes = tuple(range(len(value.typed.shape)))
-    wished = _wish(graph.consumers(), graph.producers(), value, axes)
-    return tuple(range(len(axes) - 1)) if wished is None else wished
-
-
 def _wish(
-    consumers: Mapping[Value, list[tuple[Node, int]]], producers: Mapping[Value, Node], value: Value, axes: _Axes
+    consumers: Mapping[Value, list[tuple[Node, int]]], images: Set[Value], value: Value, axes: _Axes
 ) -> tuple[int, ...] | None:
     """The pixel axes that the readers of ``value`` ask for; None if they have no wish. ``axes`` holds the input's axis
     behind each axis of ``value``; None for one of length 1 that is new."""
@@ -148,7 +151,7 @@ def _wish(
             if len(node.attributes["index"].shape) != len(axes):
                 break
         elif node.op in _JOIN:
-            if any(_of_image(consumers, producers, other) for other in node.inputs):
+            if not images.isdisjoint(node.inputs):
                 return _all_but(axes, 0)
             if any(len(m) > 1 for m in node.attributes.get("multipliers", ())):
                 return _all_but(axes, node.attributes["axis"])
@@ -189,28 +192,21 @@ def _all_but(axes: _Axes, channel: int) -> tuple[int, ...] | None:
     return None if axes[channel] in others else tuple(dict.fromkeys(others))
 
 
-def _of_image(
-    consumers: Mapping[Value, list[tuple[Node, int]]], producers: Mapping[Value, Node], value: Value
-) -> bool:
-    """Whether an image operator made ``value``, and nothing behind it changed the order, or reads it, if it is an
-    input."""
-    pending = [value]
-    while pending:
-        value = pending.pop()
-        node = producers.get(value)
-        if node is None and any(reader.op in _IMAGE for reader, _ in consumers[value]):
-            return True
-        if node is not None and node.op in _IMAGE:
-            return True
-        if node is not None and (node.op in _JOIN or node.op == "requantize"):
-            pending += node.inputs
-    return False
+def _of_images(graph: Graph, consumers: Mapping[Value, list[tuple[Node, int]]]) -> frozenset[Value]:
+    """The values that an image operator made, and nothing behind it changed the order, and the inputs that one reads,
+    with what is made of these likewise."""
+    found = {p.value for p in graph.inputs if any(reader.op in _IMAGE for reader, _ in consumers[p.value])}
+    for node in graph.nodes:
+        joins = node.op in _JOIN or node.op == "requantize"
+        if node.op in _IMAGE or (joins and not found.isdisjoint(node.inputs)):
+            found.update(node.outputs)
+    return frozenset(found)
 
 
 def to_dataflow(graph: Graph) -> Graph:
     """The dataflow graph. Raises :class:`ModelRefused` with every node whose stream order cannot be met."""
     context = _Context(graph)
-    inputs = [context.input_port(port, _pixel_axes(graph, port.value)) for port in graph.inputs]
+    inputs = [context.input_port(port, context.pixel_axes(port.value)) for port in graph.inputs]
     for node in graph.nodes:
         if all(context.is_bound(value) for value in node.inputs):  # else the finding about its source is enough
             context.begin(node)
@@ -222,4 +218,6 @@ def to_dataflow(graph: Graph) -> Graph:
         stream, order = context.stream(port.value)
         outputs.append(Port(port.name, stream, port.shape, order, port.scale, port.zero_point, port.axis))
     context.drop_unread(outputs)
-    return Graph(graph.name, Stage.DATAFLOW, inputs, outputs, context.nodes, graph.prefix, graph.suffix)
+    return Graph(
+        graph.name, Stage.DATAFLOW, inputs, outputs, context.nodes, graph.prefix, graph.suffix, graph.deferred
+    )

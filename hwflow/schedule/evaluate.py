@@ -30,7 +30,7 @@ import numpy as np
 
 from hwflow.errors import Finding, InternalError
 from hwflow.ir.graph import Graph, Value
-from hwflow.ops.timing import Steps, every
+from hwflow.ops.timing import Steps, compact, every
 from hwflow.schedule.events import ROUND_TRIPS, Events, Track, events_of
 from hwflow.schedule.groups import Wait
 from hwflow.schedule.places import Places
@@ -85,7 +85,7 @@ class _Need:
     @cached_property
     def places(self) -> Places:
         """Where the events are among the source's cycles, whose ``back`` must be known."""
-        return Places(self.events + self.source.back * self.source.events)
+        return Places(compact(self.events + np.int64(self.source.back * self.source.events)))
 
     @cached_property
     def target_places(self) -> Places:
@@ -135,7 +135,11 @@ def evaluate(
     the cycles in a frame of a schedule that the queues allow, where one is known.
 
     Raises :class:`InternalError` naming the cores if it deadlocks."""
-    return Network(graph, frames, events, possible).run(frames)
+    network = Network(graph, frames, events, possible)
+    try:
+        return network.run(frames)
+    finally:
+        network.release()
 
 
 class Network:
@@ -175,6 +179,12 @@ class Network:
             else:
                 self._frames_like_the_last(frames - self._frame, delay)
         return Run(tuple(np.array(frames) for frames in self._left))
+
+    def release(self) -> None:
+        """Give up the memory that this takes, of a large frame at once: processes would keep each other until Python
+        looks for such circles."""
+        for runner in self._runners:
+            runner.needs, runner.needed_by = [], []
 
     def _repeats(self) -> int | None:
         """Cycles by which all that the next frame can depend on is later than what the last one could depend on, where
@@ -330,7 +340,7 @@ class Network:
         own = known[runner]
         cycle = self._begin(runner) - 1
         sources = [(need.source, known[need.source], need.lag) for need in runner.needs]
-        gaps = np.diff(runner.steps, prepend=-1)
+        gaps = np.diff(runner.steps, prepend=-1).astype(np.int64)
         columns = [array("q", column.tobytes()) for column in (gaps, *map(_column, runner.needs))]
         if len(sources) == 2:  # most have these: beats that arrive, credits that come back
             (source_a, cycles_a, lag_a), (source_b, cycles_b, lag_b) = sources

@@ -13,7 +13,7 @@ import numpy as np
 
 from hwflow.ir.graph import Graph, Node, Value
 from hwflow.ops.registry import hardware
-from hwflow.ops.timing import Steps, Timing, Wait, every
+from hwflow.ops.timing import Steps, Timing, Wait, compact, every
 
 ROUND_TRIPS = 3  # sweeps of a process after which the loops through its queues are looked at by themselves
 
@@ -116,14 +116,14 @@ def events_of(graph: Graph) -> Events:
         core = tracks_of(node, timing)
         for track, process in zip(core, timing.processes, strict=True):
             for index, steps in process.consumes.items():
-                takes[node.inputs[index]] = (track, track.events_at(steps))
+                takes[node.inputs[index]] = (track, compact(track.events_at(steps)))
             for index, steps in process.produces.items():
-                makes[node.outputs[index]] = (track, track.events_at(steps))
+                makes[node.outputs[index]] = (track, compact(track.events_at(steps)))
         result.tracks += core
         result.waits += waits_of(timing, core)
     for port in graph.outputs:
         if port.value in makes:
-            beats = every(len(makes[port.value][1]))
+            beats = compact(every(len(makes[port.value][1])))
             takes[port.value] = (Track(None, len(beats), beats), beats)
             result.tracks.append(takes[port.value][0])
     for node, timing in timings.items():
@@ -148,7 +148,7 @@ def waits_of(timing: Timing, core: list[Track]) -> list[Order]:
             source = core[wait.process]
             frame, step = np.divmod(wait.need[steps], source.of)
             events = frame * source.events + source.events_at(step)
-            orders.append(Order(source, events, track, track.events_at(steps), wait.lag))
+            orders.append(Order(source, compact(events), track, compact(track.events_at(steps)), wait.lag))
     return orders
 
 
@@ -163,7 +163,7 @@ def _visited(timing: Timing, index: int) -> Steps:
         for wait in other.waits:
             if wait.process == index:
                 matters[wait.need % process.steps] = True
-    return np.flatnonzero(matters)
+    return compact(np.flatnonzero(matters))
 
 
 def _new_waits(wait: Wait) -> Steps:

@@ -28,6 +28,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph, Node, Value
 from hwflow.ops.operator import Device, Folding, Resources
@@ -266,7 +267,7 @@ class FoldingSearch:
         if interval < self.intervals[0]:
             slow = max(self._options, key=lambda n: int(self._options[n].cycles.min()))
             message = f"the target must be at least {self.intervals[0]} cycles a frame, not {interval}"
-            where = f"node '{slow.name}' ({slow.op})"
+            where = f"node {show(slow.name)} ({slow.op})"
             return [Finding("reachable-interval", where, message, "ask for fewer frames a second")]
         enough, need, foldings = self.enough(interval)
         if best is None:
@@ -317,9 +318,9 @@ class FoldingSearch:
         wanted, there = int(getattr(need, name)), int(getattr(self._budget, name))
         return Finding(
             "device-budget",
-            f"model '{self._graph.name}'",
+            f"model {show(self._graph.name)}",
             f"{name} must be at most {there}, not {wanted}, at {interval} cycles a frame ({wanted - there} too many; "
-            f"node '{most.name}' ({most.op}) takes most of them: {parts[most]}, at the least {least})",
+            f"node {show(most.name)} ({most.op}) takes most of them: {parts[most]}, at the least {least})",
             remedy,
         )
 

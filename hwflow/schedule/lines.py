@@ -48,6 +48,10 @@ class Line:
             self.cause = np.full(self.size, NOT_MOVED, dtype=np.int32)
             self.causes = self.cause.data
 
+    def forget(self) -> None:
+        """All that leads from and to other lines, which would keep each other until Python looks for such circles."""
+        self.arcs, self.leaving, self.channels, self.neighbours, self.trips = [], [], [], set(), {}
+
     def follow(self, first: int) -> None:
         """A step a cycle, the frame after the one before; ``first``: what moved last is not before it."""
         moved = self.base[first:]

@@ -54,7 +54,8 @@ def _runs(at: Steps) -> list[slice]:
         if len(runs) == _MOST_RUNS:
             return []
         step = max(1, int(at[begin + 1] - at[begin])) if begin + 1 < len(at) else 1
-        even = at[begin:] == np.arange(at[begin], at[begin] + step * (len(at) - begin), step)
+        place = int(at[begin])
+        even = at[begin:] == np.arange(place, place + step * (len(at) - begin), step)
         end = len(at) if even.all() else begin + int(even.argmin())
         runs.append(slice(int(at[begin]), int(at[end - 1]) + 1, step))
         begin = end

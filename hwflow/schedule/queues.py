@@ -25,7 +25,7 @@ from hwflow.ops.sliding_window import has_line_buffer, least_rows, line_buffer_r
 from hwflow.schedule.evaluate import Run, evaluate
 from hwflow.schedule.events import Channel
 from hwflow.schedule.plumbing import Fresh, insert
-from hwflow.schedule.steady import Steady
+from hwflow.schedule.steady import Bases, Steady
 
 FRAMES = 6  # enough for the slowest core to set the pace
 MOST_FRAMES = 96  # looked at where it takes longer
@@ -54,11 +54,14 @@ def size_queues(graph: Graph, device: Device, roomy: Callable[[Graph], None] = l
     moved = _into_block_ram(graph, device, found)
     if moved:
         before = _carried_over(steady, moved)
-        steady = _with_depths(graph, steady, {v: depth for v, depth in found.items() if v not in moved})
+        rest = {value: depth for value, depth in found.items() if value not in moved}
+        steady = _with_depths(graph, period, steady.release(), rest)
         _shrink_all(steady, before)
     _shrink_rows(graph, steady)
     _set_depths(graph, steady)
-    return evaluate(graph, FRAMES, steady.events, steady.cycles())
+    events, cycles = steady.events, steady.cycles()
+    steady.release()
+    return evaluate(graph, FRAMES, events, cycles)
 
 
 def slowest(graph: Graph) -> int:
@@ -91,14 +94,15 @@ def _roomy(graph: Graph, period: int) -> Steady:
             node.attributes["rows"] += node.attributes["geometry"].strides[0]
 
 
-def _with_depths(graph: Graph, before: Steady, depths: Mapping[Value, int]) -> Steady:
-    """A schedule of the graph with some nodes more than ``before``, with these queues so deep, or as deep as they like
-    where the period could then not be kept."""
-    steady = Steady(graph, before.period, before)
+def _with_depths(graph: Graph, period: int, like: Bases, depths: Mapping[Value, int]) -> Steady:
+    """A schedule of the graph with some nodes more than one with cycles ``like`` these, with these queues so deep, or
+    as deep as they like where the period could then not be kept."""
+    steady = Steady(graph, period, like)
     if steady.settle({c: depths[c.value] for c in steady.events.channels if c.value in depths}):
         return steady
-    steady = Steady(graph, before.period)
-    _hold(steady, steady.settle(), before.period)
+    steady.release()
+    steady = Steady(graph, period)
+    _hold(steady, steady.settle(), period)
     for channel in steady.events.channels:
         if channel.value in depths:
             steady.shrink(channel, depths[channel.value])

@@ -10,6 +10,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
 
+from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph, Node, Stage
 from hwflow.ops.operator import Folding, Resources
@@ -215,9 +216,9 @@ def _too_large(made: Schedule, name: str, wanted: int, there: int, remedy: str) 
     most = max(parts, key=lambda node: parts[node])
     return Finding(
         "device-budget",
-        f"model '{made.graph.name}'",
+        f"model {show(made.graph.name)}",
         f"{name} must be at most {there}, not {wanted}, at {made.initiation_interval} cycles a frame with all queues "
-        f"({wanted - there} too many; node '{most.name}' ({most.op}) takes most of them: {parts[most]})",
+        f"({wanted - there} too many; node {show(most.name)} ({most.op}) takes most of them: {parts[most]})",
         remedy,
     )
 

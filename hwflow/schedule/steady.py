@@ -21,7 +21,7 @@ import numpy as np
 
 from hwflow.ir.graph import Graph, Node
 from hwflow.ops.registry import hardware
-from hwflow.ops.timing import Steps
+from hwflow.ops.timing import Steps, compact
 from hwflow.schedule.events import (
     ROUND_TRIPS,
     Channel,
@@ -44,6 +44,7 @@ _GROUPS, _VISITS_BETWEEN = 30, 20  # looked at in a trial, and visits of each ev
 _EASY, _LARGEST = 1 << 18, 1 << 20  # events of a group: the looks take no time to speak of; a second
 _ALL_GROUPS = 5 << 20  # events of all groups ever: the looks take a few seconds
 _Waiting = dict[Line, dict[Arc, None]]  # arcs to look at
+Bases = dict[Node | None, list[Steps]]  # cycles less steps of each process of a node
 
 
 class Steady:
@@ -55,8 +56,8 @@ class Steady:
     ended first); other queues only ever get shorter, so that this stays.
     """
 
-    def __init__(self, graph: Graph, period: int, like: Steady | None = None) -> None:
-        """``like``: of the graph before nodes were added, whose cycles are where the search for a schedule begins."""
+    def __init__(self, graph: Graph, period: int, like: Bases | None = None) -> None:
+        """``like``: of the graph before nodes were added; there the search for a schedule begins."""
         self.events: Events = events_of(graph)
         self.period = period
         self._lines = {t: Line(t, period - t.of, np.zeros(t.events, dtype=np.int64)) for t in self.events.tracks}
@@ -83,14 +84,25 @@ class Steady:
         self.patience = 4
         self._size = sum(line.size for line in self._all)
 
-    def _begin_like(self, other: Steady) -> None:
-        """Take over the cycles of processes that the other one has too."""
-        there: dict[Node | None, list[Line]] = {}
-        for track, line in other._lines.items():
-            there.setdefault(track.node, []).append(line)
+    def _begin_like(self, like: Bases) -> None:
+        there = {node: iter(bases) for node, bases in like.items()}
         for track, line in self._lines.items():
-            if there.get(track.node):
-                line.base = there[track.node].pop(0).base.copy()
+            line.base = next(there.get(track.node, iter(())), line.base)
+
+    def release(self) -> Bases:
+        """Give up the memory that this schedule takes, of a large frame at once; where the processes of each node are,
+        for another one to begin with."""
+        found: Bases = {}
+        for track, line in self._lines.items():
+            found.setdefault(track.node, []).append(line.base)
+            line.forget()
+        self._credits.clear()
+        self._arrivals.clear()
+        self._dirty.clear()
+        self._lines.clear()
+        self._all = frozenset()
+        self.events = Events([], [], [], [])
+        return found
 
     # --- what is asked ---------------------------------------------------------------------------------------------
 
@@ -189,9 +201,13 @@ class Steady:
 
     def _arc(self, order: Order, channel: Channel | None) -> Arc:
         source, target = self._lines[order.source], self._lines[order.target]
-        frame, event = np.divmod(order.events, order.source.events)
-        offsets = frame * self.period + order.lag + order.source.steps[event] - order.target.steps[order.targets]
-        return Arc(source, target, Places(event), Places(order.targets), offsets, channel)
+        events, lag = order.events, np.int64(order.lag)
+        offsets: Steps = np.full(1, lag)
+        if len(events) and events[0] < 0:  # they ascend: some are of frames before
+            frame, events = np.divmod(events, order.source.events)
+            offsets = frame * np.int64(self.period) + lag
+        offsets = offsets + order.source.steps[events] - order.target.steps[order.targets]
+        return Arc(source, target, Places(compact(events)), Places(order.targets), compact(offsets), channel)
 
     def _restore(self, arc: Arc) -> None:
         arc.target.arcs.append(arc)

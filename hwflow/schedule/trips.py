@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hwflow.ops.timing import Steps
+from hwflow.ops.timing import Steps, compact
 
 
 class RoundTrips:
@@ -16,8 +16,8 @@ class RoundTrips:
 
     def __init__(self, steps: Steps, depth: int, trip: int) -> None:
         self.depth = depth
-        self._travelled = np.arange(len(steps)) // depth * trip
-        self._ahead = steps - self._travelled
+        travelled = np.arange(len(steps)) // depth * trip
+        self._travelled, self._ahead = compact(travelled), compact(steps - travelled)
         self._always = bool((self._ahead[depth:] >= self._ahead[:-depth]).all())
 
     def later(self, base: Steps) -> tuple[int, Steps] | None:

@@ -68,7 +68,7 @@ class Windows:
             seen[wait.target] += 1
             targets = self._place[begins[wait.target] + wait.targets]
             column.sources[targets] = self._place[begins[wait.source] + wait.events]
-            column.offsets[targets] = wait.offsets + (wait.target - wait.source) * _APART
+            column.offsets[targets] = wait.offsets + np.int64((wait.target - wait.source) * _APART)
         return columns
 
     def _windows(self) -> Iterator[tuple[int, int]]:

@@ -9,17 +9,19 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from hwflow.display import show_path
 from hwflow.errors import Finding, ToolError, UsageError
-from hwflow.toolchain import nextpnr, pack, vendor, yosys
+from hwflow.toolchain import nextpnr, pack, routing, vendor, yosys
 from hwflow.toolchain.nextpnr import ClockResult
-from hwflow.toolchain.packing.files import pack_file
+from hwflow.toolchain.packing.files import pack_file, place_file
 from hwflow.toolchain.results import BuildResult as BuildResult
 from hwflow.toolchain.tool import Found, Tool, run
+from hwflow.toolchain.up_to_date import UpToDate
 
 Progress = Callable[[str], None]
 
@@ -27,15 +29,11 @@ TOP_VERILOG = "board/top.v"
 STATISTICS = "board/statistics.json"
 NETLIST = "board/top.json"
 PACKED = "board/packed.json"  # with registers in the blocks, see hwflow.toolchain.packing
+PLACED_BLOCKS = "board/packed_places.json"  # with places for multiplier blocks, for ways that take them
 SYNTHESIS = "board/synthesis.ys"
 RENAMED_SYNTHESIS = "board/synthesis_renamed.ys"  # the same with other names, when yosys dies in the first
 REPORT = "board/place_route.json"
 PLACE_ROUTE_LOG = "board/place_route.log"
-
-# A router may not come to an end on one placement, and route another one of the same design in minutes.
-ROUTING_SECONDS = 1200.0  # that each attempt but the last may take
-LONGER = 2  # times as long as the first result took another attempt may take that is for its timing alone,
-LEAST_SECONDS = 60.0  # or so long, where that is more
 
 
 @dataclass(frozen=True)
@@ -59,16 +57,16 @@ FLOWS: Mapping[str, Flow] = {
 
 
 def build(
-    out: Path, until: Literal["netlist", "bitstream"] = "bitstream", progress: Progress | None = None
+    out: Path, until: Literal["netlist", "bitstream"] = "bitstream", progress: Progress | None = None,
+    heard: routing.Heard | None = None, another: Callable[[], bool] | None = None,
 ) -> BuildResult:
     """Synthesize and, unless ``until`` is "netlist", place, route and pack what ``write_board`` left in ``out/board``.
 
-    ``progress`` is called with one line as each step starts. Raises :class:`ToolError` when a tool is missing or fails
-    (with the end of its log), :class:`UsageError` when there is no ``board/board.json``. Missed timing is reported, not
-    raised. What is not placed and routed within :data:`ROUTING_SECONDS` is given up, and what misses its timing is done
-    once more (for :data:`LONGER` times as long at most), in another way each
-    (:data:`hwflow.toolchain.nextpnr.ATTEMPTS`); the better result is kept. When yosys dies while it maps the logic, it
-    starts once more on the design under other names (``synthesis_retry.log``).
+    ``progress`` is called with one line as each step starts, ``heard`` with how far place and route is, as it goes on;
+    ``another`` as in :func:`hwflow.toolchain.routing.place_route`. Raises :class:`ToolError` when a tool is missing or
+    fails (with the end of its log; :class:`~hwflow.toolchain.routing.NotRouted` where the router leads nowhere),
+    :class:`UsageError` when there is no ``board/board.json``. Missed timing is reported, not raised. When yosys dies
+    while it maps the logic, it starts once more on the design under other names (``synthesis_retry.log``).
     """
     out = out.resolve()
     board = _description(out)
@@ -79,95 +77,111 @@ def build(
     tools = [yosys.YOSYS] if until == "netlist" else [yosys.YOSYS, flow.place_route, flow.packer]
     found = {tool.name: tool.find() for tool in tools}  # all are there before the first one runs
     design_mhz = float(board["clock"]["design_mhz"])
-    place_route_arguments = [
-        nextpnr.arguments(
-            part, netlist=PACKED, constraints=board["constraints"], placed=flow.placed, report=REPORT, mhz=design_mhz,
-            attempt=attempt,
+    files = routing.Files(flow.placed, REPORT, PLACE_ROUTE_LOG)
+    ways = nextpnr.WAYS[part["family"]]
+
+    def place_route_arguments(files: routing.Files, way: Sequence[str]) -> list[str]:
+        return nextpnr.arguments(
+            part, netlist=PLACED_BLOCKS if nextpnr.takes_places(way) else PACKED, constraints=board["constraints"],
+            placed=files.placed, report=files.report, mhz=design_mhz, way=way,
         )
-        for attempt in range(1, nextpnr.ATTEMPTS + 1)
-    ]
+
     pack_arguments = flow.pack_arguments(part, placed=flow.placed, bitstream=flow.bitstream)
-    _write_scripts(out, board, flow, place_route_arguments[0], pack_arguments)
+    _write_scripts(out, board, flow, place_route_arguments(files, ways[0]), pack_arguments)
     seconds: dict[str, float] = {}
     say = progress or (lambda line: None)
+    steps, reused = UpToDate(out), list[str]()
+
+    def as_before(key: str, settings: list[Any], inputs: Sequence[str]) -> dict[str, Any] | None:
+        """Facts of a step that need not be done again."""
+        facts = steps.facts(key, settings, inputs)
+        if facts is not None:
+            say(f"{key}: as before")
+            reused.append(key)
+            seconds[key] = facts["seconds"]
+        return facts
 
     def step(
         key: str, tool: Tool, arguments: list[str], remedy: str, outputs: tuple[str, ...], log: str = "",
-        most: float | None = None,
     ) -> None:
         say(f"{key}: {tool.name} {found[tool.name].version_text}".removesuffix(" unknown"))
         start = time.monotonic()
         try:
             run(
                 found[tool.name], arguments, out, out / "board" / f"{log or key}.log", step=f"{key} ({tool.name})",
-                remedy=remedy, outputs=outputs, seconds=most,
+                remedy=remedy, outputs=outputs,
             )
         finally:
             seconds[key] = seconds.get(key, 0.0) + time.monotonic() - start
 
     blame = "read the log; report a defect of hwflow if the design is to blame"
     synthesized = (TOP_VERILOG, STATISTICS, NETLIST)
-    try:
-        step("synthesis", yosys.YOSYS, ["-s", SYNTHESIS], blame, synthesized)
-    except ToolError as error:
-        log = out / "board" / "synthesis.log"
-        if error.findings[0].rule != "tool-output" and not yosys.died_in_abc(log.read_text()):
-            raise
-        note = "synthesis: yosys died; once more under other names (board/synthesis_retry.log)"
-        say(note)
-        with log.open("a") as file:
-            file.write(f"\nhwflow: {note}\n")
-        step("synthesis", yosys.YOSYS, ["-s", RENAMED_SYNTHESIS], blame, synthesized, "synthesis_retry")
+    sources = [*board["sources"], *board["weights"], board["rtlil"]]
+    script: list[Any] = [found[yosys.YOSYS.name].version_text, (out / SYNTHESIS).read_text()]
+    if as_before("synthesis", script, sources) is None:
+        try:
+            step("synthesis", yosys.YOSYS, ["-s", SYNTHESIS], blame, synthesized)
+        except ToolError as error:
+            log = out / "board" / "synthesis.log"
+            rule = error.findings[0].rule
+            if rule == "tool-room" or (rule != "tool-output" and not yosys.died_in_abc(log.read_text())):
+                raise
+            note = "synthesis: yosys died; once more under other names (board/synthesis_retry.log)"
+            say(note)
+            with log.open("a") as file:
+                file.write(f"\nhwflow: {note}\n")
+            step("synthesis", yosys.YOSYS, ["-s", RENAMED_SYNTHESIS], blame, synthesized, "synthesis_retry")
+        log_file = "board/synthesis.log"
+        steps.note("synthesis", script, sources, (*synthesized, log_file), {"seconds": seconds["synthesis"]})
     design_resources = yosys.read_statistics(out / STATISTICS, part["family"], board["design_top"])
     resources = yosys.read_statistics(out / STATISTICS, part["family"], board["top"])
     start = time.monotonic()
     try:
         packing = pack_file(part["family"], out / NETLIST, out / PACKED)
     except (ValueError, KeyError):
-        where = f"netlist '{out / NETLIST}'"
+        where = f"netlist {show_path(out / NETLIST)}"
         raise ToolError(Finding("tool-output", where, "must be yosys' JSON of one top module", blame)) from None
     seconds["registers"] = time.monotonic() - start
     for counts in (design_resources, resources):  # all multiplier blocks are the design's
         counts["dsp"] -= packing.pairs.get("multipliers", 0)
     (out / "board" / "registers.log").write_text(f"{packing}\n")
+    steps.note("registers", [], [NETLIST], (PACKED, "board/registers.log"), {})  # always done: it is hwflow's own
     say(f"registers: {packing}")
     clocks: tuple[ClockResult, ...] = ()
     available: dict[str, int] = {}
     fmax = met = None
     if until == "bitstream":
-        best: _Routed | None = None
-        for number, arguments in enumerate(place_route_arguments, 1):
-            start, most = time.monotonic(), ROUTING_SECONDS if number < nextpnr.ATTEMPTS else None
-            if best is not None:
-                most = max(LEAST_SECONDS, LONGER * best.seconds)
+        placed = [PACKED, board["constraints"]]
+        called = [found[flow.place_route.name].version_text, [place_route_arguments(files, way) for way in ways]]
+        facts = as_before("place_route", called, placed)
+        if facts is None:
+            start = time.monotonic()
+            if any(nextpnr.takes_places(way) for way in ways) and (
+                blocks := place_file(part["device"], out / PACKED, out / PLACED_BLOCKS)
+            ):
+                say(f"places: {blocks} multiplier blocks")
             try:
-                step(
-                    "place_route", flow.place_route, arguments,
-                    "if the design does not fit, ask for fewer frames a second (--fps) or choose a larger board",
-                    (flow.placed, REPORT), most=most,
+                routed = routing.place_route(
+                    out, flow.place_route, found[flow.place_route.name], files, place_route_arguments, ways, say,
+                    heard, another,
                 )
-            except ToolError as error:
-                if best is not None:
-                    break
-                if error.findings[0].rule != "tool-time":
-                    raise
-                say(f"place_route: not routed within {ROUTING_SECONDS:g} s; once more in another way")
-                continue
-            routed = _Routed.read(out, flow.placed, arguments, time.monotonic() - start)
-            missed, first = routed.shortfall(), best is None
-            best = routed if best is None or missed < best.shortfall() else best
-            if missed <= 0 or not first or number == nextpnr.ATTEMPTS:
-                break
-            say(f"place_route: timing missed by {missed:.0%}; once more in another way")
-        assert best is not None, "the last attempt has no limit of time"
-        best.write(out)
-        _write_scripts(out, board, flow, best.arguments, pack_arguments)
+            except routing.NotRouted as error:
+                error.seconds = seconds
+                raise
+            finally:
+                seconds["place_route"] = time.monotonic() - start
+            facts = {"seconds": seconds["place_route"], "way": list(routed.way)}
+            steps.note("place_route", called, placed, (flow.placed, REPORT, PLACE_ROUTE_LOG), facts)
+        _write_scripts(out, board, flow, place_route_arguments(files, facts["way"]), pack_arguments)
         clocks, used, available = nextpnr.read_report(out / REPORT, part["family"])
         resources |= used
         if clocks:
             fmax = min(clocks, key=lambda clock: abs(clock.constraint_mhz - design_mhz)).achieved_mhz
             met = all(clock.met for clock in clocks)
-        step("pack", flow.packer, pack_arguments, "read the log", (flow.bitstream,))
+        called = [found[flow.packer.name].version_text, pack_arguments]
+        if as_before("pack", called, [flow.placed]) is None:
+            step("pack", flow.packer, pack_arguments, "read the log", (flow.bitstream,))
+            steps.note("pack", called, [flow.placed], (flow.bitstream,), {"seconds": seconds["pack"]})
     return BuildResult(
         design_clock_mhz=design_mhz,
         clocks=clocks,
@@ -180,30 +194,8 @@ def build(
         netlist=out / NETLIST,
         top_verilog=out / TOP_VERILOG,
         bitstream=out / flow.bitstream if until == "bitstream" else None,
+        reused=tuple(reused),
     )
-
-
-@dataclass(frozen=True)
-class _Routed:
-    """What place and route with ``arguments`` left in so many ``seconds``: the placed design, its report, its log."""
-
-    arguments: list[str]
-    seconds: float
-    files: Mapping[str, bytes]
-
-    @classmethod
-    def read(cls, out: Path, placed: str, arguments: list[str], seconds: float) -> _Routed:
-        return cls(arguments, seconds, {name: (out / name).read_bytes() for name in (placed, REPORT, PLACE_ROUTE_LOG)})
-
-    def write(self, out: Path) -> None:
-        """Leave it as it was, whatever came after it."""
-        for name, content in self.files.items():
-            (out / name).write_bytes(content)
-
-    def shortfall(self) -> float:
-        """By what share of it the worst clock misses what was asked for; 0 or less where none does."""
-        fmax: dict[str, dict[str, float]] = json.loads(self.files[REPORT])["fmax"]
-        return max((1 - clock["achieved"] / clock["constraint"] for clock in fmax.values()), default=0.0)
 
 
 def write_top_verilog(out: Path, found: Found | None = None) -> Path:
@@ -238,7 +230,8 @@ def _description(out: Path) -> dict[str, Any]:
     except OSError:
         raise UsageError(
             Finding(
-                "board-files", f"folder '{out}'", "the folder must hold board/board.json, not be made without a board",
+                "board-files", f"folder {show_path(out)}",
+                "the folder must hold board/board.json, not be made without a board",
                 "run 'hwflow synth' with '--board'",
             )
         ) from None
@@ -277,6 +270,9 @@ def _write_scripts(
                 f"  cp {NETLIST} {PACKED}",
                 "}",
             ]
+            if PLACED_BLOCKS in arguments:
+                places = shlex.join(["--places", board["part"]["device"], PACKED, PLACED_BLOCKS])
+                lines.append(f'"$PYTHON" -m hwflow.toolchain.packing {places} || cp {PACKED} {PLACED_BLOCKS}')
         variable = tool.name.upper().replace("-", "_")
         command = f'"${{{variable}:={tool.name}}}" {shlex.join(arguments)} >board/{key}.log 2>&1'
         if tool is yosys.YOSYS:  # it may die, also with exit status 0: see yosys.died_in_abc

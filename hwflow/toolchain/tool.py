@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import errno
+import importlib.metadata
 import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hwflow.display import show
 from hwflow.errors import Finding, ToolError
+from hwflow.sim import programs
+
+FULL = 1 << 16  # bytes: what may be left of a file system that a program has filled
 
 
 @dataclass(frozen=True)
@@ -31,7 +39,8 @@ class Tool:
     """A program hwflow calls.
 
     ``candidates`` are tried in order; each returns a command prefix (and environment) or None. The first one whose
-    version is at least ``minimum`` wins (a native program on PATH is listed before a wheel).
+    version is at least ``minimum`` wins (a native program on PATH is listed before a wheel). ``package``: the
+    distribution that the wheel is of.
     """
 
     name: str
@@ -41,6 +50,19 @@ class Tool:
     version_arguments: tuple[str, ...]
     version_pattern: str  # one group: dotted digits
     candidates: tuple[Callable[[], tuple[tuple[str, ...], str, Mapping[str, str]] | None], ...]
+    package: str = ""
+
+    def version(self) -> str | None:
+        """Of the installation that :meth:`find` chooses; None if there is none. A wheel has its package's version, so
+        that nothing starts that is slow to."""
+        for candidate in self.candidates:
+            hit = candidate()
+            if hit is not None and hit[1] == "wheel" and self.package:
+                return importlib.metadata.version(self.package)
+            found = None if hit is None else self._probe(candidate)
+            if found is not None and found.version >= self.minimum:
+                return found.version_text
+        return None
 
     def find_all(self) -> list[Found]:
         """Every installation present, in order of preference, whatever its version."""
@@ -56,7 +78,7 @@ class Tool:
         have = "; ".join(f"{' '.join(f.command)} has version {f.version_text}" for f in present) or "none was found"
         raise ToolError(
             Finding(
-                "tool-present", f"tool '{self.name}'", f"version must be {want} or newer, not: {have}", self.install
+                "tool-present", f"tool {show(self.name)}", f"version must be {want} or newer, not: {have}", self.install
             )
         )
 
@@ -66,13 +88,12 @@ class Tool:
             return None
         command, origin, environment = hit
         try:
-            result = subprocess.run(
-                [*command, *self.version_arguments],
-                capture_output=True, text=True, timeout=600, env={**os.environ, **environment}, check=False,
+            _, printed = programs.run(
+                [*command, *self.version_arguments], environment={**os.environ, **environment}, seconds=600
             )
         except OSError:
             return None
-        match = re.search(self.version_pattern, result.stdout + result.stderr)
+        match = re.search(self.version_pattern, printed)
         text = match.group(1) if match else "unknown"
         version = tuple(int(p) for p in re.findall(r"\d+", text)) if match else ()
         return Found(command, origin, version, text, environment)
@@ -88,6 +109,16 @@ def on_path(program: str) -> Callable[[], tuple[tuple[str, ...], str, Mapping[st
     return candidate
 
 
+# A native program ends when nobody reads what it prints; one compiled to WebAssembly goes on for as long as it takes.
+_ENDS_WITH_PARENT = """
+import os, threading, time
+def watch(parent):
+    while os.getppid() == parent: time.sleep(0.5)
+    os._exit(1)
+threading.Thread(target=watch, args=[os.getppid()], daemon=True).start()
+"""
+
+
 def wheel_entry(module: str, function: str) -> Callable[[], tuple[tuple[str, ...], str, Mapping[str, str]] | None]:
     """A candidate: a ``yowasp-*`` wheel of this Python environment, called through its entry function with the
     arguments, or a module of another package, whose function reads them itself."""
@@ -97,48 +128,99 @@ def wheel_entry(module: str, function: str) -> Callable[[], tuple[tuple[str, ...
         if importlib.util.find_spec(package) is None:
             return None
         call = f"{function}(sys.argv[1:])" if module == package else f"{function}()"  # a yowasp wheel, another's module
-        code = f"import sys, {module}; sys.exit({module}.{call})"
+        code = f"{_ENDS_WITH_PARENT}import sys, {module}; sys.exit({module}.{call})"
         return ((sys.executable, "-c", code), "wheel", {})
 
     return candidate
 
 
+class Stop:
+    """Ends programs before they are done, for a reason: from another thread, or from what hears their lines."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self._lock = threading.Lock()
+        self._running: list[subprocess.Popen[str]] = []
+
+    def __call__(self, reason: str) -> None:
+        """End what runs, and what would start after this. The first reason counts."""
+        with self._lock:
+            self.reason = self.reason or reason
+            for process in self._running:
+                programs.kill(process)
+
+    @contextmanager
+    def over(self, process: subprocess.Popen[str]) -> Iterator[None]:
+        """While the body runs, ``process`` can be stopped."""
+        with self._lock:
+            self._running.append(process)
+            if self.reason is not None:
+                programs.kill(process)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running.remove(process)
+
+
 def run(
     found: Found, arguments: Sequence[str], cwd: Path, log: Path, *, step: str, remedy: str,
-    outputs: Sequence[str] = (), seconds: float | None = None,
+    outputs: Sequence[str] = (), seconds: float | None = None, heard: Callable[[str], None] | None = None,
+    stop: Stop | None = None,
 ) -> str:
-    """Run in ``cwd``, write everything printed to ``log``, return it.
+    """Run in ``cwd``, write every line printed to ``log`` as it comes and hand it to ``heard``; return them all.
 
-    ``seconds``: after that long the program is stopped (None: never) and :class:`ToolError` raised (rule "tool-time").
+    ``seconds``: after that long the program is stopped (None: never); ``stop``: what else may stop it. Either raises
+    :class:`ToolError` (rule "tool-stopped"). The program is a group of processes of its own, and none of them outlives
+    this call.
 
     ``outputs``: the files in ``cwd`` the program must write; older ones are removed before it starts. Raises
-    :class:`ToolError` with the log's tail when the exit status is not 0 (rule "tool-run") or an output is missing or
-    empty (rule "tool-output": a program compiled to WebAssembly may die with exit status 0).
+    :class:`ToolError` with the log's tail when the exit status is not 0 (rule "tool-run"), an output is missing or
+    empty (rule "tool-output": a program compiled to WebAssembly may die with exit status 0), or the disk is full (rule
+    "tool-room": many programs do not look at that). No output is left then.
     """
     for name in outputs:
         (cwd / name).unlink(missing_ok=True)
-    try:
-        result = subprocess.run(
-            [*found.command, *arguments],
-            cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, errors="replace", env={**os.environ, **found.environment}, check=False, timeout=seconds,
-        )
-    except subprocess.TimeoutExpired as late:
-        log.write_bytes(late.output or b"")
-        problem = f"must end within {seconds:g} seconds, not go on (log: {log})"
-        raise ToolError(Finding("tool-time", step, problem, remedy)) from None
-    log.write_text(result.stdout)
-    if result.returncode != 0:
-        rule, problem = "tool-run", f"exit status must be 0, not {result.returncode} (log: {log})"
+    stop = stop or Stop()
+    printed: list[str] = []
+    program = programs.started(
+        [*found.command, *arguments], {**os.environ, **found.environment}, cwd=cwd, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, errors="replace",
+    )
+    reason = f"must end within {seconds} seconds, not go on"
+    late = None if seconds is None else threading.Timer(seconds, stop, [reason])
+    with log.open("w", buffering=1) as file, program as process, stop.over(process):
+        if late is not None:
+            late.start()
+        try:
+            assert process.stdout is not None, "it is a pipe"
+            for line in process.stdout:
+                file.write(line)
+                printed.append(line)
+                if heard is not None:
+                    heard(line)
+            process.wait()
+        finally:
+            if late is not None:
+                late.cancel()
+    text = "".join(printed)
+    if stop.reason is not None and process.returncode != 0:
+        raise ToolError(Finding("tool-stopped", step, f"{stop.reason} (log: {log})", remedy))
+    if process.returncode != 0:
+        rule, problem = "tool-run", f"exit status must be 0, not {process.returncode} (log: {log})"
     elif missing := [name for name in outputs if not (cwd / name).is_file() or (cwd / name).stat().st_size == 0]:
         rule, problem = "tool-output", f"{', '.join(missing)} must be written, not missing (log: {log})"
+    elif outputs and shutil.disk_usage(cwd).free < FULL:
+        rule, problem = "tool-room", f"{', '.join(outputs)} must be written whole, not cut: {os.strerror(errno.ENOSPC)}"
     else:
-        return result.stdout
-    raise ToolError(Finding(rule, step, f"{problem}\n    {_tail(result.stdout)}", remedy))
+        return text
+    for name in outputs:  # what is half there
+        (cwd / name).unlink(missing_ok=True)
+    raise ToolError(Finding(rule, step, problem, remedy, output=_tail(text)))
 
 
-def _tail(text: str) -> str:
+def _tail(text: str) -> tuple[str, ...]:
     lines = text.strip().splitlines()
     # what went wrong is not always said last: standard error and standard output are buffered apart
     said = [line for line in lines[:-8] if re.match(r"\W*error\b", line, re.IGNORECASE)][-4:]
-    return "\n    ".join([*said, *lines[-8:]])
+    return (*said, *lines[-8:])

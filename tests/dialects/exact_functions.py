@@ -184,6 +184,17 @@ def _axes(call: Call) -> tuple[int, ...]:
     return tuple(int(a) for a in axes)
 
 
+def _reduce_sum(call: Call) -> Array:
+    """Over axes that are given."""
+    keepdims = bool(call.attributes.get("keepdims", 1))
+    return array_of(np.add.reduce(call.input(0), axis=_axes(call), keepdims=keepdims))
+
+
+def _reduce_mean(call: Call) -> Array:
+    total = _reduce_sum(call)
+    return each(lambda v: v * Fraction(total.size, call.input(0).size), total)
+
+
 def _constant(call: Call) -> Array | Integers:
     from onnx import numpy_helper
 
@@ -243,6 +254,8 @@ FUNCTIONS: dict[str, Operator] = {
     "PRelu": _prelu,
     "Pow": _pow,
     "Reciprocal": _unary(reals.reciprocal),
+    "ReduceMean": _reduce_mean,
+    "ReduceSum": _reduce_sum,
     "Relu": _unary(_relu),
     "Reshape": plain(_reshape),
     "Resize": lambda call: exact_windows.resize(call.attributes, call.input(0), call.input(2)),

@@ -203,6 +203,19 @@ def _q_gemm(call: Call) -> Array | Integers:
     return _to_levels(call, real, 7) if call.has(7) else real
 
 
+def _matmul_integer_to_float(call: Call) -> Array:
+    """A, B, their scales, their zero points (also one a row of A, a column of B), a bias."""
+
+    def operand(position: int, axis: int) -> Array:
+        q = call.input(position)
+        scale = call.input(position + 2)
+        scale = scale if scale.ndim == q.ndim > 1 else along(scale, axis, q.ndim)
+        return each(lambda v, s: v * s, _offset(call, position + 4, axis, q), scale)
+
+    real = matmul(operand(0, -2), operand(1, -1))
+    return each(lambda v, b: v + b, real, call.input(6)) if call.has(6) else real
+
+
 QUANTIZERS: dict[str, Operator] = {
     "ConvInteger": _conv_integer,
     "DequantizeLinear": _dequantize_linear,
@@ -214,6 +227,7 @@ QUANTIZERS: dict[str, Operator] = {
 
 MICROSOFT: dict[str, Operator] = {
     "DequantizeLinear": _dequantize_linear,
+    "MatMulIntegerToFloat": _matmul_integer_to_float,
     "QGemm": _q_gemm,
     "QLinearAdd": _q_linear_add,
     "QLinearAveragePool": _q_linear_average_pool,

@@ -88,8 +88,12 @@ class Real:
         return self if sign(self) > 0 else -self
 
     def __float__(self) -> float:
-        lo, hi = self.enclosure(FIRST_BITS)
-        return float((lo + hi) / 2)
+        bits = FIRST_BITS  # after the point: quotients of large numbers take more for a float's 53 in all
+        while True:
+            lo, hi = self.enclosure(bits)
+            if bits == MOST_BITS or hi - lo <= max(abs(lo), abs(hi), Fraction(1, 1 << 60)) / (1 << 50):
+                return float((lo + hi) / 2)
+            bits *= 2
 
 
 def _infinite(x: Number) -> bool:

@@ -66,9 +66,9 @@ def test_a_softmax_behind_what_is_refused_is_no_reason(tmp_path: Path) -> None:
     """The host would run it."""
     b = Builder()
     x = b.input("x", ["N", 2, 3, 3], "uint8")
-    real = b.dequantize(x, [0.5, 0.25], [3, 4], axis=1)
+    real = b.dequantize(x, [0.5, 0.25, 0.75], [3, 4, 5], axis=2)
     conv = b.node("Conv", real, b.weights(np.ones((1, 2, 3, 3))), kernel_shape=[3, 3], pads=[1, 1, 1, 1])
     b.output(b.node("Softmax", conv))
     with pytest.raises(ModelRefused) as refused:
         assert b.load(tmp_path).quantized
-    assert [finding.rule for finding in refused.value.findings] == ["padded-zero-point"]
+    assert [finding.rule for finding in refused.value.findings] == ["channel-scale"]

@@ -79,9 +79,11 @@ def test_a_host_needs_the_folder_only(softmax, tmp_path, name, network):
     out = softmax if network is None else emitted(tmp_path, network)
     manifest = json.loads((out / "manifest.json").read_text())
     host = manifest["host"]
-    assert json.loads((out / "report.json").read_text())["host"] == {
-        part: [] if host[part] is None else host[part]["nodes"] for part in ("prefix", "suffix")
-    }
+    told = json.loads((out / "report.json").read_text())["host"]
+    parts = {part: [] if host[part] is None else host[part]["nodes"] for part in ("prefix", "suffix")}
+    assert {part: told[part] for part in parts} == parts
+    assert (told["macs"], told["share"]) == (0, 0.0)
+    assert {row["name"] for row in told["nodes"]} == {*parts["prefix"], *parts["suffix"]}
     for part in ("prefix", "suffix"):
         assert (out / f"{part}.onnx").exists() == (host[part] is not None)
         if host[part] is not None:

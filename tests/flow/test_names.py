@@ -45,7 +45,7 @@ def test_it_compiles_and_computes(hwflow, emitted):
     ran = hwflow("synth", emitted / "model.onnx", "--board", "icebreaker", "--until", "verilog", "-o", out)
     assert ran.code == 0, ran.err
     design = (out / "design.v").read_text()
-    assert design.isascii() and "\\" not in design
+    assert design.isascii() and "\\" not in re.sub("^//.*$", "", design, flags=re.MULTILINE)  # escapes in comments
     manifest = json.loads((out / "manifest.json").read_text())
     assert set(INSTANCES) <= set(manifest["names"])
     # a function before a quantizer is part of the quantizer's instance: several nodes may share one

@@ -14,6 +14,7 @@ import pytest
 import hwflow as api
 from hwflow.errors import UsageError
 from tests.flow.layered import first_sums, network, write_frames
+from tests.rewritten import accept_changes
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +65,7 @@ def test_a_broken_weight_is_blamed(design: Path, frames: Path) -> None:
     words = file.read_text().splitlines()
     assert len(words) == 6 * 4
     file.write_text("\n".join([words[2], *words[1:]]) + "\n")
+    accept_changes(design)
     simulation = api.simulate(design, inputs=frames, layers=True)
     assert simulation.layers is not None
     blamed = simulation.layers.first
@@ -108,6 +110,7 @@ def test_a_broken_core_is_blamed(design: Path, frames: Path) -> None:
         "endmodule\n"
     )
     (design / "design.v").write_text(text.replace(f"module {module}(", f"module {module}_right(") + broken)
+    accept_changes(design)
     x = np.load(frames)["x"]
     # (sum / 3, rounded half to even) + 90, of 8 bits
     right = int(np.clip(np.rint(first_sums(x)[1, 0, 1, 1] / 3) + 90, 0, 255))

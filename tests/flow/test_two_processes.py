@@ -90,10 +90,10 @@ def test_a_single_core_has_no_second_process(monkeypatch):
 
 
 def test_no_room_for_a_process(monkeypatch):
-    def full(*arguments):
+    def full(*arguments, **options):
         raise BlockingIOError("no more processes")
 
-    monkeypatch.setattr("multiprocessing.process.BaseProcess.start", full)
+    monkeypatch.setattr("subprocess.Popen", full)
     with second_process() as executor:
         assert executor is None
 

@@ -105,7 +105,7 @@ def test_copies_need_copies():
 
 @pytest.mark.parametrize(("count", "copies"), [(BLOCKS, 0), (BLOCKS + 1, 1), (2 * BLOCKS + 1, 2)])
 def test_a_block_counts_as_many_readers(count, copies):
-    """Operands of 3 bits, whose sign goes to 16 pins of each block; the blocks take the second register in."""
+    """Operands of 3 bits, each on one pin of each block; the blocks take the second register in."""
     n = Netlist()
     first = n.register("first", n.input("x", 3))
     operand = n.register("second", first)
@@ -117,7 +117,7 @@ def test_a_block_counts_as_many_readers(count, copies):
     for name in top.cells("TRELLIS_FF"):
         assert 0 < len({cell for cell, _ in top.readers(top.bit(name, "Q"))}) <= BLOCKS
     for name in top.cells("MULT18X18D"):
-        assert len({bit for i in range(18) for bit in top.bits(name, f"A{i}")}) == 3
+        assert len([bit for i in range(18) for bit in top.bits(name, f"A{i}") if isinstance(bit, int)]) == 3
 
 
 def test_clocks_and_other_families_are_left_alone():

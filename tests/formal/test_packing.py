@@ -117,7 +117,7 @@ def multiplier(a_enable=False, b_enable=False, levels=1, late=False, shared=Fals
     """Registers around a multiplier; ``late``: the enable of what stands behind it. ``shared``: an operand is read."""
     n = Netlist()
     a = n.register("a", n.input("x", 3), n.enable if a_enable else None)
-    b = ["1", "0", "1", "0"] if constant else n.register("b", n.input("y", 3), n.other if b_enable else None)
+    b = ["1", "0", "1", "0"] if constant else n.register("b", n.input("y", 4), n.other if b_enable else None)
     p = n.product(a, b, 7)
     invariants = [("a_register", a)] if constant else [("a_register", a), ("b_register", b)]
     names = ("output_register",) if levels == 1 else ("pipeline_register", "output_register")
@@ -128,6 +128,17 @@ def multiplier(a_enable=False, b_enable=False, levels=1, late=False, shared=Fals
     if shared:
         n.output("seen", a)
     return n, invariants
+
+
+def wide_product():
+    """A product of which more bits are read, through look-up tables, than it has: the others are its sign."""
+    n = Netlist()
+    p = n.product(n.register("a", n.input("x", 3)), n.register("b", n.input("y", 4)), 9)
+    z = n.nets(9)
+    for i, bit in enumerate(p):
+        n.cell(f"lut_{i}", "LUT4", {"INIT": f"{0xAAAA:016b}"}, A=bit, B="0", C="0", D="0", Z=z[i])
+    n.output("o", z)
+    return n, [("a_register", [n.cells[f"a_{i}"]["connections"]["Q"][0] for i in range(3)])]
 
 
 def memory(enable=False):
@@ -199,9 +210,11 @@ def side_by_side(tmp_path, netlist, invariants, expected, family="ecp5"):
         lines.append(f"wire [{len(bits) - 1}:0] probe{k}; wire [35:0] inner{k};")
         connected["plain"].append(f".probe{k}(probe{k})")
         connected["packed"].append(f".\\block.{register} (inner{k})")
-        checks.append(f"probe{k} == inner{k}[{len(bits) - 1}:0]")
-        if register in ("a_register", "b_register"):  # the sign in the upper bits
-            checks.append(f"inner{k}[17:{len(bits)}] == {{{18 - len(bits)}{{probe{k}[{len(bits) - 1}]}}}}")
+        low = lowest(packed["modules"]["packed"]["cells"]["block"], register)
+        checks.append(f"probe{k} == inner{k}[{low + len(bits) - 1}:{low}]")
+        if register in ("a_register", "b_register"):  # an operand whose sign is on its last pin
+            assert low == 18 - len(bits)
+            checks.append(f"inner{k}[{low - 1}:0] == 0")
     lines += [f"{side} {side}_0 ({', '.join(pins)});" for side, pins in connected.items()]
     # the registers of a DSP block of iCE40 hold anything at first
     settled = "settled[2]" if family == "ice40" else "1'b1"
@@ -224,12 +237,21 @@ def side_by_side(tmp_path, netlist, invariants, expected, family="ecp5"):
     yosys(tmp_path, script)
 
 
+def lowest(block, register):
+    """Where in a register of a block the least bit lies that it stands for."""
+    pins = {"a_register": ecp5.OPERANDS[0], "b_register": ecp5.OPERANDS[1]}.get(register, ecp5.PRODUCT)
+    if block["type"] != "MULT18X18D":
+        return 0
+    return next(place for place, pin in enumerate(pins) if isinstance(block["connections"].get(pin, [""])[0], int))
+
+
 CASES = {
-    "all registers": (multiplier(), 3 + 3 + 7),
-    "enables": (multiplier(a_enable=True, b_enable=True, late=True), 3 + 3 + 7),
-    "pipeline": (multiplier(levels=2), 3 + 3 + 7 + 7),
-    "an operand that is read elsewhere": (multiplier(shared=True, a_enable=True), 3 + 7),
+    "all registers": (multiplier(), 3 + 4 + 7),
+    "enables": (multiplier(a_enable=True, b_enable=True, late=True), 3 + 4 + 7),
+    "pipeline": (multiplier(levels=2), 3 + 4 + 7 + 7),
+    "an operand that is read elsewhere": (multiplier(shared=True, a_enable=True), 4 + 7),
     "a constant operand": (multiplier(constant=True), 3 + 7),
+    "more bits of a product than it has": (wide_product(), 3 + 4),
     "memory": (memory(), 12),
     "memory with an enable": (memory(enable=True), 12),
 }
@@ -290,7 +312,16 @@ def careless_readers(netlist, bits, register_of):
     return Bank(found[0].control, tuple(r.q for r in found) + tuple(bits[7:]), tuple(r.cell for r in found))
 
 
+copies_of_sign = ecp5._copies_of_sign
+
+
+def one_too_far(bits):
+    copies: int = copies_of_sign(bits)
+    return copies and copies + 1
+
+
 BROKEN = {
+    "an operand that is moved too far": (wide_product, "_copies_of_sign", one_too_far),
     "a register that starts with 1": (starts_with_one, "ecp5_register", careless_register),
     "a register that waits": (lambda: multiplier(a_enable=True), "ecp5_register", always_enabled),
     "a memory's register that waits": (lambda: memory(enable=True), "ecp5_register", always_enabled),

@@ -17,10 +17,13 @@ from tests.models import Builder
 
 Make = Callable[[Builder], str | None]
 
+QUANTIZE = "quantize the model so that QuantizeLinear and DequantizeLinear stand before this node"
+DECLARE = "say what integers a float input carries: --input-type NAME=int8[,SCALE[,ZERO_POINT]]"
 FLOAT_MODEL = (
     "error: model 'model': the model must be quantized (QDQ, QOperator or QONNX), not hold float operators only "
     "[quantized-model]\n"
-    "  remedy: quantize the model first, for example with 'hwflow quantize' and calibration data"
+    "  remedy: quantize the model first, for example with 'hwflow quantize' and calibration data, or, where its "
+    f"weights are integers already, {DECLARE}"
 )
 
 

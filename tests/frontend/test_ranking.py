@@ -200,5 +200,6 @@ def test_frames_are_not_ranked(tmp_path: Path) -> None:
     (finding,) = check(b.save(tmp_path))
     assert str(finding) == (
         "unsupported: node 'ranking' (ArgMax): axis must lie within a frame, not be the frame axis 0 [frame-axis]\n"
-        "  remedy: correct the attribute, or give the model a frame axis in front"
+        "  remedy: work along an axis within a frame, or leave the node to the host: it compares frames with each "
+        "other"
     )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hwflow.checking import check
+from tests.agreement import agree
 from tests.models import Builder
 from tests.reference_agreement import agree_with_reference
 
@@ -71,6 +72,15 @@ def test_frames_are_not_reduced(axes: list[int] | None, tmp_path: Path) -> None:
     )
 
 
+def test_numbers_of_one_axis_are_frames(tmp_path: Path) -> None:
+    """One number a frame: its only axis counted from behind is the frame axis, whatever the hardware's shape."""
+    b = Builder(19)
+    d = b.requantize(b.input("x", ["N"]), 0.5, 0, "int8")
+    b.output(b.requantize(b.node("ReduceMax", d, b.constant([-1], "int64"), name="reduce"), 0.5, 0, "int8"))
+    (finding,) = check(b.save(tmp_path))
+    assert finding.rule == "frame-axis"
+
+
 STREAMS = [
     # shapes of two streams; frames in front
     ([2, 4, 8], [2, 1, 1]),
@@ -103,3 +113,33 @@ def test_a_squeeze_and_excite_gate() -> None:
     b.output(b.requantize(b.node("Mul", d, gate), 0.5, 3, "int8"))
     graph = agree_with_reference(b)
     assert [n.op for n in graph.nodes].count("rearrange") == 1
+
+
+@pytest.mark.parametrize("op", ["ReduceMean", "ReduceSum", "GlobalAveragePool", "AveragePool", "Conv"])
+@pytest.mark.parametrize("function", ["Relu", "Clip", "Clip and Relu"])
+@pytest.mark.parametrize("sums", ["Conv", "Add"])
+def test_sums_of_limited_sums(op: str, function: str, sums: str) -> None:
+    """Relu of sums, whose integers are too many for a table, without a quantizer between."""
+    b, rng = Builder(13), np.random.default_rng(3)
+    x = b.requantize(b.input("x", ["N", 2, 4, 4]), 0.5, 7)
+    bias = b.weights(rng.integers(-99, 99, 3), [0.125, 0.25, 0.0625], [0, 0, 0], "int32", axis=0)
+    w = b.weights(rng.integers(-9, 9, (3, 2, 2, 2)), [0.25, 0.5, 0.125], [0, 0, 0], axis=0)
+    y = b.node("Conv", x, w, bias)
+    if sums == "Add":
+        y = b.node("Add", y, b.requantize(b.input("y", ["N", 3, 3, 3]), -0.75, 9))
+    if "Clip" in function:
+        y = b.node("Clip", y, b.constant(-1.5), b.constant(6.0))
+    if "Relu" in function:
+        y = b.node("Relu", y)
+    if op == "ReduceMean":
+        y = b.node("ReduceMean", y, axes=[2, 3])
+    elif op == "ReduceSum":
+        y = b.node("ReduceSum", y, b.constant([2, 3], "int64"))
+    elif op == "AveragePool":
+        y = b.node("AveragePool", y, kernel_shape=[2, 2])
+    elif op == "Conv":
+        y = b.node("Conv", y, b.weights(rng.integers(-9, 9, (2, 3, 2, 2)), 0.25))
+    else:
+        y = b.node(op, y)
+    b.output(b.requantize(y, 1.5, 90))
+    agree(b)

@@ -38,7 +38,7 @@ def quantizer_of_bits_that_are_no_number(b: Builder) -> str:
 @cases(
     "error: node 'quant' (Quant): rounding_mode must be one of ROUND, CEIL, FLOOR, UP, DOWN, HALF_UP, HALF_DOWN, "
     "ROUND_TO_ZERO, not 'STOCHASTIC' [rounding-mode]\n"
-    "  remedy: correct the attribute",
+    "  remedy: use one of these",
 )
 def unknown_rounding_mode(b: Builder) -> str:
     return quant(b, image(b, 4), rounding_mode="stochastic")
@@ -77,7 +77,7 @@ def operator_that_not_even_the_host_runs(b: Builder) -> str:
 
 @cases(
     "error: node 't' (Trunc): the output scale must be a power of two times the scale, not 3 times [trunc-scale]\n"
-    "  remedy: correct the scales",
+    "  remedy: use Quant, which takes any scales",
 )
 def truncation_to_another_grid(b: Builder) -> str:
     parameters = [b.constant(v) for v in (0.5, 0.0, 8.0, 1.5, 4.0)]
@@ -87,7 +87,7 @@ def truncation_to_another_grid(b: Builder) -> str:
 
 @cases(
     "error: node 't' (Trunc): the output scale must be a power of two times the scale, not 1e+83 times [trunc-scale]\n"
-    "  remedy: correct the scales",
+    "  remedy: use Quant, which takes any scales",
 )
 def truncation_to_a_grid_far_away(b: Builder) -> str:
     parameters = [b.constant(v) for v in (np.float32(1e-45), 0.0, 8.0, np.float32(1.4012985e38), 4.0)]
@@ -137,7 +137,7 @@ def bias_of_two_axes(b: Builder) -> str:
 
 @cases(
     "error: node 'y' (Celu): alpha must not be 0 [divisor-zero]\n"
-    "  remedy: correct the attribute",
+    "  remedy: give it another value: the operator divides by it",
 )
 def celu_that_divides_by_zero(b: Builder) -> str:
     return b.node("Celu", image(b, 4), alpha=0.0, name="y")
@@ -178,8 +178,10 @@ def sums_beyond_int32(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'y' (QLinearMatMul): weights 'w' must be constant, not computed at run time [constant-weights]\n"
-    "  remedy: make them an initializer",
+    "error: node 'y' (QLinearMatMul): one operand must be constant, not both computed at run time: hardware holds the "
+    "matrix that it multiplies by [constant-weights]\n"
+    "  remedy: leave the product to the host, before the first or behind the last quantizer, or use dense layers or "
+    "convolutions",
 )
 def product_of_two_quantized_streams(b: Builder) -> str:
     x, w = b.input("x", ["N", 3, 4], "uint8"), b.input("w", ["N", 4, 2], "uint8")
@@ -200,7 +202,7 @@ def gemm_with_a_transposed_stream(b: Builder) -> str:
 
 @cases(
     "error: node 'bn' (BatchNormalization): var + epsilon must be greater than 0, not -1 [variance-range]\n"
-    "  remedy: export the model again",
+    "  remedy: take the statistics of a trained model: the root of the sum is a divisor",
 )
 def normalization_by_a_negative_variance(b: Builder) -> str:
     one = b.constant([1.0, 1.0])
@@ -209,7 +211,7 @@ def normalization_by_a_negative_variance(b: Builder) -> str:
 
 @cases(
     "error: node 'div' (Div): the divisor must not be 0 [divisor-zero]\n"
-    "  remedy: correct the constant",
+    "  remedy: divide by another number: a quotient by 0 is no real number",
 )
 def division_by_zero(b: Builder) -> str:
     return b.node("Div", image(b, 2), b.constant([1.0, 0.0]), name="div")

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from hwflow.checking import check
 from hwflow.errors import ModelRefused
 from hwflow.frontend.lower import lower
 from hwflow.frontend.unquantized import refuse_unquantized
 from hwflow.onnxspec import resolve
 from hwflow.onnxspec.graph import scopes
-from tests.frontend.refusals import FLOAT_MODEL, Cases, conv, image
+from tests.frontend.refusals import DECLARE, FLOAT_MODEL, QUANTIZE, Cases, conv, image
 from tests.models import Builder
 
 cases = Cases()
+
+SMALLER = "[frame-size]\n  remedy: compile the model for smaller frames, tiles of an image for example"
 
 
 @cases(
     "error: node 'fc' (MatMul): input 'x' must be the result of DequantizeLinear (or of operators behind it), "
     "not a float graph input [quantized-operand]\n"
-    "  remedy: quantize the model so that QuantizeLinear and DequantizeLinear stand before this node",
+    f"  remedy: {QUANTIZE}, or {DECLARE}",
 )
 def float_input_meets_quantized_weights(b: Builder) -> str:
     return b.node("MatMul", b.input("x", ["N", 4]), b.weights(np.ones((4, 2), int)), name="fc")
@@ -206,16 +211,18 @@ def faults_behind_refused_nodes(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'r' (Reshape): the result must have as many elements as input 'dequantizelinear1' has in one frame, "
-    "24, not 1 [1, 1] [reshape-size]\n  remedy: correct the shape",
+    "error: node 'r' (Reshape): 'r' [1, 1] must have as many elements as 'dequantizelinear1' [N, 2, 4, 3], which no "
+    "size of its variables gives [SHP-10]\n"
+    "  remedy: correct the size that is wrong, or give different sizes different variables",
 )
 def reshape_to_another_size(b: Builder) -> str:
     return b.requantize(b.node("Reshape", image(b, 2, 4, 3), b.constant([1, 1], "int64"), name="r"), 0.5)
 
 
 @cases(
-    "error: node 'r' (Reshape): the result must have as many elements as input 'dequantizelinear1' has in one frame, "
-    "24, not 1 [1, 1] [reshape-size]\n  remedy: correct the shape",
+    "error: node 'r' (Reshape): 'r' [1, 1] must have as many elements as 'dequantizelinear1' [N, 2, 4, 3], which no "
+    "size of its variables gives [SHP-10]\n"
+    "  remedy: correct the size that is wrong, or give different sizes different variables",
 )
 def reshape_of_two_scales_to_another_size(b: Builder) -> str:
     d = b.requantize(b.input("x", ["N", 2, 4, 3]), [0.25, 0.5], [0, 0], axis=1)
@@ -223,14 +230,29 @@ def reshape_of_two_scales_to_another_size(b: Builder) -> str:
 
 
 @cases(
-    "error: input 'x': a frame of 'x' must hold at most 8388608 elements, not 1152921504606846976 [1, 1073741824, "
-    "1073741824] [frame-size]\n  remedy: correct the shape, or split the model",
-    "error: node 'relu' (Relu): a frame of 'relu' must hold at most 8388608 elements, not 1152921504606846976 [1, "
-    "1073741824, 1073741824] [frame-size]\n  remedy: correct the shape, or split the model",
+    "error: input 'x': a frame of 'x' and 1 more of its shape must hold at most 8388608 elements, whose order the "
+    f"compiler keeps in memory, not 1152921504606846976 [1, 1073741824, 1073741824] {SMALLER}",
     quantized=False,
 )
 def frames_of_absurd_size(b: Builder) -> str:
     return b.node("Relu", b.input("x", ["N", 1 << 30, 1 << 30], "int8"), name="relu")
+
+
+@cases(
+    "error: node 'large' (Conv): a frame of 'large' and 2 more of its shape must hold at most 8388608 elements, whose "
+    f"order the compiler keeps in memory, not 12576768 [1, 3, 2048, 2047] {SMALLER}",
+    *(
+        f"error: node '{name}' (Conv): weights 'w' must be quantized (behind a DequantizeLinear or a Quant), not float "
+        "[quantized-weights]\n  remedy: quantize the weights too"
+        for name in ("large", "small")
+    ),
+)
+def frames_of_great_size_hide_nothing(b: Builder) -> str:
+    x = b.requantize(b.input("x", ["N", 1, 2048, 2048]), 0.5, 3)
+    w = b.constant(np.broadcast_to([0.1, 1.0], (3, 1, 1, 2)), name="w")
+    large = b.node("Conv", x, w, name="large")
+    pooled = b.node("MaxPool", b.requantize(large, 0.5), kernel_shape=[2, 2], strides=[2, 2])
+    return b.node("Conv", b.node("Slice", pooled, *(b.constant([v], "int64") for v in (0, 1, 1))), w, name="small")
 
 
 @cases(
@@ -265,3 +287,21 @@ def test_a_float_model_is_refused_alike_before_and_after_its_shapes_are_resolved
         lower(resolve(model, {}))
     assert early.value.findings == late.value.findings
     assert [f.where for f in late.value.findings] == ["model 'model'"]
+
+
+def test_many_values_are_no_large_frame(tmp_path: Path) -> None:
+    """80 M elements in all, of 4 M each."""
+    b = Builder(21, 10)
+    x = b.input("x", ["N", 1, 2048, 2048], "int8")
+    for _ in range(19):
+        x = b.node("Relu", x)
+    b.output(x)
+    assert not [finding for finding in check(b.save(tmp_path)) if finding.severity != "warning"]
+
+
+def test_large_weights_are_no_frame(tmp_path: Path) -> None:
+    """9 M of them, which a frame must not have."""
+    b = Builder(21, 10)
+    weights = b.weights(np.ones((3000, 3000), np.int8), 0.5)
+    b.output(b.requantize(b.node("MatMul", b.requantize(b.input("x", ["N", 3000]), 0.5), weights), 0.5))
+    assert not [finding for finding in check(b.save(tmp_path)) if finding.rule == "frame-size"]

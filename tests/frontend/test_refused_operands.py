@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from tests.frontend.refusals import Cases, image
+from tests.frontend.refusals import DECLARE, QUANTIZE, Cases, image
 from tests.models import Builder
 
 cases = Cases()
@@ -15,7 +15,8 @@ cases = Cases()
 @cases(
     "error: node 'fc' (Gemm): bias 'bias' must be a constant, not computed at run time "
     "[constant-parameter]\n"
-    "  remedy: make it an initializer",
+    "  remedy: make it an initializer, or leave the node to the host, before the first or behind "
+    "the last quantizer",
 )
 def bias_at_run_time(b: Builder) -> str:
     d = image(b, 4)
@@ -25,7 +26,7 @@ def bias_at_run_time(b: Builder) -> str:
 
 @cases(
     "error: node 'fc' (Gemm): bias 'b' must be finite, not inf [finite-constant]\n"
-    "  remedy: export the model again",
+    "  remedy: use a finite number (for an infinity, one at which the quantizer behind saturates)",
 )
 def bias_not_finite(b: Builder) -> str:
     return b.node("Gemm", image(b, 4), b.weights(np.ones((4, 2), int)), b.constant([1.0, np.inf], name="b"), name="fc")
@@ -33,7 +34,7 @@ def bias_not_finite(b: Builder) -> str:
 
 @cases(
     "error: node 'add' (Add): the constant 'c' must be finite, not nan [finite-constant]\n"
-    "  remedy: export the model again",
+    "  remedy: use a finite number (for an infinity, one at which the quantizer behind saturates)",
 )
 def addend_not_finite(b: Builder) -> str:
     return b.node("Add", image(b, 4), b.constant(np.nan, name="c"), name="add")
@@ -41,15 +42,23 @@ def addend_not_finite(b: Builder) -> str:
 
 @cases(
     "error: node 'fc' (Gemm): alpha must be finite, not inf [finite-constant]\n"
-    "  remedy: export the model again",
+    "  remedy: give it a finite number",
 )
 def factor_not_finite(b: Builder) -> str:
     return b.node("Gemm", image(b, 4), b.weights(np.ones((4, 2), int)), alpha=float("inf"), name="fc")
 
 
 @cases(
+    "error: node 'clip' (Clip): min 'low' must have one element, not 0 [clip-bound]\n"
+    "  remedy: give one bound for all elements"
+)
+def clip_empty_bound(b: Builder) -> str:
+    return b.requantize(b.node("Clip", image(b, 4), b.constant([], name="low"), name="clip"), 1.0)
+
+
+@cases(
     "error: node 'clip' (Clip): min 'low' must be finite, not nan [finite-constant]\n"
-    "  remedy: export the model again",
+    "  remedy: use a finite number (for an infinity, one at which the quantizer behind saturates)",
 )
 def clip_bound_not_finite(b: Builder) -> str:
     return b.requantize(b.node("Clip", image(b, 4), b.constant(np.nan, name="low"), name="clip"), 1.0)
@@ -57,7 +66,7 @@ def clip_bound_not_finite(b: Builder) -> str:
 
 @cases(
     "error: node 'clip' (Clip): min 'low' must be finite, not inf [finite-constant]\n"
-    "  remedy: export the model again",
+    "  remedy: use a finite number (for an infinity, one at which the quantizer behind saturates)",
 )
 def clip_bound_of_the_wrong_sign(b: Builder) -> str:
     return b.requantize(b.node("Clip", image(b, 4), b.constant(np.inf, name="low"), name="clip"), 1.0)
@@ -74,9 +83,9 @@ def weights_not_quantized(b: Builder) -> str:
 
 @cases(
     "error: node 'half' (Div): the divisor must not be 0 [divisor-zero]\n"
-    "  remedy: correct the constant",
+    "  remedy: divide by another number: a quotient by 0 is no real number",
     "error: node 'more' (Mul): the constant 'c' must be finite, not inf [finite-constant]\n"
-    "  remedy: export the model again",
+    "  remedy: use a finite number (for an infinity, one at which the quantizer behind saturates)",
     "error: node 'inverse' (Div): a quantized constant must be combined with a constant that broadcasts over it, and "
     "not be a divisor [constant-arithmetic]\n"
     "  remedy: compute the weights before quantizing them",
@@ -108,7 +117,7 @@ def relu_of_a_constant(b: Builder) -> str:
 @cases(
     "error: node 'fc' (MatMul): input 'square' must be the result of DequantizeLinear (or of operators behind it), "
     "not a float tensor [quantized-operand]\n"
-    "  remedy: quantize the model so that QuantizeLinear and DequantizeLinear stand before this node",
+    f"  remedy: {QUANTIZE}, or {DECLARE}",
 )
 def product_of_what_the_host_makes(b: Builder) -> str:
     x = b.input("x", ["N", 4])
@@ -125,13 +134,13 @@ def product_behind_an_irrational_function(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'fc' (MatMul): the values in front of MatMul must be quantized after Relu, not left in float "
-    "[quantized-operand]\n"
+    "error: node 'fc' (MatMul): the values in front of MatMul must be quantized after Sigmoid, not left in "
+    "float [quantized-operand]\n"
     "  remedy: insert QuantizeLinear and DequantizeLinear before 'fc'",
 )
 def product_behind_a_function_of_sums(b: Builder) -> str:
     sums = b.node("MatMul", image(b, 4), b.weights(np.ones((4, 4), int)))
-    return b.node("MatMul", b.node("Relu", sums), b.weights(np.ones((4, 2), int)), name="fc")
+    return b.node("MatMul", b.node("Sigmoid", sums), b.weights(np.ones((4, 2), int)), name="fc")
 
 
 @cases(
@@ -145,8 +154,10 @@ def product_behind_a_function_of_many_levels(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'fc' (MatMul): weights 'yd' must be constant, not computed at run time [constant-weights]\n"
-    "  remedy: make them an initializer",
+    "error: node 'fc' (MatMul): one operand must be constant, not both computed at run time: hardware holds the matrix "
+    "that it multiplies by [constant-weights]\n"
+    "  remedy: leave the product to the host, before the first or behind the last quantizer, or use dense layers or "
+    "convolutions",
 )
 def product_of_two_streams(b: Builder) -> str:
     y = b.dequantize(b.input("y", ["N", 4, 2], "int8"), 1.0, 0, "int8", name="yd")
@@ -207,18 +218,17 @@ def weight_scales_without_a_common_divisor(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'add' (Add): the constant 'c4' must broadcast to one frame [1], not have shape [2] "
-    "[frame-constant]\n"
-    "  remedy: use a constant of one element, or of one a channel",
+    "error: node 'add' (Add): the result must keep the frame axis in front, not have shape [3, 2] [frame-axis]\n"
+    "  remedy: reshape to (frames, ...)",
 )
-def constant_that_widens_the_frame(b: Builder) -> str:
-    return b.node("Add", image(b, 1), b.constant([1.0, 2.0]), name="add")
+def constant_along_the_frames(b: Builder) -> str:
+    return b.node("Add", image(b, 2), b.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), name="add")
 
 
 @cases(
-    "error: node 'add' (Add): the constant 'c4' must broadcast to one frame [2], not have shape [1, 1, 2] "
-    "[frame-constant]\n"
-    "  remedy: use a constant of one element, or of one a channel",
+    "error: node 'add' (Add): the constant 'c4' must have no axes in front of the frame axis of 'dequantizelinear1', "
+    "not shape [1, 1, 2] [frame-axis]\n"
+    "  remedy: reshape it to [1, 2]",
 )
 def constant_that_adds_axes(b: Builder) -> str:
     return b.node("Add", image(b, 2), b.constant([[[1.0, 2.0]]]), name="add")

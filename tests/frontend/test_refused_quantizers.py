@@ -14,7 +14,8 @@ cases = Cases()
 @cases(
     "error: node 'q' (QuantizeLinear): scale 's' must be a constant, not computed at run time "
     "[constant-parameter]\n"
-    "  remedy: make it an initializer",
+    "  remedy: make it an initializer, or leave the node to the host, before the first or behind "
+    "the last quantizer",
 )
 def scale_at_run_time(b: Builder) -> str:
     return b.node("QuantizeLinear", b.input("x", ["N", 3]), b.input("s", [1]), name="q")
@@ -23,7 +24,8 @@ def scale_at_run_time(b: Builder) -> str:
 @cases(
     "error: node 'd' (DequantizeLinear): zero point 'z' must be a constant, not computed at run time "
     "[constant-parameter]\n"
-    "  remedy: make it an initializer",
+    "  remedy: make it an initializer, or leave the node to the host, before the first or behind "
+    "the last quantizer",
 )
 def zero_point_at_run_time(b: Builder) -> str:
     q = b.quantize(b.input("x", ["N", 3]), 0.5, 3)
@@ -48,7 +50,7 @@ def zero_points_of_another_shape(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'q' (QuantizeLinear): scale must be finite and not negative, not inf [scale-range]\n"
+    "error: node 'q' (QuantizeLinear): scale must be finite, not inf [scale-range]\n"
     "  remedy: calibrate the model again",
 )
 def scale_infinite(b: Builder) -> str:
@@ -56,15 +58,7 @@ def scale_infinite(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'd' (DequantizeLinear): scale must be finite and not negative, not -0.5 [scale-range]\n"
-    "  remedy: calibrate the model again",
-)
-def scale_negative(b: Builder) -> str:
-    return b.dequantize(b.input("x", ["N", 2], "uint8"), -0.5, 0, name="d")
-
-
-@cases(
-    "error: node 'd' (DequantizeLinear): scale must be finite and not negative, not nan [scale-range]\n"
+    "error: node 'd' (DequantizeLinear): scale must be finite, not nan [scale-range]\n"
     "  remedy: calibrate the model again",
 )
 def scale_not_a_number(b: Builder) -> str:
@@ -72,7 +66,7 @@ def scale_not_a_number(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'q' (QuantizeLinear): scale must be greater than 0, not 0 [scale-range]\n"
+    "error: node 'q' (QuantizeLinear): scale must not be 0 [scale-range]\n"
     "  remedy: calibrate the model again",
 )
 def scale_zero_of_a_quantizer(b: Builder) -> str:
@@ -124,16 +118,6 @@ def network_of_float8(b: Builder) -> str:
     q = b.quantize(b.input("x", ["N", 2]), 0.5, 0.0, "float8e4m3fn", name="q")
     x = b.dequantize(q, 0.5, 0.0, "float8e4m3fn")
     return b.node("MatMul", x, b.weights(np.ones((2, 3), int)))
-
-
-@cases(
-    "error: node 'q' (QuantizeLinear): scales, zero points and constants must vary along one axis of a frame at most, "
-    "not along axes [0, 1] [one-channel-axis]\n"
-    "  remedy: quantize per tensor or along one axis",
-)
-def scales_along_two_axes(b: Builder) -> str:
-    d = b.requantize(b.input("x", ["N", 2, 3]), [0.5, 1.0], [0, 0], axis=1)
-    return b.quantize(d, [1.0, 2.0, 3.0], [0, 0, 0], axis=2, name="q")
 
 
 @pytest.mark.parametrize("name", list(cases))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.frontend.refusals import Cases, conv, image
 from tests.models import Builder
@@ -11,8 +12,9 @@ cases = Cases()
 
 
 @cases(
-    "error: node 'conv' (Conv): bias 'b' must have one element an output (3), not shape [2] [bias-shape]\n"
-    "  remedy: give one bias for each output",
+    "error: node 'conv' (Conv): axis 0 of 'b' must be 3, as axis 0 of 'dequantizelinear0' is, not 2 "
+    "[operator-sizes]\n"
+    "  remedy: correct the size or the attribute that is wrong",
 )
 def bias_of_a_convolution(b: Builder) -> str:
     w = b.weights(np.ones((3, 2, 3, 3), int), 0.5)
@@ -28,17 +30,18 @@ def pool_of_padding_alone_along_one_axis(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'conv' (Conv): group must divide the 2 input and 3 output channels, not be 2 [conv-group]\n"
-    "  remedy: correct the attribute",
+    "error: node 'conv' (Conv): axis 0 of 'dequantizelinear2' must be a multiple of 2 (2 groups), not 3 "
+    "[operator-sizes]\n"
+    "  remedy: correct the size or the attribute that is wrong",
 )
 def groups_of_unequal_outputs(b: Builder) -> str:
     return b.node("Conv", image(b), b.weights(np.ones((3, 1, 3, 3), int)), group=2, name="conv")
 
 
 @cases(
-    "error: node 'conv' (Conv): weights 'w' must have the 2 input channels of a group on axis 1, not 3 "
-    "[conv-channels]\n"
-    "  remedy: correct the weights' shape",
+    "error: node 'conv' (Conv): axis 1 of 'dequantizelinear1' must be 3, as axis 1 of 'w' is, not 2 "
+    "[operator-sizes]\n"
+    "  remedy: correct the size or the attribute that is wrong",
 )
 def convolution_of_other_channels(b: Builder) -> str:
     return b.node("Conv", image(b), b.weights(np.ones((4, 3, 3, 3), int), name="w"), name="conv")
@@ -47,7 +50,7 @@ def convolution_of_other_channels(b: Builder) -> str:
 @cases(
     "error: node 'conv' (Conv): the result must hold at least one element, not have shape [1, 3, 0, 0] "
     "[empty-tensor]\n"
-    "  remedy: correct the node's attributes or the shape of what it reads",
+    "  remedy: leave the node out, or give its window pads if it is larger than the image",
 )
 def empty_result(b: Builder) -> str:
     return conv(b, image(b, 2, 2, 2))
@@ -56,7 +59,7 @@ def empty_result(b: Builder) -> str:
 @cases(
     "error: node 'conv' (Conv): the result must hold at least one element, not have shape [1, 3, -1, -1] "
     "[empty-tensor]\n"
-    "  remedy: correct the node's attributes or the shape of what it reads",
+    "  remedy: leave the node out, or give its window pads if it is larger than the image",
 )
 def window_larger_than_the_image(b: Builder) -> str:
     return conv(b, image(b, 2, 1, 1))
@@ -74,7 +77,7 @@ def pool_of_scales_by_pixel(b: Builder) -> str:
 
 @cases(
     "error: node 'pool' (MaxPool): the output 'Indices' must be absent, not used [pool-indices]\n"
-    "  remedy: remove it",
+    "  remedy: leave the indices out, or the node to the host, before the first or behind the last quantizer",
 )
 def pool_with_indices(b: Builder) -> str:
     b.output("where")
@@ -100,8 +103,12 @@ def pool_window_that_steps_over_the_image(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'conv' (Conv): kernel_shape must be that of the weights [3, 3], not [2, 2] [window-kernel]\n"
-    "  remedy: correct the attribute or leave it out",
+    "error: node 'conv' (Conv): axis 2 of 'dequantizelinear2' must be 2, as element 0 of attribute 'kernel_shape' is, "
+    "not 3 [operator-sizes]\n"
+    "  remedy: correct the size or the attribute that is wrong",
+    "error: node 'conv' (Conv): axis 3 of 'dequantizelinear2' must be 2, as element 1 of attribute 'kernel_shape' is, "
+    "not 3 [operator-sizes]\n"
+    "  remedy: correct the size or the attribute that is wrong",
 )
 def kernel_shape_unlike_the_weights(b: Builder) -> str:
     return conv(b, image(b), kernel_shape=[2, 2])
@@ -118,11 +125,14 @@ def more_windows_than_there_are(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'conv' (Conv): auto_pad must be NOTSET, SAME_UPPER, SAME_LOWER or VALID, not 'SAME' "
-    "[window-auto-pad]\n"
-    "  remedy: correct the attribute",
+    "error: node 'conv' (Conv): attribute 'auto_pad' must be 'NOTSET', 'SAME_UPPER', 'SAME_LOWER' or 'VALID', not "
+    "'SAME' [supported-attribute]\n"
+    "  remedy: use such a value, or leave the node to the host, before the first or behind the last quantizer",
 )
 def unknown_auto_pad(b: Builder) -> str:
     return conv(b, image(b), auto_pad="SAME")
 
 
+@pytest.mark.parametrize("name", list(cases))
+def test_refusal(name: str) -> None:
+    cases.verify(name)

@@ -140,6 +140,8 @@ def _apply(f: e.Elementwise, x: Real) -> Real:
             return _exactly((mp.exp(2 * r) - 1) / (mp.exp(2 * r) + 1), x == 0, zero)
         case s.Erf():
             return _exactly(mp.erf(r), x == 0, zero)
+        case e.RootMultiply(radicand):
+            return _exactly(r * mp.sqrt(mpf(radicand.numerator) / radicand.denominator), x == 0, zero)
         case s.Softplus():
             return mp.log1p(mp.exp(r))
         case s.Mish():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction as F
+from unittest.mock import patch
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from mpmath import mp
 
+from hwflow.numerics import subdivision
 from hwflow.numerics.elementwise import (
     Abs,
     Affine,
@@ -64,12 +66,19 @@ def check(stage: QuantizerStage, lo: int, hi: int) -> StepFunction | None:
     except Unsure:
         assume(False)
     except NoValue:
-        with pytest.raises(NoSteps, match="have a value everywhere, but"):
-            stage.steps(lo, hi)
+        for few in FEW:
+            with patch.object(subdivision, "FEW_POINTS", few), pytest.raises(NoSteps, match="have a value everywhere"):
+                stage.steps(lo, hi)
         return None
-    steps = stage.steps(lo, hi)
-    assert [steps(q) for q in range(lo, hi + 1)] == expected
+    for few in FEW:
+        with patch.object(subdivision, "FEW_POINTS", few):
+            steps = stage.steps(lo, hi)
+        assert [steps(q) for q in range(lo, hi + 1)] == expected
     return steps
+
+
+FEW = (1 << 12, -(1 << 30))
+"""Integer by integer, and by parts of the reals."""
 
 
 dyadic = st.builds(lambda n, k: F(n, 1 << k), st.sampled_from([1, 3, 4]), st.integers(0, 5))

@@ -134,8 +134,8 @@ def _golden(test: NodeTest, model: Model) -> dict[str, Array]:
 
 
 def _frames(test: NodeTest, model: Model) -> dict[str, Array]:
-    """One frame: the inputs themselves, or with an axis in front where the model has none for frames."""
-    return {name: a.reshape(model.resolved.values[name].shape) for name, a in test.inputs.items()}
+    """The inputs themselves where their first axis is frames; else one frame, with an axis in front."""
+    return {name: a.reshape(-1, *model.resolved.values[name].shape[1:]) for name, a in test.inputs.items()}
 
 
 def _compare(test: NodeTest, model: Model, found: Mapping[str, Array]) -> None:

@@ -46,6 +46,7 @@ _STANDARD = (
 _OPERATORS = {
     "": _STANDARD, "com.microsoft": _MICROSOFT, "qonnx.custom_op.general": _QONNX, "onnx.brevitas": _QONNX,
     "finn.custom_op.general": _QONNX,
+    "qonnx.custom_op.channels_last": ("AveragePool", "BatchNormalization", "Conv", "GlobalAveragePool", "MaxPool"),
 }  # fmt: skip
 
 

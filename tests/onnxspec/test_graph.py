@@ -237,7 +237,7 @@ def test_names_of_absurd_length_are_cut() -> None:
     long = "n" * 100_000
     proto = model([node(long, ["x"], ["y"], name=long)])
     (scope,) = scopes(proto)
-    assert scope.where(0) == f"node '{'n' * 120}...' (100000 characters) ({'n' * 120}...)"
+    assert scope.where(0) == f"node '{'n' * 120}...' (100000 characters) ('{'n' * 120}...' (100000 characters))"
     assert show("short") == "'short'"
 
 

@@ -422,8 +422,10 @@ def test_unknown_dialect_operators_need_a_declared_shape() -> None:
         return model(nodes, [value("x", ["N", 4])], [value("y", None)], value_info=info)
 
     assert refused(lambda: run(proto())) == [
-        "error: node 'odd' (Odd): the shape of output 'a' must be known, but inference leaves it open [shapes]\n"
-        "  remedy: replace the node by operators that hwflow knows (hwflow ops)"
+        "error: node 'odd' (Odd): operator must be one that hwflow knows, not com.microsoft.Odd, or output 'a' have a "
+        "shape [supported-operator]\n"
+        "  remedy: replace the node by operators that hwflow knows (hwflow ops); where the host can run it, in front "
+        "of the hardware or behind it, give its outputs a shape in the graph's value_info"
     ]
     assert run(proto(value("a", ["N", 7]))).values["y"].shape == (1, 7)
 
@@ -452,3 +454,11 @@ def test_a_graph_that_cannot_be_walked_is_refused() -> None:
         "error: output 'y': output 'y' must be the output of a node, an input or an initializer, but nothing makes it "
         "[NOD-12]\n  remedy: add what makes 'y', or remove the output",
     ]
+
+
+def test_constants_are_folded_around_the_defects_of_the_evaluator() -> None:
+    """By hand: a mean of 1, a variance of 4 and no epsilon, not the statistics of the three numbers themselves."""
+    constants = {"c": floats([[1, 3, 5]]), "s": floats(2), "b": floats(3), "m": floats(1), "v": floats(4)}
+    nodes = [node("BatchNormalization", ["c", *"sbmv"], ["n"], epsilon=0.0), node("Add", ["x", "n"], ["y"])]
+    proto = model(nodes, [value("x", ["N", 1, 3])], [value("y", None)], constants, {"": 9})
+    assert run(proto).constants["n"].reshape(-1).tolist() == [3.0, 5.0, 7.0]

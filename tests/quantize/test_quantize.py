@@ -220,7 +220,7 @@ def test_what_cannot_be_compiled_is_noted(tmp_path, capsys):
     done = hwflow.quantize(tmp_path / "m.onnx", tmp_path / "x.npz", tmp_path / "q.onnx")
     assert not done.compiles and not done.table()["compiles"]
     assert list(done.lines())[3:] == [
-        "note: node 'sin1' (Sin): operator must be one that hardware can be made of, not Sin [supported-operator]\n"
+        "note: node 'sin1' (Sin): operator must be one that hardware can be made of, not Sin [supported-operator]",
         "  remedy: see 'hwflow ops' for those there are; replace the node or leave it out",
         "hwflow cannot compile it, for the reasons above",
     ]
@@ -237,7 +237,11 @@ def test_the_command_line(model, data, tmp_path, monkeypatch, capsys):
     ]
     assert lines[2].startswith("output 'y': SNR ")
     assert lines[2].endswith(" dB against the float model, accuracy 100.00 % (float model: 100.00 %)")
-    assert lines[3:] == ["hwflow can compile it: see 'hwflow synth'"]
+    assert lines[3:] == [
+        "left to the host: 'x_QuantizeLinear' (QuantizeLinear), 'y_DequantizeLinear' (DequantizeLinear); none of the "
+        "27 multiply-accumulates of a frame",
+        "hwflow can compile it: see 'hwflow synth'",
+    ]
     assert printed.err.splitlines() == [
         "reading the model", "running the float model on 60 frames of data.npz", "quantizing",
         "checking the quantized model", "comparing with the float model on 60 frames of data.npz",
@@ -245,6 +249,10 @@ def test_the_command_line(model, data, tmp_path, monkeypatch, capsys):
     assert main(["quantize", "thirds.onnx", "--calibration", "data.npz", "-o", "q.onnx", "--format", "json"]) == 0
     table = json.loads(capsys.readouterr().out)
     assert table.pop("outputs")[0].keys() == {"name", "snr_db", "float_accuracy", "accuracy"}
+    nodes = [("x_QuantizeLinear", "QuantizeLinear"), ("y_DequantizeLinear", "DequantizeLinear")]
+    assert table.pop("host") == {
+        "macs": 0, "share": 0.0, "nodes": [{"name": name, "op": op, "macs": 0} for name, op in nodes]
+    }
     assert table == {
         "output": "q.onnx", "bits": 8, "activations": "uint8", "calibration_frames": 60, "frames": 60,
         "compiles": True, "findings": [],

@@ -105,7 +105,7 @@ def test_a_schedule_that_begins_with_another(seed: int) -> None:
     first = Steady(graph, period)
     assert first.settle()
     depths = [first.backlog(channel) for channel in first.events.channels]
-    again = Steady(graph, period, first)
+    again = Steady(graph, period, first.release())
     assert again.settle(dict(zip(again.events.channels, depths, strict=True)))
     for channel in again.events.channels:
         for depth in range(1, again.depths[channel]):

@@ -3,6 +3,7 @@ has anything to spare: with one entry less the interval grows or the design stan
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Container, Iterator
 
 import pytest
@@ -12,10 +13,13 @@ from hwflow.errors import InternalError
 from hwflow.ir.graph import Graph
 from hwflow.ops.registry import OPERATORS, hardware
 from hwflow.ops.sliding_window import least_rows
-from hwflow.schedule.evaluate import evaluate
+from hwflow.schedule.evaluate import Network, evaluate
+from hwflow.schedule.events import Events
 from hwflow.schedule.folding import Budget
+from hwflow.schedule.lines import Arc, Line
 from hwflow.schedule.queues import MOST_FRAMES
 from hwflow.schedule.schedule import Schedule, schedule
+from hwflow.schedule.steady import Steady
 from tests.schedule.graphs import dataflow, meeting_graph, random_graph, skewed_graph
 from tests.schedule.skips import KINDS, skip_graph
 
@@ -54,6 +58,20 @@ def smaller(graph: Graph, operators: Container[str]) -> Iterator[str]:
             node.attributes["rows"] -= 1
             yield f"{node.name} with {node.attributes['rows']} rows"
             node.attributes["rows"] += 1
+
+
+def test_nothing_of_a_search_for_depths_stays_in_memory() -> None:
+    """Processes and what they wait for refer to each other; Python's collector, which looks for such circles, rarely
+    runs in a command, and of a large frame they take gigabytes."""
+    gc.collect()
+    gc.disable()
+    try:
+        kept = scheduled(skewed_graph())
+        left = {type(o).__name__ for o in gc.get_objects() if isinstance(o, (Steady, Network, Line, Arc, Events))}
+    finally:
+        gc.enable()
+    assert kept.initiation_interval
+    assert not left
 
 
 def slowest(graph: Graph) -> int:

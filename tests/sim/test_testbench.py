@@ -5,10 +5,12 @@ import os
 import shutil
 import subprocess
 import sys
+from hashlib import sha256
 
 import pytest
 
 from sim.testbench import write_testbench
+from tests.rewritten import accept_changes
 from tests.sim import designs
 
 
@@ -19,6 +21,7 @@ def emitted(tmp_path_factory):
 
     out = designs.emit_plus(tmp_path_factory.mktemp("emit") / "out")
     write_testbench(out, Vectors.of(load_design(out), *designs.plus_data(6)))
+    accept_changes(out)
     return shutil.move(out, tmp_path_factory.mktemp("elsewhere") / "moved here")
 
 
@@ -41,9 +44,17 @@ def test_one_command_checks_the_design(emitted):
 
 
 def test_options_and_verdict(emitted):
-    (emitted / "weights" / "defect.mem").write_text("01\n")
+    defect = emitted / "weights" / "defect.mem"
+    before = (emitted / "manifest.json").read_text()
+    defect.write_text("01\n")
+    changed = run(emitted)
+    accept_changes(emitted)
     done = run(emitted, "--frames", "3", "--stall", "0.2", "--seed", "4", "--wave", str(emitted / "w.vcd"))
-    (emitted / "weights" / "defect.mem").write_text("00\n")
+    defect.write_text("00\n")
+    (emitted / "manifest.json").write_text(before)
+    good, bad = (sha256(text).hexdigest() for text in (b"00\n", b"01\n"))
+    assert (changed.returncode, changed.stdout) == (1, "")
+    assert changed.stderr == f"{defect}: must be as it was written, with SHA-256 {good}, not {bad}\n"
     assert done.returncode == 1
     assert done.stderr == (
         "m_axis: frame 2, beat 1, lane 0, element [1, 0] of 'y': must be 77, not 93 "

@@ -11,8 +11,9 @@ import pytest
 from boards import find_board
 from hwflow.codegen.board_files import write_board
 from hwflow.errors import ToolError, UsageError
-from hwflow.toolchain.build import build, write_top_verilog
-from hwflow.toolchain.nextpnr import ATTEMPTS, arguments
+from hwflow.toolchain import build as build_module
+from hwflow.toolchain.build import FLOWS, PACKED, PLACED_BLOCKS, build, write_top_verilog
+from hwflow.toolchain.nextpnr import WAYS, arguments, takes_places
 from tests.boards.plus_one import emit
 
 ROOT = Path(__file__).parents[2]
@@ -172,7 +173,8 @@ def test_a_broken_design_shows_the_end_of_the_log(tmp_path):
     with pytest.raises(ToolError) as error:
         build(out, until="netlist")
     text = str(error.value)
-    assert text.startswith(f"error: synthesis (yosys): exit status must be 0, not 1 (log: {out}/board/synthesis.log)\n")
+    log = f"{out}/board/synthesis.log"
+    assert text.startswith(f"error: synthesis (yosys): exit status must be 0, not 1 (log: {log}) [tool-run]\n    ")
     assert "design.v:1: ERROR: syntax error" in text
     assert text.endswith("\n  remedy: read the log; report a defect of hwflow if the design is to blame")
 
@@ -198,7 +200,7 @@ def test_missed_timing_is_reported_and_still_gives_a_bitstream(tmp_path):
 def test_an_unknown_part_is_refused():
     part = {"family": "ecp5", "device": "LFE9", "package": "CABGA381", "speed_grade": "6"}
     with pytest.raises(ToolError) as error:
-        arguments(part, netlist="n", constraints="c", placed="p", report="r", mhz=100)
+        arguments(part, netlist="n", constraints="c", placed="p", report="r", mhz=100, way=WAYS["ecp5"][0])
     assert str(error.value) == (
         "error: part 'LFE9': device must be one of LFE5U-12F, LFE5U-25F, LFE5U-45F, LFE5U-85F, LFE5UM-25F, LFE5UM-45F, "
         "LFE5UM-85F, LFE5UM5G-25F, LFE5UM5G-45F, LFE5UM5G-85F, iCE40LP1K, iCE40LP4K, iCE40LP8K, iCE40HX1K, iCE40HX4K, "
@@ -206,17 +208,15 @@ def test_an_unknown_part_is_refused():
     )
 
 
-def test_ways_of_place_and_route():
-    """A placement on ECP5 that is not routed goes to nextpnr's other router; other families' take another seed."""
-    common = {"netlist": "n", "constraints": "c", "placed": "p", "report": "r", "mhz": 50.0}
-    found = {}
-    for board in ("ulx3s_85f", "icebreaker", "tang_nano_9k"):
-        there = find_board(board).part
-        part = {key: getattr(there, key) for key in ("family", "device", "package", "speed_grade", "database")}
-        ways = [arguments(part, **common, attempt=attempt) for attempt in range(1, ATTEMPTS + 1)]
-        found[board] = [(way[way.index("--seed") + 1], "router2" in way, "--tmg-ripup" in way) for way in ways]
-    seeds = [(seed, False, False) for seed in "123"]
-    assert found == {
-        "ulx3s_85f": [("1", False, False), ("1", True, True), ("1", True, False)],
-        "icebreaker": seeds, "tang_nano_9k": seeds,
-    }
+def test_the_script_gives_blocks_their_places_for_ways_that_take_them(tmp_path):
+    out = emit(tmp_path / "out")
+    board = write_board(out, find_board("ulx3s_85f"))
+    for way in WAYS["ecp5"]:
+        netlist = PLACED_BLOCKS if takes_places(way) else PACKED
+        command = arguments(
+            board["part"], netlist=netlist, constraints="c", placed="p", report="r", mhz=100, way=way,
+        )
+        build_module._write_scripts(out, board, FLOWS["ecp5"], command, [])
+        script = (out / "board" / "build.sh").read_text()
+        places = 'hwflow.toolchain.packing --places LFE5U-85F board/packed.json board/packed_places.json'
+        assert (places in script) == ("router2" in way) and f"--json {netlist}" in script

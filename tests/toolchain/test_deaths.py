@@ -1,5 +1,4 @@
-"""A yosys that dies: recognised by what it leaves, tried once more under other names, the logs of both kept. A nextpnr
-that does not end.
+"""A yosys that dies: recognised by what it leaves, tried once more under other names, the logs of both kept.
 
 The fake ones do what was seen of yosys compiled to WebAssembly: it ends within ABC, with or without an exit status.
 """
@@ -9,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -77,7 +77,7 @@ def test_an_older_netlist_does_not_hide_a_death(fake_yosys, out):
         build(out, "netlist")
     assert str(error.value) == (
         "error: synthesis (yosys): board/top.v, board/statistics.json, board/top.json must be written, not missing "
-        f"(log: {out}/board/synthesis_retry.log)\n    2.46.5. Executing ABC9.\n    Running ABC command [tool-output]\n"
+        f"(log: {out}/board/synthesis_retry.log) [tool-output]\n    2.46.5. Executing ABC9.\n    Running ABC command\n"
         "  remedy: read the log; report a defect of hwflow if the design is to blame"
     )
     assert not (out / "board" / "top.json").exists()
@@ -123,60 +123,6 @@ def test_every_step_must_leave_its_files(fake_yosys, out, monkeypatch, tool, mis
     assert f"({tool.name}): {missing} must be written, not missing" in str(error.value)
 
 
-ROUTE = """
-import json, sys, time
-seed = sys.argv[sys.argv.index("--seed") + 1]
-print("seed", seed, flush=True)
-reached = {reached}.get(seed)
-if reached is None:
-    time.sleep(3600)
-if reached == "dead":
-    sys.exit(3)
-fmax = {{"clk": {{"constraint": 100.0, "achieved": reached}}}}
-open("board/top.asc", "w").write(seed)
-open("board/place_route.json", "w").write(json.dumps({{"fmax": fmax, "utilization": {{}}}}))
-"""
-NOT_ROUTED = "place_route: not routed within 1.5 s; once more in another way"
-
-
-@pytest.mark.parametrize(
-    ("reached", "between", "kept"),
-    [
-        ({"3": 100.0}, [NOT_ROUTED, NOT_ROUTED], "3"),  # the first two hang
-        ({"1": 100.0}, [], "1"),
-        ({"1": 80.0, "2": 90.0}, ["place_route: timing missed by 20%; once more in another way"], "2"),
-        ({"1": 90.0, "2": 80.0}, ["place_route: timing missed by 10%; once more in another way"], "1"),
-        ({"1": 90.0}, ["place_route: timing missed by 10%; once more in another way"], "1"),  # the second hangs
-        ({"1": 90.0, "2": "dead"}, ["place_route: timing missed by 10%; once more in another way"], "1"),
-        ({"2": 90.0, "3": 95.0}, [NOT_ROUTED, "place_route: timing missed by 10%; once more in another way"], "3"),
-    ],
-)
-def test_what_is_not_routed_or_too_slow_is_done_once_more(fake_yosys, out, monkeypatch, reached, between, kept):
-    """``reached``: MHz of 100 by seed, those not there hang; the better result is kept, and what repeats it."""
-    fake_yosys(DONE, "")
-    place = ROUTE.format(reached=reached)
-    programs = {NEXTPNR_ICE40.name: place, ICEPACK.name: "open('board/top.bin', 'w').write('x')"}
-    find = type(NEXTPNR_ICE40).find
-
-    def found(self):
-        program = programs.get(self.name)
-        return find(self) if program is None else Found((sys.executable, "-c", program), "PATH", (9,), "9")
-
-    monkeypatch.setattr(type(NEXTPNR_ICE40), "find", found)
-    for limit in ("ROUTING_SECONDS", "LEAST_SECONDS"):
-        monkeypatch.setattr(f"hwflow.toolchain.build.{limit}", 1.5)
-    lines: list[str] = []
-    result = build(out, progress=lines.append)
-    assert result.bitstream is not None and result.bitstream.exists()
-    first = "place_route: nextpnr-ice40 9"
-    said = [first, *(line for again in between for line in (again, first)), "pack: icepack 9"]
-    assert lines[lines.index(first) :] == said
-    assert (out / "board" / "place_route.log").read_text() == f"seed {kept}\n"
-    assert (out / "board" / "top.asc").read_text() == kept
-    assert f"--seed {kept} " in (out / "board" / "build.sh").read_text()
-    assert result.fmax_mhz == reached[kept] and result.timing_met == (reached[kept] == 100.0)
-
-
 def test_outputs_are_those_of_this_run(tmp_path):
     (tmp_path / "b").write_text("old")
     python = Found((sys.executable, "-c"), "PATH", (), "")
@@ -184,7 +130,17 @@ def test_outputs_are_those_of_this_run(tmp_path):
     assert run(python, ["open('a', 'w').write('x'); print('said')"], outputs=["a"], **options) == "said\n"
     with pytest.raises(ToolError) as error:
         run(python, ["print('said')"], outputs=["a", "b"], **options)
-    assert error.value.findings[0].message == f"a, b must be written, not missing (log: {tmp_path}/log)\n    said"
+    assert error.value.findings[0].message == f"a, b must be written, not missing (log: {tmp_path}/log)"
+    assert error.value.findings[0].output == ("said",)
+
+
+def test_a_full_disk_cuts_what_a_program_writes(tmp_path, monkeypatch):
+    """Yosys does not look, and ends well."""
+    python = Found((sys.executable, "-c"), "PATH", (), "")
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=0))
+    with pytest.raises(ToolError, match=r"a must be written whole, not cut: No space left on device \[tool-room\]"):
+        run(python, ["open('a', 'w').write('x')"], tmp_path, tmp_path / "log", step="s", remedy="r", outputs=["a"])
+    assert not (tmp_path / "a").exists()
 
 
 def test_where_a_log_ends():

@@ -195,8 +195,9 @@ def test_a_tool_that_makes_nothing_failed(cyclone, tmp_path, monkeypatch):
     with pytest.raises(ToolError) as error:
         build(cyclone.parent)
     assert str(error.value) == (
-        f"error: bitstream (quartus_sh): top.sof must be written, not missing (log: {cyclone}/build.log)\n"
-        "    Error: out of paper [tool-output]\n"
+        f"error: bitstream (quartus_sh): top.sof must be written, not missing (log: {cyclone}/build.log) "
+        "[tool-output]\n"
+        "    Error: out of paper\n"
         "  remedy: read the log; if the design does not fit, ask for fewer frames a second (--fps)"
     )
 

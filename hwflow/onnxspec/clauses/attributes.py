@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import chain
 
+from hwflow.display import show
 from hwflow.onnxspec.clauses.form_hits import Complaint, form_hits
 from hwflow.onnxspec.clauses.operators import calls_function, kind_name, kind_of
-from hwflow.onnxspec.graph import NODES, Scope, show
+from hwflow.onnxspec.graph import NODES, Scope
 from hwflow.onnxspec.node_forms import VALUE_FIELDS, AttributeForm, NodeForm, NodeForms
 from hwflow.onnxspec.rules import Context, Hit, Rule, listed
 from hwflow.onnxspec.schemas import known_domains

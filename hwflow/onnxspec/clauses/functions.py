@@ -8,6 +8,8 @@ from functools import cache
 
 import onnx
 
+from hwflow.display import show
+from hwflow.onnxspec.clauses.calls import calls, with_function, wrong_types
 from hwflow.onnxspec.graph import (
     MODEL,
     NODES,
@@ -17,7 +19,6 @@ from hwflow.onnxspec.graph import (
     function_name,
     is_sorted,
     plain_domain,
-    show,
     topological_order,
 )
 from hwflow.onnxspec.rules import Context, FunctionKey, Hit, Rule, listed
@@ -60,15 +61,6 @@ def _bodies(context: Context) -> Iterator[tuple[Scope, onnx.FunctionProto]]:
                 yield scope, scope.function
 
 
-def _with_function(context: Context) -> Iterator[tuple[Scope, Scope | None]]:
-    """Every scope, and the body of the function it is or lies in; the parents stand before what is nested in them."""
-    inside: dict[int, Scope | None] = {}
-    for scope in context.scopes:
-        function = inside[id(scope.parent)] if scope.parent is not None else None
-        inside[id(scope)] = scope if scope.kind is Kind.FUNCTION else function
-        yield scope, inside[id(scope)]
-
-
 def repeated_functions(context: Context) -> Iterator[Hit]:
     """Functions that an earlier one of the model has the same name and overload as."""
     seen: set[FunctionKey] = set()
@@ -86,25 +78,11 @@ def repeated_functions(context: Context) -> Iterator[Hit]:
         seen.add(key)
 
 
-def _calls(context: Context) -> Iterator[tuple[Scope, int, Scope | None, Scope]]:
-    """Every call of a local function: its scope and index there, the function it stands in, the function called."""
-    functions = context.functions
-    if not functions:
-        return
-    names = {name for _, name, _ in functions}
-    for scope, inside in _with_function(context):
-        for index, node in enumerate(scope.nodes):
-            if node.op_type in names:
-                called = functions.get((node.domain, node.op_type, node.proto.overload))
-                if called is not None:
-                    yield scope, index, inside, called
-
-
 def _no_recursion(context: Context) -> Iterator[Hit]:
     bodies = list(context.functions.values())
     place = {id(scope): index for index, scope in enumerate(bodies)}
     callees: list[set[int]] = [set() for _ in bodies]
-    for _, _, inside, called in _calls(context):
+    for _, _, inside, called in calls(context):
         if inside is not None and id(inside) in place:
             callees[place[id(inside)]].add(place[id(called)])
 
@@ -153,7 +131,8 @@ def several_versions(context: Context) -> Iterator[Hit]:
         for domain, found in versions.items():
             if len(found) > 1:
                 several = " and ".join(map(str, sorted(found)[:5]))
-                message = f"a function must import one version of operator set '{domain or 'ai.onnx'}', not {several}"
+                operator_set = show(domain or "ai.onnx")
+                message = f"a function must import one version of operator set {operator_set}, not {several}"
                 yield Hit(scope.position, scope.title, message)
 
 
@@ -170,7 +149,7 @@ def _same_schemas(context: Context) -> Iterator[Hit]:
     if not context.model.functions or not context.scopes:  # no scopes: there is no graph
         return
     model = context.scopes[0].opsets
-    for scope, function in _with_function(context):
+    for scope, function in with_function(context):
         if function is None:
             continue
         differing = {d for d, version in scope.opsets.items() if model.get(d, version) != version}
@@ -189,7 +168,7 @@ def _same_schemas(context: Context) -> Iterator[Hit]:
             yield Hit(
                 scope.at(NODES, index),
                 scope.where(index),
-                f"the operator should be the same in the function's import of '{node.domain or 'ai.onnx'}' "
+                f"the operator should be the same in the function's import of {show(node.domain or 'ai.onnx')} "
                 f"(version {own}) and in the model's ({other}), but {node.op_type} changed in between",
             )
 
@@ -215,7 +194,7 @@ def _attribute_lists(context: Context) -> Iterator[Hit]:
 
 
 def _in_functions_only(context: Context) -> Iterator[Hit]:
-    for scope, function in _with_function(context):
+    for scope, function in with_function(context):
         if function is not None:
             continue
         for index, attribute in scope.references:
@@ -278,7 +257,7 @@ def _signature(context: Context) -> Iterator[Hit]:
 def _own_values(context: Context) -> Iterator[Hit]:
     if not context.model.functions:
         return
-    for scope, function in _with_function(context):
+    for scope, function in with_function(context):
         if function is None:
             continue
         missing = {name for node in scope.nodes for name in node.inputs} - scope.visible
@@ -380,7 +359,7 @@ def _order(scope: Scope, on_cycle: set[int]) -> Iterator[Hit]:
 
 
 def _call_attributes(context: Context) -> Iterator[Hit]:
-    for scope, index, _, called in _calls(context):
+    for scope, index, _, called in calls(context):
         function = called.function
         assert function is not None
         given = {attribute.name for attribute in scope.nodes[index].attributes}
@@ -399,9 +378,10 @@ def _call_attributes(context: Context) -> Iterator[Hit]:
             known = f"declares {listed(sorted(declared))}" if declared else "declares none"
             message = f"the call must give only attributes that {title} declares, not {listed(unknown)}; it {known}"
             yield Hit(scope.at(NODES, index), scope.where(index), message, "correct the name, or remove the attribute")
+    yield from wrong_types(context)
     if not context.model.functions:
         return
-    for scope, inside in _with_function(context):
+    for scope, inside in with_function(context):
         references = scope.references if inside is not None else []
         if not references or inside is None or inside.function is None:
             continue
@@ -427,11 +407,11 @@ def _size(context: Context) -> Iterator[Hit]:
     place = {id(scope): index for index, scope in enumerate(bodies)}
     sizes = [0] * len(bodies)
     callees: list[Counter[int]] = [Counter() for _ in bodies]
-    for scope, inside in _with_function(context):
+    for scope, inside in with_function(context):
         if inside is not None and id(inside) in place:
             sizes[place[id(inside)]] += len(scope.nodes)
     from_outside: Counter[int] = Counter()
-    for _, _, inside, called in _calls(context):
+    for _, _, inside, called in calls(context):
         if inside is None:
             from_outside[place[id(called)]] += 1
         elif id(inside) in place:

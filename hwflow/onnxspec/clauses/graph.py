@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import onnx
 
+from hwflow.display import show
 from hwflow.onnxspec.clauses.functions import double_assignments, repeated_inputs
 from hwflow.onnxspec.graph import (
     ANNOTATIONS,
@@ -16,7 +17,6 @@ from hwflow.onnxspec.graph import (
     VALUE_INFO,
     Kind,
     Scope,
-    show,
 )
 from hwflow.onnxspec.rules import Context, Hit, Rule, listed
 

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 import onnx
 
+from hwflow.display import show
 from hwflow.onnxspec.clauses.domains import is_reverse_domain
-from hwflow.onnxspec.graph import MODEL, Kind, function_name, show
+from hwflow.onnxspec.graph import MODEL, Kind, function_name
 from hwflow.onnxspec.rules import Context, Hit, Rule, listed
 
 _EXPORT = "export the model again with a current exporter"
+_DOMAIN = "set domain to a reverse domain name of yours"
 
 
 def _ir_version_present(context: Context) -> Iterator[Hit]:
@@ -104,9 +106,11 @@ RULES = (
         "export the model with IR version 8 or higher, or without functions",
         structural=True,
     ),
-    # Warnings, the two: hardly any exporter states a domain, and nothing depends on it.
-    Rule("MOD-14", "MUST", _domain_present, "set domain to a reverse domain name of yours", severity="warning"),
-    Rule("MOD-15", "MUST", _domain_form, "set domain to a reverse domain name of yours", severity="warning"),
-    # A warning: hardly any exporter writes one.
-    Rule("GRA-24", "SHOULD", _graph_documentation, "describe the graph in its doc_string", severity="warning"),
+    # Pedantic, the three: hardly any exporter states a domain or describes a graph, and nothing depends on it.
+    Rule("MOD-14", "MUST", _domain_present, _DOMAIN, severity="warning", pedantic=True),
+    Rule("MOD-15", "MUST", _domain_form, _DOMAIN, severity="warning", pedantic=True),
+    Rule(
+        "GRA-24", "SHOULD", _graph_documentation, "describe the graph in its doc_string", severity="warning",
+        pedantic=True,
+    ),
 )

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
+from hwflow.display import show
 from hwflow.errors import Finding
 from hwflow.onnxspec.clauses.attributes import repeated_names
 from hwflow.onnxspec.clauses.functions import repeated_functions
 from hwflow.onnxspec.clauses.operators import calls_function
 from hwflow.onnxspec.clauses.shapes import RENAME_VARIABLES, wrong_variables
-from hwflow.onnxspec.graph import MODEL, NODES, Scope, show
+from hwflow.onnxspec.graph import MODEL, NODES, Scope
 from hwflow.onnxspec.rules import Context, Hit, Rule, listed
 
 
@@ -116,10 +117,10 @@ def _namespaces(context: Context) -> Iterator[Hit]:
         )
 
 
-# Warnings: names that are no C identifiers, because nearly every exporter writes them and hwflow makes identifiers of
-# them; names of nodes and graphs, because nothing refers to them. NAM-02 is the last: it gathers.
+# Pedantic: names that are no C identifiers, because nearly every exporter writes them and hwflow makes identifiers of
+# them. Warnings: names of nodes and graphs, because nothing refers to them. NAM-02 is the last: it gathers.
 RULES = (
-    Rule("NAM-01", "MUST", _identifiers, "rename them if another tool asks for it", severity="warning"),
+    Rule("NAM-01", "MUST", _identifiers, "rename them if another tool asks for it", severity="warning", pedantic=True),
     Rule("NAM-03", "MUST", repeated_names, "remove all but one of them"),
     Rule("NAM-05", "MUST", _node_names, "rename all but one of them", severity="warning"),
     Rule("NAM-06", "MUST", _graph_names, "rename all but one of them", severity="warning"),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hwflow.display import show
 from hwflow.onnxspec.clauses.graph import (
     double_definitions,
     needs_initializer_inputs,
     repeated_initializers,
     unlisted_initializers,
 )
-from hwflow.onnxspec.graph import INITIALIZERS, INPUTS, NODES, OUTPUTS, Kind, Scope, find_cycles, show
+from hwflow.onnxspec.graph import INITIALIZERS, INPUTS, NODES, OUTPUTS, Kind, Scope, find_cycles
 from hwflow.onnxspec.rules import Context, Hit, Rule, Severity
 
 # What a function's body reads and makes, and in which order, is said by the clauses about functions.

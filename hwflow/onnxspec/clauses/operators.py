@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator
 
 from onnx import AttributeProto
 
+from hwflow.display import show
+from hwflow.onnxspec.clauses.calls import wrong_types
 from hwflow.onnxspec.clauses.form_hits import Complaint, form_hits
 from hwflow.onnxspec.clauses.opsets import unknown_versions
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
-from hwflow.onnxspec.graph import NODES, Scope, show
+from hwflow.onnxspec.graph import NODES, Scope
 from hwflow.onnxspec.node_forms import KINDS, AttributeForm, NodeForm
 from hwflow.onnxspec.rules import Context, Hit, Rule, listed
 from hwflow.onnxspec.schemas import Operator, find_operator, first_versions, known_domains
@@ -188,7 +190,8 @@ def _attribute_types(context: Context) -> Iterator[Hit]:
                     f"not {kind_name(kind)}"
                 )
 
-    return form_hits(context, check)
+    yield from form_hits(context, check)
+    yield from wrong_types(context)
 
 
 RULES = (

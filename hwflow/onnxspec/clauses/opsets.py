@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import onnx
 
+from hwflow.display import show
 from hwflow.onnxspec.clauses.domains import is_reverse_domain
 from hwflow.onnxspec.clauses.functions import KEEP_ONE, several_versions
 from hwflow.onnxspec.dialects import DIALECT_DOMAINS
-from hwflow.onnxspec.graph import MODEL, NODES, Kind, Position, implicit_version, plain_domain, show
+from hwflow.onnxspec.graph import MODEL, NODES, Kind, Position, implicit_version, plain_domain
 from hwflow.onnxspec.rules import Context, Hit, Rule, listed
 
 # onnx keeps versions in 32 bits; what other domains' versions mean is theirs to say.

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 from onnx import AttributeProto
 
+from hwflow.display import show
 from hwflow.onnxspec.clauses.operators import operator_of
-from hwflow.onnxspec.graph import NODES, Node, Scope, show
+from hwflow.onnxspec.graph import NODES, Node, Scope
 from hwflow.onnxspec.rules import Context, Hit, Rule
 
 

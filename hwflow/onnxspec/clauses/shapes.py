@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Literal
 
-from hwflow.onnxspec.graph import Scope, show
+from hwflow.display import show
+from hwflow.onnxspec.graph import NODES, Scope
 from hwflow.onnxspec.rules import Context, Hit, Rule, listed
 from hwflow.onnxspec.sequences import sequence_contents
 from hwflow.onnxspec.typeforms import Dim, TypeForm, dims_text
@@ -105,6 +106,22 @@ def _differences(context: Context, kind: Literal["rank", "size"]) -> Iterator[Hi
 
 def _sizes(context: Context) -> Iterator[Hit]:
     yield from _differences(context, "size")
+    yield from _contradictions(context, solved=True)
+    for difference in context.contradictions[1]:
+        if difference.kind == "size":
+            yield Hit(difference.site.position, difference.site.where, difference.message)
+
+
+def _contradictions(context: Context, solved: bool) -> Iterator[Hit]:
+    for found in context.contradictions[0]:
+        if found.solved is solved:
+            scope, index = context.scopes[found.place[0]], found.place[1]
+            yield Hit(scope.at(NODES, index), scope.where(index), found.message)
+
+
+def _operator_sizes(context: Context) -> Iterator[Hit]:
+    """What operators demand of sizes that are all known, and inference does not say."""
+    yield from _contradictions(context, solved=False)
 
 
 def _ranks(context: Context) -> Iterator[Hit]:
@@ -151,11 +168,12 @@ def _sequence_ranks(context: Context) -> Iterator[Hit]:
 
 RULES = (
     Rule("SHP-06", "MAY", _negative, _UNSET),
-    # A warning: nothing but hwflow's own option needs the name, and any text serves it.
-    Rule("SHP-08", "MUST", wrong_variables, RENAME_VARIABLES, severity="warning"),
+    # Pedantic: nothing but hwflow's own option needs the name, and any text serves it.
+    Rule("SHP-08", "MUST", wrong_variables, RENAME_VARIABLES, severity="warning", pedantic=True),
     Rule("SHP-14", "definition", _empty, _UNSET, severity="warning"),
     Rule("SHP-15", "definition", _star, "leave the shape out if the rank is unknown", severity="warning"),
     Rule("SHP-10", "MUST", _sizes, "correct the size that is wrong, or give different sizes different variables"),
+    Rule("operator-sizes", "own", _operator_sizes, "correct the size or the attribute that is wrong"),
     Rule("SHP-11", "MUST", _sequence_sizes, "leave the dimension unset"),
     Rule("SHP-12", "MUST", _sequence_ranks, "leave the shape out"),
     Rule("SHP-16", "MUST", _ranks, "correct the shape that the model states"),

@@ -9,7 +9,8 @@ from operator import attrgetter
 
 import onnx
 
-from hwflow.onnxspec.graph import INPUTS, MODEL, NODES, OUTPUTS, VALUE_INFO, Node, Position, Scope, show
+from hwflow.display import show
+from hwflow.onnxspec.graph import INPUTS, MODEL, NODES, OUTPUTS, VALUE_INFO, Node, Position, Scope
 from hwflow.onnxspec.rules import Context, Hit, Rule, listed
 
 # Read from ten thousand things at a time: quicker than a loop.

@@ -7,6 +7,7 @@ from functools import partial
 
 import onnx
 
+from hwflow.display import show
 from hwflow.onnxspec.graph import (
     ANNOTATIONS,
     INITIALIZERS,
@@ -18,7 +19,6 @@ from hwflow.onnxspec.graph import (
     Kind,
     Position,
     Scope,
-    show,
 )
 from hwflow.onnxspec.rules import Context, Hit, Rule
 

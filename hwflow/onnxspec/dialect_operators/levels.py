@@ -61,9 +61,12 @@ def scalar(array: AnyArray) -> AnyArray:
 
 
 def along(array: AnyArray, axis: int, rank: int) -> AnyArray:
-    """A parameter of one element, or of one for each index of ``axis``, to broadcast over a tensor of ``rank``."""
+    """A parameter of one element, of one for each index of ``axis``, or of ``rank`` axes, to broadcast over a tensor of
+    that rank."""
     if array.size == 1:
         return array.reshape(())
+    if array.ndim == rank > 1:
+        return array
     shape = [1] * rank
     shape[axis] = -1
     return array.reshape(shape)

@@ -155,6 +155,18 @@ def _dequantize(inputs: Inputs, attributes: Attributes) -> AnyArray:
     return np.asarray(along(scale, axis, q.ndim).astype(np.float64) * difference).astype(scale.dtype)
 
 
+def _matmul_to_float(inputs: Inputs, attributes: Attributes) -> AnyArray:
+    """A scale (also one a row) * B scale (also one a column) * sums of integer products, and a bias."""
+    factors, scales = [], []
+    for index, axis in ((0, -2), (1, -1)):
+        q, zero = need(inputs, index), maybe(inputs, index + 4)
+        factors.append(q.astype(np.float64) - (0.0 if zero is None else along(zero, axis, q.ndim).astype(np.float64)))
+        scales.append(along(need(inputs, index + 2), axis, q.ndim).astype(np.float64))
+    bias = maybe(inputs, 6)
+    real = np.matmul(*factors) * (scales[0] * scales[1]) + (0.0 if bias is None else bias.astype(np.float64))
+    return np.asarray(real).astype(need(inputs, 2).dtype)
+
+
 LEVELS: Mapping[str, Callable[[Inputs, Attributes], Levels]] = {
     "QGemm": _gemm,
     "QLinearAdd": _add,
@@ -179,6 +191,7 @@ def _rounding(levels: Callable[[Inputs, Attributes], Levels]) -> Callable[[Input
 RUN: Mapping[str, Callable[[Inputs, Attributes], AnyArray]] = {
     **{name: _rounding(levels) for name, levels in LEVELS.items()},
     "DequantizeLinear": _dequantize,
+    "MatMulIntegerToFloat": _matmul_to_float,
     "NhwcMaxPool": _nhwc_max_pool,
     "QGemm": _gemm_run,
 }

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hwflow.display import show
 from hwflow.onnxspec.dialect_operators.arguments import Attributes, Inputs
 from hwflow.onnxspec.dialect_operators.levels import AnyArray, Floats
 
@@ -74,7 +75,7 @@ def _rounding(attributes: Attributes, default: str) -> Callable[[Floats], Floats
     mode = attributes.get("rounding_mode", default)
     mode = mode.decode() if isinstance(mode, bytes) else mode
     if str(mode).upper() not in ROUNDING:
-        raise ValueError(f"rounding_mode must be one of {', '.join(ROUNDING)}, not '{mode}'")
+        raise ValueError(f"rounding_mode must be one of {', '.join(ROUNDING)}, not {show(mode)}")
     return ROUNDING[str(mode).upper()]
 
 

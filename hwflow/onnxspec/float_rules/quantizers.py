@@ -148,9 +148,18 @@ def _reals(levels: Callable[..., RealLevels]) -> Rule:
     return rule
 
 
+def matmul_contrib(step: Step) -> Errors:
+    """MatMulIntegerToFloat: exact sums of integers; the scales' product and the bias in float64, rounded once. What is
+    added to the bias is at most as large as the result and the bias together."""
+    step.exact(*range(len(step.inputs)))
+    bias = magnitude(step.value(6)) if step.has(6) else 0.0
+    return step.rounded() + RELATIVE * (magnitude(step.output) + bias)
+
+
 MICROSOFT: Mapping[str, Rule] = {
     **{name: _integers(levels) for name, levels in microsoft.LEVELS.items()},
     "DequantizeLinear": dequantize_contrib,
+    "MatMulIntegerToFloat": matmul_contrib,
     "NhwcMaxPool": exact_integers,
     "QGemm": gemm_contrib,
     "QuantizeLinear": quantize_contrib,

@@ -109,7 +109,10 @@ def filled_table(family: str, bits: BitArray, *, output_register: bool = True) -
 
 def bits_of_words(words: Sequence[int], width: int) -> BitArray:
     """[words, bits] of patterns of ``width`` bits, the lowest first."""
-    digits = "".join([f"{word:0{width}b}" for word in words]) if width else ""
+    if width < 64:  # a word is a number that numpy knows
+        octets = np.array(words, dtype="<u8").view(np.uint8).reshape(len(words), 8)
+        return np.unpackbits(octets, axis=1, bitorder="little")[:, :width]
+    digits = "".join([f"{word:0{width}b}" for word in words])
     return np.frombuffer(digits.encode(), dtype=np.uint8).reshape(len(words), width)[:, ::-1] & np.uint8(1)
 
 

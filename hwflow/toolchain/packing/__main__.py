@@ -1,11 +1,16 @@
-"""``python -m hwflow.toolchain.packing FAMILY IN.json OUT.json``: pack a netlist, and print what was done."""
+"""``python -m hwflow.toolchain.packing FAMILY IN.json OUT.json``: pack a netlist, and print what was done.
+``python -m hwflow.toolchain.packing --places DEVICE IN.json OUT.json``: give blocks of a packed one their places."""
 
 from __future__ import annotations
 
 import sys
 
-from hwflow.toolchain.packing.files import pack_file
+from hwflow.toolchain.packing.files import pack_file, place_file
 
-if len(sys.argv) != 4:
-    sys.exit("usage: python -m hwflow.toolchain.packing FAMILY IN.json OUT.json")
-print(pack_file(sys.argv[1], sys.argv[2], sys.argv[3]))
+arguments = sys.argv[1:]
+if len(arguments) == 4 and arguments[0] == "--places":
+    print(f"{place_file(*arguments[1:])} multiplier blocks placed")
+elif len(arguments) == 3:
+    print(pack_file(*arguments))
+else:
+    sys.exit("usage: python -m hwflow.toolchain.packing FAMILY|--places DEVICE IN.json OUT.json")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hwflow.toolchain.packing import copies
-from hwflow.toolchain.packing.netlist import Bit, Netlist
+from hwflow.toolchain.packing.netlist import PORT, Bit, Netlist
 from hwflow.toolchain.packing.registers import (
     Bank,
     Control,
@@ -93,6 +93,42 @@ def pack_multiplier(netlist: Netlist, name: str) -> int:
     if stages:
         _configure(netlist, name, stages)
     return removed
+
+
+def align_operands(netlist: Netlist, name: str) -> int:
+    """Move each operand of a MULT18X18D whose sign is on several pins up, until it is on one; how many pins that frees.
+
+    Yosys extends an operand to 18 bits. Each of them wants a wire to a pin of the block, of which there are few where
+    blocks stand beside each other; a constant wants none. Of operands that are 2^a and 2^b times as large the product
+    is 2^(a+b) times as large: its bits, which there is room for, come that much higher.
+    """
+    operands = [[netlist.bit(name, pin) for pin in pins] for pins in OPERANDS]
+    signed = [netlist.bit(name, pin, "0") == "1" for pin in ("SIGNEDA", "SIGNEDB")]
+    spare = [_copies_of_sign(bits) if sign else 0 for bits, sign in zip(operands, signed, strict=True)]
+    shift = sum(spare)
+    product = [netlist.bits(name, pin) for pin in PRODUCT]
+    signs = [bits[0] for bits in product[len(PRODUCT) - 1 - shift :] if bits]
+    if not shift or any(cell == PORT for bit in signs[1:] for cell, _ in netlist.readers(bit)):
+        return 0
+    for pins, bits, more in zip(OPERANDS, operands, spare, strict=True):
+        for pin, bit in zip(pins, ["0"] * more + bits[: len(bits) - more], strict=True):
+            netlist.connect(name, pin, [bit], "input")
+    for bit in signs[1:]:  # bits of the product that are no more: all are its sign
+        for cell, port in netlist.readers(bit):
+            netlist.connect(cell, port, [signs[0] if read == bit else read for read in netlist.bits(cell, port)])
+    for pin in PRODUCT:
+        netlist.disconnect(name, pin)
+    for pin, bits in zip(PRODUCT[shift:], [*product[: len(PRODUCT) - 1 - shift], signs[:1]], strict=True):
+        if bits:
+            netlist.connect(name, pin, bits, "output")
+    return shift
+
+
+def _copies_of_sign(bits: list[Bit]) -> int:
+    """On how many pins below the last one an operand has what that has; none of a constant."""
+    if not isinstance(bits[-1], int):
+        return 0
+    return next((k for k, bit in enumerate(bits[-2::-1]) if bit != bits[-1]), len(bits) - 1)
 
 
 def copy_outputs(netlist: Netlist) -> int:

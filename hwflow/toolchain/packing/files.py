@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 from hwflow.toolchain.packing import Packing, pack
+from hwflow.toolchain.packing.netlist import Netlist
+from hwflow.toolchain.packing.places import place_blocks
 
 
 def pack_file(family: str, source: str | Path, target: str | Path) -> Packing:
@@ -14,3 +16,11 @@ def pack_file(family: str, source: str | Path, target: str | Path) -> Packing:
     packing = pack(design, family)
     Path(target).write_text(json.dumps(design, indent=1) + "\n")
     return packing
+
+
+def place_file(device: str, source: str | Path, target: str | Path) -> int:
+    """Write the netlist in ``source`` to ``target`` with places for its blocks on ``device``; how many got one."""
+    design = json.loads(Path(source).read_text())
+    placed = place_blocks(Netlist(design), device)
+    Path(target).write_text(json.dumps(design) + "\n")
+    return placed

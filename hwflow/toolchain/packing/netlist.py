@@ -83,6 +83,17 @@ class Netlist:
         parameters: dict[str, Any] = self._cells[name]["parameters"]
         return parameters
 
+    def attributes(self, name: str) -> dict[str, Any]:
+        """The attributes of a cell, to read and to change."""
+        attributes: dict[str, Any] = self._cells[name].setdefault("attributes", {})
+        return attributes
+
+    def nets(self) -> Iterator[list[str]]:
+        """The cells with a pin at each net, the driver first, once for each pin."""
+        for bit in dict.fromkeys((*self._drivers, *self._readers)):
+            driver = self._drivers.get(bit)
+            yield [cell for cell, _ in ((driver,) if driver is not None else ())] + [c for c, _ in self.readers(bit)]
+
     def bits(self, name: str, port: str) -> list[Bit]:
         """What a port of a cell is connected to, least significant bit first; [] for one that is open or absent."""
         return list(self._cells[name]["connections"].get(port, ()))
@@ -99,6 +110,12 @@ class Netlist:
         if direction is not None:
             cell["port_directions"][port] = direction
         self._note(name, port)
+
+    def disconnect(self, name: str, port: str) -> None:
+        """Leave a port of a cell open."""
+        self._forget(name, port)
+        self._cells[name]["connections"].pop(port, None)
+        self._cells[name]["port_directions"].pop(port, None)
 
     def remove(self, name: str) -> None:
         """Take a cell out; what it drove has no driver then."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hwflow.display import show_path
 from hwflow.errors import Finding, ToolError
 from hwflow.toolchain.results import BuildResult
 from hwflow.toolchain.tool import Tool, on_path, run
@@ -64,15 +65,15 @@ REPORT = "report.json"  # what the scripts say of the implemented design
 _HERE = Path(__file__).parent
 
 
-_TOOLS = {"vivado": VIVADO, "quartus": QUARTUS}
+TOOLS = {"vivado": VIVADO, "quartus": QUARTUS}
 
 
 def is_here(toolchain: str) -> bool:
     """Whether what ``toolchain`` needs of a vendor, if it does, is installed in a version that will do."""
-    if toolchain not in _TOOLS:
+    if toolchain not in TOOLS:
         return True
     try:
-        _TOOLS[toolchain].find()
+        TOOLS[toolchain].find()
     except ToolError:
         return False
     return True
@@ -182,6 +183,7 @@ def _read_report(path: Path) -> dict[str, float | None]:
         said: dict[str, float | None] = json.loads(path.read_text())
     except ValueError:
         raise ToolError(
-            Finding("tool-output", f"report '{path}'", "must be JSON", "read the log; report a defect of hwflow")
+            Finding("tool-output", f"report {show_path(path)}", "must be JSON",
+            "read the log; report a defect of hwflow")
         ) from None
     return said

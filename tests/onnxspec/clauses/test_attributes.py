@@ -248,7 +248,6 @@ TWINS = [
             "warning: graph 'graph': attributes should have a doc_string, but 'axis' of node 'n' (Softmax) has none "
             "[ATT-07]\n  remedy: add a doc_string"
         ],
-        pedantic=True,
     ),
     Twin(
         "ATT-07",
@@ -260,7 +259,6 @@ TWINS = [
             "[ATT-07]\n  remedy: add a doc_string"
         ],
         name="in-a-definition",
-        pedantic=True,
     ),
     Twin(
         "ATT-08",

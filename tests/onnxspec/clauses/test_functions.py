@@ -100,6 +100,40 @@ RECURSION = "  remedy: write the function without recursion, for example with Lo
 CALLS_ITSELF = "a function must not call itself, directly or through others, but this one does:"
 CHAIN = [function([call(f"F{i + 1}")], f"F{i}") for i in range(19)]
 
+SLOPE = f"attribute 'alpha' of node 'e' (Elu) {IN_F.removesuffix(':')}"
+OUTER = function(
+    [ref(node("F", ["a"], ["b"], name="inner", domain="org.local"), slope="steepness")], "G", attributes=["steepness"]
+)
+
+
+def defaulted(value: Any) -> onnx.ModelProto:
+    return changed(calling(ELU), attribute=None, attribute_proto=[helper.make_attribute("slope", value)])
+
+
+def outer(value: Any) -> onnx.ModelProto:
+    """A call of G, which hands its attribute on to F."""
+    proto = calling(ELU, OUTER)
+    proto.graph.node[0].op_type = "G"
+    proto.graph.node[0].attribute.append(helper.make_attribute("steepness", value))
+    return proto
+
+
+WRONG_TYPES = [
+    (
+        "a call", calling(ELU, attributes={"slope": 1}), SLOPED,
+        f"node 'call' (F): attribute 'slope' of function 'org.local.F' must be of type FLOAT, as {SLOPE} is, not INT",
+    ),
+    (
+        "a default", defaulted("steep"), defaulted(1.0),
+        f"attribute 'slope' of function 'org.local.F': the default must be of type FLOAT, as {SLOPE} is, not STRING",
+    ),
+    (
+        "a call through two functions", outer(1), outer(1.0),
+        "node 'call' (G): attribute 'steepness' of function 'org.local.G' must be of type FLOAT, as "
+        f"{SLOPE} is, not INT",
+    ),
+]
+
 TWINS = [
     Twin(
         "FUN-01",
@@ -424,6 +458,17 @@ TWINS = [
             "'org.local.G' that have no default, but 'slope' is absent [FUN-13]\n  remedy: give the node the attribute"
             for branch in ("else_branch", "then_branch")
         ],
+    ),
+    *(
+        Twin(
+            clause,
+            name=f"{name} of another type",
+            bad=bad,
+            good=good,
+            findings=[f"error: {text} [{clause}]\n  remedy: give the attribute the type that the operator says"],
+        )
+        for clause in ("NOD-34", "FUN-13")
+        for name, bad, good, text in WRONG_TYPES
     ),
 ]
 

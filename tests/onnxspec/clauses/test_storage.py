@@ -231,7 +231,7 @@ def test_no_markup(text: str) -> None:
     assert not has_markup(text)
 
 
-def test_devices_are_nothing_before_ir_11() -> None:
+def test_before_ir_11_devices_are_only_told_to_be_early() -> None:
     proto = devices(lambda m: m.ClearField("configuration"))
     proto.ir_version = 10
-    assert validate(proto) == []
+    assert [(f.rule, f.severity) for f in validate(proto)] == [("ir-version", "warning")]

@@ -1,0 +1,34 @@
+"""The command `compare`."""
+
+from __future__ import annotations
+
+import argparse
+
+from hwflow.cli import junit
+from hwflow.cli.options import dimensions, input_types, seed_of
+from hwflow.cli.terminal import Steps, print_findings, print_json, say
+from hwflow.errors import Mismatch
+
+
+def run_compare(arguments: argparse.Namespace) -> int:
+    """Golden model against reference evaluator."""
+    from hwflow.comparison import compare
+
+    seed = seed_of(arguments)
+    with Steps() as progress:
+        comparison = compare(
+            arguments.model, inputs=arguments.input, frames=arguments.frames, seed=seed, progress=progress,
+            dimensions=dimensions(arguments.dim), trusted=arguments.trust,
+            input_types=input_types(arguments.input_type),
+        )
+    if arguments.format == "json":
+        layers = comparison.layers.table() if arguments.layers else {}
+        print_json({**comparison.table(), "seed": seed, **layers})
+    else:
+        for line in (*comparison.lines(), *(comparison.layers.lines() if arguments.layers else ())):
+            say(line)
+        say(f"inputs {comparison.inputs.origin}, seed {seed}")
+    if arguments.junit:
+        junit.write(arguments.junit, [junit.compare_suite(arguments.model, comparison, seed)])
+    print_findings(comparison.findings)
+    return Mismatch.exit_code if comparison.findings else 0

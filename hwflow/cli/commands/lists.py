@@ -1,0 +1,84 @@
+"""The commands that list what there is: `boards`, `ops`, `doctor`; and `--version`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from hwflow.cli.tables import Table
+from hwflow.cli.terminal import print_json, say
+from hwflow.errors import ToolError
+
+
+def run_boards(arguments: argparse.Namespace) -> int:
+    """List the boards."""
+    from hwflow.boards import all_boards
+
+    if arguments.format == "json":
+        print_json({"boards": [_board(board) for board in all_boards()]})
+        return 0
+    grid = Table(
+        "board", "what", "family", "LUT", "FF", "DSP", "BRAM", "MHz", "toolchain", "host", below=("what", "host")
+    )
+    for b in all_boards():
+        p = b.part
+        grid.add_row(
+            b.name, b.title, p.family, p.lut, p.ff, p.dsp, p.bram, f"{b.clock_mhz:g}",
+            f"{'vendor' if b.tools.vendor else 'open'}: {b.toolchain}", b.transport,
+        )
+    grid.print()
+    return 0
+
+
+def _board(board: Any) -> dict[str, Any]:
+    part = board.part
+    return {
+        "name": board.name, "title": board.title, "family": part.family, "device": part.device,
+        **{name: getattr(part, name) for name in ("lut", "ff", "dsp", "bram")},
+        "clock_mhz": board.clock_mhz, "toolchain": board.toolchain, "vendor": bool(board.tools.vendor),
+        "host": board.transport, "baud": None if board.uart is None else board.uart.baud,
+    }
+
+
+def run_ops(arguments: argparse.Namespace) -> int:
+    """List the operators."""
+    from hwflow.operator_list import TITLES, markdown, operators
+
+    if arguments.format == "markdown":
+        say(*markdown())
+    elif arguments.format == "json":
+        print_json({"operators": [asdict(operator) for operator in operators()]})
+    else:
+        grid = Table(*TITLES, below=TITLES[-1:])
+        for operator in operators():
+            grid.add_row(*operator.cells())
+        grid.print()
+    return 0
+
+
+def run_doctor(arguments: argparse.Namespace) -> int:
+    """List the tools."""
+    from hwflow.toolchain.doctor import doctor, table
+
+    statuses = doctor()
+    if arguments.format == "json":
+        print_json({"tools": [asdict(status) for status in statuses]})
+    else:
+        say(*table(statuses).splitlines())
+    return 0 if all(s.good for s in statuses) else ToolError.exit_code
+
+
+class Version(argparse.Action):
+    """``--version``: print hwflow's version and, a line each, those of what it works with."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **options)
+
+    def __call__(self, parser: argparse.ArgumentParser, *arguments: Any) -> None:
+        from hwflow.versions import all_versions
+
+        for name, version in all_versions().items():
+            say(f"{name} {version or 'not found'}")
+        parser.exit()

@@ -1,0 +1,26 @@
+"""The command `quantize`."""
+
+from __future__ import annotations
+
+import argparse
+
+from hwflow.cli.options import dimensions
+from hwflow.cli.terminal import Steps, print_json, say
+
+
+def run_quantize(arguments: argparse.Namespace) -> int:
+    """Float model to QDQ."""
+    from hwflow.quantization import quantize
+
+    with Steps() as progress:
+        quantization = quantize(
+            arguments.model, arguments.calibration, arguments.output, bits=arguments.bits,
+            activations=arguments.activations, inputs=arguments.input, frames=arguments.frames,
+            dimensions=dimensions(arguments.dim), trusted=arguments.trust, progress=progress,
+        )
+    if arguments.format == "json":
+        print_json(quantization.table())
+    else:
+        for line in quantization.lines():
+            say(line)
+    return 0

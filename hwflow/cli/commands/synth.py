@@ -1,0 +1,160 @@
+"""The command `synth`."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hwflow.cli import options
+from hwflow.cli.tables import Table
+from hwflow.cli.terminal import Steps, print_findings, print_json, say
+from hwflow.display import cell, show
+from hwflow.errors import Finding
+
+if TYPE_CHECKING:
+    from hwflow.boards import Board
+    from hwflow.compiler import Design
+    from hwflow.making import Made
+
+
+def run_synth(arguments: argparse.Namespace) -> int:
+    """Compile a model for a board."""
+    from hwflow.making import make
+    from hwflow.output_folder import check_writable, claimed
+    from hwflow.request import Gathered, check_until, request
+
+    gathered = Gathered()
+    fps = clock = budget = None
+    with gathered.check():
+        fps = options.number("--fps", arguments.fps, "1000")
+    with gathered.check():
+        clock = options.number("--clock", arguments.clock, "100")
+    with gathered.check():
+        budget = options.resources(arguments.budget)
+    what_if = arguments.until == "verilog"
+    board = None
+    with gathered.check():
+        board = request(arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if).board
+    with gathered.check():
+        check_until(arguments.until, board)
+    dimensions: dict[str, int] = {}
+    with gathered.check():
+        dimensions = options.dimensions(arguments.dim)
+    input_types: dict[str, str] = {}
+    with gathered.check():
+        input_types = options.input_types(arguments.input_type)
+    target = Path(f"build/{Path(arguments.model).stem}" if arguments.output is None else arguments.output)
+    with gathered.check():
+        check_writable(target)
+    gathered.require_none()
+    assert board is not None, "else there is a finding"
+    asked = {
+        "board": board.name, "fps": fps, "clock": clock, "budget": budget, "dimensions": dimensions,
+        "input_types": input_types,
+    }
+
+    def compiled(progress: Callable[[str], None], executor: Executor | None) -> Design:
+        from hwflow.compiler import compile
+
+        return compile(
+            arguments.model, arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if,
+            dimensions=dimensions, trusted=arguments.trust, input_types=input_types, progress=progress,
+            executor=executor,
+        )
+
+    with claimed(target) as output, Steps() as progress:
+        made = make(
+            output, Path(arguments.model), board, asked, compiled, progress, until=arguments.until,
+            force=arguments.force, heard=progress.detail,
+        )
+    table = made.table
+    warnings = [*_warnings(board, table, fps), *made.findings]
+    if arguments.format == "json":
+        findings = [finding.table() for finding in warnings]
+        print_json({**table, "output": str(target), "unchanged": made.unchanged, "findings": findings})
+    else:
+        _print_report(board, made, target)
+    tools = board.tools
+    if arguments.until is None and tools.vendor and table["bitstream"] is None:
+        say(
+            f"note: a bitstream for {board.name} needs {tools.title}, and {tools.vendor} is not on PATH: "
+            f"{target}/board/build.sh makes it where that is installed",
+            error=True,
+        )
+    print_findings(warnings)
+    return 0
+
+
+def _print_report(board: Board, made: Made, target: Path) -> None:
+    from hwflow.ops.costs import FAMILIES
+
+    table = made.table
+    timing, clock = table["timing"], table["clock"]
+    say(f"{cell(table['model']['name'])} on {table['board']} ({table['device']}): {target}")
+    if made.unchanged:
+        say("  unchanged: nothing was done, as model, options and tools are the same (--force does it again)")
+    say(f"  initiation interval {timing['initiation_interval']} cycles, latency {timing['latency']} cycles")
+    fmax = f"{clock['fmax_mhz']:.1f} MHz" if clock["fmax_mhz"] else "not placed and routed"
+    if (larger := table["larger_design"]) is not None:
+        say(
+            f"  a smaller design in place of one of {larger['initiation_interval']} cycles, "
+            f"which did not get through place and route: {larger['reason']}"
+        )
+    say(f"  clock {clock['target_mhz']:g} MHz (reached: {fmax}), {timing['frames_per_second']:,.0f} frames a second")
+    say(f"  {table['multipliers']} multipliers, {100 * (table['multiplier_utilization'] or 0):.1f} % busy")
+    forms = Counter(layer["requantizer"]["form"] for layer in table["layers"] if layer["requantizer"])
+    if forms:
+        counts = ", ".join(f"{count} {form}" for form, count in forms.most_common())
+        say(f"  requantizers, proved exact: {counts}")
+    say(f"  {made.host}")
+    grid = Table("resource", "predicted", "synthesized", "available")
+    for name, row in table["resources"].items():
+        grid.add_row(name, *("" if row[k] is None else row[k] for k in ("predicted", "synthesized", "available")))
+    grid.print()
+    steps = (f"{step} {seconds:.1f}" for step, seconds in table["seconds"].items() if seconds is not None)
+    say(f"seconds{' when it was made' if made.unchanged else ''}: {', '.join(steps)}")
+    family = FAMILIES[board.part.family]
+    if not family.measured:
+        name = board.part.family
+        say(f"predicted lut and ff are estimates: the models are those measured on {family.basis}, not on {name}")
+    for line in _on_the_board(board, table, target):
+        say(line)
+
+
+def _on_the_board(board: Board, table: dict[str, Any], target: Path) -> Iterator[str]:
+    """The bitstream, how it is loaded, and what comes of its frames a second on the way to a host."""
+    if table["bitstream"] is not None:
+        file = target / table["bitstream"]
+        yield f"bitstream: {file}"
+        yield f"load it with: {board.program.format(bitstream=shlex.quote(str(file)))}"
+    link, core = table["link"], table["timing"]["frames_per_second"]
+    if link is not None:
+        rate = f", {link['baud']:,} baud" if link["baud"] else ""
+        yield (
+            f"frames a second: {core:,.0f} by the core, at most {link['frames_per_second']:,.0f} over the board's link "
+            f"({link['transport']}{rate}; {link['input_bytes']:,} bytes in, {link['output_bytes']:,} out)"
+        )
+
+
+def _warnings(board: Board, table: dict[str, Any], fps: float | None) -> list[Finding]:
+    timing, clock = table["timing"], table["clock"]
+    result = []
+    if clock["fmax_mhz"] is not None and clock["fmax_mhz"] < clock["target_mhz"]:
+        message = (
+            f"the clock must reach {clock['target_mhz']:g} MHz, not {clock['fmax_mhz']:.1f} MHz: the bitstream may fail"
+        )
+        remedy = f"ask for less: --clock {clock['fmax_mhz']:.0f}"
+        result.append(Finding("reached-clock", f"board {show(board.name)}", message, remedy, "warning"))
+    if fps is not None and timing["frames_per_second"] < fps:
+        message = (
+            f"--fps {fps:g} must be reached, not {timing['frames_per_second']:,.0f} frames a second: place and route "
+            f"allow {clock['target_mhz']:g} MHz only"
+        )
+        remedy = "ask for a higher rate to get more multipliers"
+        result.append(Finding("reachable-rate", "option --fps", message, remedy, "warning"))
+    return result

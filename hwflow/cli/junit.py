@@ -1,0 +1,165 @@
+"""JUnit's XML of what a command found, for what runs it: `--junit FILE`.
+
+A suite is a model or an output folder; a case is what was looked at there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+from hwflow.display import show, show_path
+from hwflow.errors import Finding, UsageError, merged
+
+if TYPE_CHECKING:
+    from hwflow.comparison import Comparison
+    from hwflow.simulation import Simulation
+
+# All but the characters that XML 1.0 allows in a document.
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing that was looked at: what is wrong with it, or, where nothing is, what there is to say; ``skipped``: why
+    it was not looked at."""
+
+    name: str
+    failures: tuple[Finding, ...] = ()
+    output: str = ""
+    skipped: str = ""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """What was looked at of one model or output folder; ``command`` is the verb."""
+
+    name: str
+    command: str
+    cases: tuple[Case, ...]
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+def check_suite(model: str, findings: Sequence[Finding]) -> Suite:
+    """A case a finding; a model without any has one that passes. Warnings pass."""
+    cases = [
+        Case(f"{f.where} [{f.rule}]", output=str(f)) if f.severity == "warning"
+        else Case(f"{f.where} [{f.rule}]", failures=(f,))
+        for f in merged(findings)
+    ]
+    return Suite(model, "check", tuple(cases) or (Case("no findings"),))
+
+
+# What `sim` looks at, by the rules of its findings.
+_SIMULATED = ("bit-exact", "stream-protocol", "no-deadlock", "error-output", "exact-timing")
+
+
+def sim_suite(target: str, simulation: Simulation) -> Suite:
+    """A case a property, and with `--layers` one a core."""
+    result, layers = simulation.result, simulation.layers
+    found = {rule: tuple(f for f in simulation.findings if f.rule == rule) for rule in _SIMULATED}
+    timed = result.stall == 0 and result.ok
+    untimed = "" if timed else "timing is judged without stalls, where all else is right"
+    cases = [Case(rule, found[rule], skipped=untimed if rule == "exact-timing" else "") for rule in _SIMULATED]
+    if layers is not None:
+        cases += [Case(f"layer {row.core}", () if row.first is None else (row.finding(),)) for row in layers.rows]
+    properties = [("simulator", result.simulator), ("seed", str(result.seed)), ("stall", f"{result.stall:g}")]
+    return Suite(target, "sim", tuple(cases), (*properties, ("inputs", simulation.inputs.origin)))
+
+
+def compare_suite(model: str, comparison: Comparison, seed: int) -> Suite:
+    """A case a value."""
+    cases = tuple(
+        Case(f"value {show(row.name)}", tuple(finding for finding in (comparison.finding(row),) if finding is not None))
+        for row in comparison.rows
+    )
+    return Suite(model, "compare", cases, (("seed", str(seed)), ("inputs", comparison.inputs.origin)))
+
+
+def refusal(command: str, findings: Sequence[Finding]) -> Suite:
+    """A case for each finding with which a command ended before it had looked."""
+    return Suite(f"hwflow {command}", command, tuple(Case(f"{f.where} [{f.rule}]", (f,)) for f in merged(findings)))
+
+
+def text(suites: Sequence[Suite]) -> str:
+    """The document."""
+    root = ElementTree.Element("testsuites", {"name": "hwflow"})
+    sums = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
+    for suite in suites:
+        counts = {
+            "tests": len(suite.cases), "failures": sum(bool(case.failures) for case in suite.cases), "errors": 0,
+            "skipped": sum(bool(case.skipped) for case in suite.cases),
+        }
+        sums = {name: sums[name] + count for name, count in counts.items()}
+        element = ElementTree.SubElement(root, "testsuite", {"name": _legal(suite.name), **_texts(counts)})
+        if suite.properties:
+            listed = ElementTree.SubElement(element, "properties")
+            for name, value in suite.properties:
+                ElementTree.SubElement(listed, "property", {"name": name, "value": _legal(value)})
+        for case in suite.cases:
+            element.append(_case(suite, case))
+    root.attrib.update(_texts(sums))
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, "unicode", xml_declaration=False) + "\n"
+
+
+def _case(suite: Suite, case: Case) -> ElementTree.Element:
+    names = {"classname": f"hwflow.{suite.command}", "name": case.name}
+    element = ElementTree.Element("testcase", {key: _legal(name) for key, name in names.items()})
+    for finding in case.failures:
+        about = {"type": finding.rule, "message": f"{finding.where}: {finding.message}"}
+        failure = ElementTree.SubElement(element, "failure", {name: _legal(value) for name, value in about.items()})
+        failure.text = _legal(str(finding))
+    if case.skipped:
+        ElementTree.SubElement(element, "skipped", {"message": case.skipped})
+    if case.output:
+        ElementTree.SubElement(element, "system-out").text = _legal(case.output)
+    return element
+
+
+def _legal(value: str) -> str:
+    """With an escape (\\x1b, \\udc80) for each character that no XML document may hold."""
+    return _ILLEGAL.sub(lambda match: "".join(_escapes(match[0])), value)
+
+
+def _escapes(characters: str) -> Iterator[str]:
+    for character in characters:
+        code = ord(character)
+        yield f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def _texts(counts: dict[str, int]) -> dict[str, str]:
+    return {name: str(count) for name, count in counts.items()}
+
+
+def check_file(path: str) -> None:
+    """Raise :class:`UsageError` unless a file can be written there: before a long run, not after it."""
+    file = Path(path)
+    if not file.absolute().parent.is_dir():
+        raise _unwritable(path, f"its folder must exist, but {show(file.parent)} does not")
+    if file.exists() and not file.is_file():
+        raise _unwritable(path, "must be a regular file")
+    if not os.access(file if file.exists() else file.absolute().parent, os.W_OK):
+        raise _unwritable(path, "must be a file that can be written, but: Permission denied")
+
+
+def write(path: str, suites: Sequence[Suite]) -> None:
+    """Write beside, then rename. Raises :class:`UsageError`."""
+    check_file(path)
+    file = Path(os.path.realpath(path))
+    beside = file.with_name(file.name + ".part")
+    try:
+        beside.write_text('<?xml version="1.0" encoding="utf-8"?>\n' + text(suites), encoding="utf-8")
+        beside.replace(file)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise _unwritable(path, f"must be a file that can be written, but: {error.strerror}") from None
+
+
+def _unwritable(path: str, message: str) -> UsageError:
+    return UsageError(Finding("junit-file", f"option --junit {show_path(path)}", message, "choose another path"))

@@ -1,0 +1,115 @@
+"""Which tensors of a model are its frames, decided where the inputs' first sizes leave it open (see
+:mod:`hwflow.onnxspec.frames`): what hardware can be made of counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hwflow.errors import Finding, ModelRefused
+from hwflow.frontend.handlers import KEPT
+from hwflow.frontend.input_types import InputType
+from hwflow.frontend.lower import lower, unsupported_operator
+from hwflow.frontend.unquantized import obstacles
+from hwflow.ir.graph import Graph
+from hwflow.onnxspec import ModelProto, OnnxNode, ResolvedModel, resolve_with_graph
+from hwflow.onnxspec.frames import batch_size, first_sizes, keeps_frames, of_frames, with_frame_axis
+from hwflow.onnxspec.graph import main_scopes
+
+
+@dataclass(frozen=True, eq=False)
+class Framed:
+    """A resolved model with frames along the first axis of every value. ``flat``: as of
+    :func:`hwflow.onnxspec.resolve_with_graph`; ``whole``: the inputs are whole tensors, with an axis more than in the
+    model; ``graph``: what :func:`hwflow.frontend.lower.lower` makes of it, where that had to be known."""
+
+    resolved: ResolvedModel
+    flat: ModelProto
+    whole: bool = False
+    graph: Graph | None = None
+
+
+def framed(
+    proto: ModelProto, dimensions: Mapping[str, int], input_types: Mapping[str, InputType] | None = None
+) -> Framed:
+    """``proto``, which :func:`hwflow.onnxspec.validate` has no objection to; ``dimensions`` binds its variables,
+    ``input_types`` says what integers its float inputs carry.
+
+    Raises :class:`ModelRefused` with all findings where it cannot be resolved, or frames be found; also with what
+    hardware could not be made of, whatever the shapes are.
+    """
+    try:
+        return _framed(proto, dimensions, input_types)
+    except ModelRefused as refused:
+        said = {finding.where for finding in refused.findings}
+        more = [finding for finding in obstacles(main_scopes(proto)) if finding.where not in said]
+        raise ModelRefused([*refused.findings, *more]) from None
+
+
+def _framed(
+    proto: ModelProto, dimensions: Mapping[str, int], input_types: Mapping[str, InputType] | None
+) -> Framed:
+    sizes = set(first_sizes(proto).values())
+    if not sizes or sizes == {1}:
+        found = Framed(*resolve_with_graph(proto, dimensions, KEPT, validated=True))
+        if not sizes or keeps_frames(found.resolved):
+            return found
+        made = with_frame_axis(found.flat, found.resolved)
+        if isinstance(made, list):
+            return found
+        return _possible(found, lambda: _anew(made, whole=True), input_types, "frame-axis")
+    resolved, flat = resolve_with_graph(proto, dimensions, KEPT, validated=True, whole=True)
+    size = batch_size(resolved)
+    batch = of_frames(flat, resolved) if size is not None else []
+    whole = with_frame_axis(flat, resolved)
+    if isinstance(batch, list) and isinstance(whole, list):
+        wrong = [*batch, *(node for node in whole if node not in batch)]
+        findings = [unsupported_operator(node) for node in wrong if (node.domain, node.op_type) not in KEPT]
+        if len(findings) < len(wrong):
+            kept = [_in_the_way(node) for node in wrong if (node.domain, node.op_type) in KEPT]
+            findings = [*_first_axis(proto, dimensions), *findings, *kept]
+        raise ModelRefused(findings)
+    if isinstance(batch, list):
+        return _anew(whole, whole=True)
+    if isinstance(whole, list):
+        return _anew(batch)
+    return _possible(_anew(batch), lambda: _anew(whole, whole=True), input_types)
+
+
+def _anew(proto: ModelProto | Sequence[OnnxNode], *, whole: bool = False) -> Framed:
+    assert isinstance(proto, ModelProto), "what could be made"
+    return Framed(*resolve_with_graph(proto, {}, KEPT, validated=True), whole)
+
+
+def _possible(
+    first: Framed, second: Callable[[], Framed], input_types: Mapping[str, InputType] | None, rule: str | None = None
+) -> Framed:
+    """Of two, one that hardware can be made of, if there is one; the first of those. The second is looked at only if
+    one of the reasons against the first is ``rule`` (None: whatever they are)."""
+    try:
+        return replace(first, graph=lower(first.resolved, input_types))
+    except ModelRefused as refused:
+        if rule is None or any(finding.rule == rule for finding in refused.findings):
+            other = second()
+            try:
+                return replace(other, graph=lower(other.resolved, input_types))
+            except ModelRefused:
+                pass
+    return first
+
+
+def _first_axis(proto: ModelProto, dimensions: Mapping[str, int]) -> Sequence[Finding]:
+    """What is said of inputs whose first sizes are no numbers of frames."""
+    try:
+        resolve_with_graph(proto, dimensions, KEPT, validated=True)
+    except ModelRefused as refused:
+        return refused.findings
+    return ()
+
+
+def _in_the_way(node: OnnxNode) -> Finding:
+    return Finding(
+        "frame-axis", node.where,
+        "must keep what lies along the first axis apart, or be an operator that works along one of more axes; it is "
+        "neither", "export the model with a batch of 1 or a dynamic batch",
+    )

@@ -1,0 +1,505 @@
+"""What becomes of the axes of every operator where a model's first axis is a batch, or gets one more in front.
+
+A rule speaks of nodes that read a stream, what is computed from inputs; all else is fixed. ``apart`` is asked only
+where all streams that are read and made have the same first size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from hwflow.onnxspec.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
+from hwflow.onnxspec.frames.build import Build, integer, integers, set_attribute
+from hwflow.onnxspec.frames.products import gemm_apart, gemm_raised, matmul_apart, matmul_raised, qgemm_raised
+from hwflow.onnxspec.model import OnnxNode
+
+Translate = Callable[[Build, OnnxNode, onnx.NodeProto], bool]
+"""Changes a copy of a node; False where it cannot be done."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``apart``: what lies along the first axis of all streams stays apart, and that axis first; the copy then takes
+    any number along it. ``raised``: all streams get an axis in front, which stays apart; None where the operator cannot
+    have one."""
+
+    apart: Translate
+    raised: Translate | None = None
+
+
+def rule_of(node: OnnxNode) -> Rule | None:
+    """The rule of a node's operator, None if there is none."""
+    if node.domain == "":
+        return _STANDARD.get(node.op_type)
+    if node.domain == MICROSOFT_DOMAIN:
+        return _MICROSOFT.get(node.op_type)
+    return _QONNX.get(node.op_type) if node.domain in QONNX_DOMAINS else None
+
+
+def _elementwise(*places: int) -> Rule:
+    """Operands broadcast; they are at ``places``, or all inputs are, and everything else is a scalar parameter."""
+
+    def operands(node: OnnxNode) -> list[int]:
+        return [place for place in places or range(len(node.inputs)) if place < len(node.inputs)]
+
+    def parameters(build: Build, node: OnnxNode) -> bool:
+        taken = operands(node)
+        placed = "axis" in node.attributes  # before operator set 7: where the second operand's axes begin
+        return not placed and build.single(name for place, name in enumerate(node.inputs) if place not in taken)
+
+    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        rank = len(build.shape(node.result))
+        for place in operands(node):
+            name = node.inputs[place]
+            if not build.is_fixed(name) and len(build.shape(name)) != rank:
+                return False  # its frames would meet another axis
+            if name and build.is_fixed(name) and len(build.shape(name)) == rank:
+                first = build.first(name)
+                if first is None:
+                    return False
+                copy.input[place] = first
+        return parameters(build, node)
+
+    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        rank = len(build.shape(node.result))
+        for place in operands(node):
+            name = node.inputs[place]
+            if name and build.is_fixed(name) and 0 < len(build.shape(name)) == rank:
+                copy.input[place] = build.raised(name)
+        # Before operator set 7 a slope was one a channel, whatever the rank.
+        return parameters(build, node) and not (node.op_type == "PRelu" and node.version < 7)
+
+    return Rule(apart, raised)
+
+
+def _first_alone(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    """Whether the first input is a stream, and no other is."""
+    return not build.is_fixed(node.inputs[0]) and not build.streams(node.inputs[1:])
+
+
+def _image_apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    """Places of greatest elements count through the batch, and in training statistics are over all of it."""
+    apart = len(build.streams(node.outputs)) == 1 and not node.attributes.get("training_mode", 0)
+    return apart and _first_alone(build, node, copy)
+
+
+_IMAGE = Rule(_image_apart)
+"""The first axis is a batch by definition; parameters follow the first input."""
+
+
+def _reshape() -> Rule:
+    """Reshape, Flatten, Squeeze, Unsqueeze: all a Reshape."""
+
+    def into(build: Build, node: OnnxNode, copy: onnx.NodeProto, shape: Sequence[int]) -> bool:
+        copy.op_type = "Reshape"
+        del copy.attribute[:], copy.input[1:]
+        copy.input.append(build.add(node.result, np.array([-1, *shape], dtype=np.int64)))
+        return node.version >= 5 and not build.streams(node.inputs[1:])  # the shape was an attribute before
+
+    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        return into(build, node, copy, build.shape(node.result)[1:])
+
+    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        return into(build, node, copy, build.shape(node.result))
+
+    return Rule(apart, raised)
+
+
+def _transpose() -> Rule:
+    def order(build: Build, node: OnnxNode) -> list[int]:
+        return integers(node, "perm") or list(reversed(range(len(build.shape(node.inputs[0])))))
+
+    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        return order(build, node)[:1] == [0]
+
+    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        set_attribute(copy, "perm", [0, *(axis + 1 for axis in order(build, node))])
+        return True
+
+    return Rule(apart, raised)
+
+
+def _along(default: int, *, before: tuple[int, int] | None = None) -> Rule:
+    """An attribute ``axis``, by default ``default``, which ``before`` (a version) was another; a negative one counts
+    from behind. All but the first input is fixed."""
+
+    def axis_of(node: OnnxNode) -> int:
+        older = before is not None and node.version < before[0]
+        return integer(node, "axis", before[1] if older and before is not None else default)
+
+    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        return axis_of(node) % len(build.shape(node.inputs[0])) > 0 and _first_alone(build, node, copy)
+
+    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        axis = axis_of(node)
+        set_attribute(copy, "axis", axis + 1 if axis >= 0 else axis)
+        return _first_alone(build, node, copy)
+
+    return Rule(apart, raised)
+
+
+def _concat(first: int, step: int) -> Rule:
+    """Every ``step``-th input from place ``first`` on is joined along an axis; everything else is a parameter."""
+
+    def parts(node: OnnxNode) -> range:
+        return range(first, len(node.inputs), step)
+
+    def axis_of(node: OnnxNode) -> int:
+        return integer(node, "axis", 1)  # since operator set 4 it is always given
+
+    def parameters(build: Build, node: OnnxNode) -> bool:
+        return build.single(name for place, name in enumerate(node.inputs) if place not in parts(node))
+
+    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        for place in parts(node):
+            if build.is_fixed(node.inputs[place]):
+                name = build.first(node.inputs[place])
+                if name is None:
+                    return False
+                copy.input[place] = name
+        return axis_of(node) % len(build.shape(node.result)) > 0 and parameters(build, node)
+
+    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        for place in parts(node):
+            if build.is_fixed(node.inputs[place]):
+                copy.input[place] = build.raised(node.inputs[place])
+        axis = axis_of(node)
+        set_attribute(copy, "axis", axis + 1 if axis >= 0 else axis)
+        return parameters(build, node)
+
+    return Rule(apart, raised)
+
+
+def _quantizer() -> Rule:
+    """Scale and zero point one a tensor, one along an axis, or in blocks (of the tensor's rank)."""
+
+    def scalar(build: Build, node: OnnxNode) -> bool:
+        return build.shape(node.inputs[1]) in ((), (1,))
+
+    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        if scalar(build, node):
+            return _first_alone(build, node, copy)
+        blocked = len(build.shape(node.inputs[1])) > 1
+        for place, name in enumerate(node.inputs):
+            if blocked and place and name:
+                first = build.first(name) if build.is_fixed(name) else None
+                if first is None:
+                    return False
+                copy.input[place] = first
+        return _along(1).apart(build, node, copy)
+
+    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        if scalar(build, node):
+            return _first_alone(build, node, copy)
+        if len(build.shape(node.inputs[1])) > 1:
+            for place, name in enumerate(node.inputs):
+                if place and name:
+                    if not build.is_fixed(name):
+                        return False
+                    copy.input[place] = build.raised(name)
+        translate = _along(1).raised
+        return translate is not None and translate(build, node, copy)
+
+    return Rule(apart, raised)
+
+
+def _vector(build: Build, node: OnnxNode, place: int) -> list[int] | None:
+    """Input ``place``, where it is a constant vector."""
+    name = node.inputs[place] if place < len(node.inputs) else ""
+    return [int(v) for v in build.constant(name).reshape(-1)] if name and build.is_constant(name) else None
+
+
+def _put(build: Build, node: OnnxNode, copy: onnx.NodeProto, place: int, values: Sequence[int]) -> None:
+    while len(copy.input) <= place:
+        copy.input.append("")
+    copy.input[place] = build.add(copy.input[place] or node.result, np.array(values, dtype=np.int64))
+
+
+def _up(axes: Sequence[int]) -> list[int]:
+    return [axis + 1 if axis >= 0 else axis for axis in axes]
+
+
+def _optional(build: Build, node: OnnxNode, place: int, default: Sequence[int]) -> list[int] | None:
+    """The same, ``default`` where there is no such input."""
+    there = place < len(node.inputs) and node.inputs[place] != ""
+    return _vector(build, node, place) if there else list(default)
+
+
+def _slice() -> Rule:
+    def parts(build: Build, node: OnnxNode) -> tuple[list[int], list[list[int]]] | None:
+        """The axes; starts, ends and steps."""
+        starts: list[int] | None
+        ends: list[int] | None
+        if node.version < 10:  # attributes
+            starts, ends = integers(node, "starts"), integers(node, "ends")
+        else:
+            starts, ends = _vector(build, node, 1), _vector(build, node, 2)
+        if starts is None or ends is None:
+            return None
+        axes = _optional(build, node, 3, integers(node, "axes") or range(len(starts)))
+        steps = _optional(build, node, 4, [1] * len(starts))
+        if axes is None or steps is None or not len(axes) == len(starts) == len(ends) == len(steps):
+            return None
+        return axes, [starts, ends, steps]
+
+    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        found, shape = parts(build, node), build.shape(node.inputs[0])
+        if found is None:
+            return False
+        axes, (starts, ends, steps) = found
+        for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+            if axis % len(shape) == 0 and (start not in (0, -shape[0]) or end < shape[0] or step != 1):
+                return False
+        inner = [place for place, axis in enumerate(axes) if axis % len(shape)]
+        if not inner:
+            copy.op_type = "Identity"
+            del copy.attribute[:], copy.input[1:]
+        else:
+            store(build, node, copy, *([values[i] for i in inner] for values in (axes, starts, ends, steps)))
+        return True
+
+    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        found = parts(build, node)
+        if found is None:
+            return False
+        axes, (starts, ends, steps) = found
+        store(build, node, copy, _up(axes), starts, ends, steps)
+        return True
+
+    def store(
+        build: Build, node: OnnxNode, copy: onnx.NodeProto, axes: list[int], starts: list[int], ends: list[int],
+        steps: list[int],
+    ) -> None:
+        if node.version < 10:
+            for name, values in (("axes", axes), ("starts", starts), ("ends", ends)):
+                set_attribute(copy, name, values)
+        else:
+            for place, values in enumerate((starts, ends, axes, steps), start=1):
+                _put(build, node, copy, place, values)
+
+    return Rule(apart, raised)
+
+
+def _pad() -> Rule:
+    def parts(build: Build, node: OnnxNode) -> tuple[list[int], list[int]] | None:
+        """The axes, and what is put before them and then behind them."""
+        pads = _vector(build, node, 1) if node.version >= 11 else integers(node, "pads") or None
+        axes = _optional(build, node, 3, range(len(build.shape(node.inputs[0]))))
+        if pads is None or axes is None or len(pads) != 2 * len(axes) or not build.single(node.inputs[2:3]):
+            return None
+        return axes, pads
+
+    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        found, rank = parts(build, node), len(build.shape(node.inputs[0]))
+        if found is None:
+            return False
+        axes, pads = found
+        return not any(pads[i] or pads[i + len(axes)] for i, axis in enumerate(axes) if axis % rank == 0)
+
+    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        found = parts(build, node)
+        if found is None:
+            return False
+        axes, pads = found
+        half = len(pads) // 2
+        if len(node.inputs) > 3 and node.inputs[3]:
+            _put(build, node, copy, 3, _up(axes))
+        elif node.version >= 11:
+            _put(build, node, copy, 1, [0, *pads[:half], 0, *pads[half:]])
+        else:
+            set_attribute(copy, "pads", [0, *pads[:half], 0, *pads[half:]])
+        return True
+
+    return Rule(apart, raised)
+
+
+def _tile() -> Rule:
+    def repeats(build: Build, node: OnnxNode) -> list[int] | None:
+        return _vector(build, node, 1) if node.version >= 6 else None
+
+    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        return (repeats(build, node) or [0])[0] == 1
+
+    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        found = repeats(build, node)
+        if found is not None:
+            _put(build, node, copy, 1, [1, *found])
+        return found is not None
+
+    return Rule(apart, raised)
+
+
+def _expand() -> Rule:
+    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        source, target = build.shape(node.inputs[0]), build.shape(node.result)
+        _put(build, node, copy, 1, [1, *target[1:]])
+        return len(source) == len(target) and build.is_constant(node.inputs[1])
+
+    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        _put(build, node, copy, 1, [1, *build.shape(node.result)])
+        return build.is_constant(node.inputs[1])
+
+    return Rule(apart, raised)
+
+
+def _reduce() -> Rule:
+    """Axes are an attribute or, in later versions, an input; without any all are meant, or none."""
+
+    def axes_of(build: Build, node: OnnxNode) -> list[int] | None:
+        if len(node.inputs) > 1 and node.inputs[1] and node.domain == "":
+            axes = _vector(build, node, 1)
+        else:
+            axes = integers(node, "axes")
+        if axes or axes is None or integer(node, "noop_with_empty_axes"):
+            return axes
+        return list(range(len(build.shape(node.inputs[0]))))
+
+    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        axes, rank = axes_of(build, node), len(build.shape(node.inputs[0]))
+        return axes is not None and all(axis % rank for axis in axes) and build.single(_parameters(node))
+
+    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        axes = axes_of(build, node)
+        if node.domain == "" and not build.shape(node.inputs[0]):  # there is nothing to reduce
+            copy.op_type = "Identity"
+            del copy.attribute[:], copy.input[1:]
+        elif axes and node.domain == "" and node.version >= (13 if node.op_type == "ReduceSum" else 18):
+            _put(build, node, copy, 1, _up(axes))
+        elif axes:
+            set_attribute(copy, "axes", _up(axes))
+        return axes is not None and build.single(_parameters(node))
+
+    def _parameters(node: OnnxNode) -> Sequence[str]:
+        return () if node.domain == "" else node.inputs[1:]
+
+    return Rule(apart, raised)
+
+
+def _resize() -> Rule:
+    """Axes are named where the version has them; before, scales, sizes and region of interest are of all axes."""
+
+    def parameters(build: Build, node: OnnxNode) -> list[tuple[int, str]] | None:
+        """Those inputs behind the first that hold something; None where one of them is no constant."""
+        there = [(place, name) for place, name in enumerate(node.inputs[1:], start=1) if name]
+        if not all(build.is_constant(name) for _, name in there):
+            return None
+        return [(place, name) for place, name in there if build.constant(name).size]
+
+    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        found, rank = parameters(build, node), len(build.shape(node.inputs[0]))
+        scales = node.attributes.get("scales", (1.0,))
+        assert isinstance(scales, tuple)
+        if found is None or rank < 2 or scales[0] != 1:
+            return False
+        axes = [axis % rank for axis in integers(node, "axes")] or list(range(rank))
+        if 0 not in axes:
+            return True
+        first = axes.index(0)
+        for place, name in found:
+            old = build.constant(name)
+            if old.size != len(axes) * (2 if kind(node, place) == "roi" else 1):
+                return False
+            if kind(node, place) == "scales":
+                if old[first] != 1:
+                    return False
+            elif kind(node, place) == "sizes":
+                # The policies look at all axes that have a size.
+                if node.attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch":
+                    return False
+                new = np.array(old)
+                new[first] = 1
+                copy.input[place] = build.add(name, new)
+            elif old[first] != 0 or old[first + len(axes)] != 1:
+                return False
+        return build.shape(node.inputs[0])[0] == build.shape(node.result)[0]
+
+    def kind(node: OnnxNode, place: int) -> str:
+        return "scales" if node.version < 11 else ("roi", "scales", "sizes")[place - 1]
+
+    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        found, rank = parameters(build, node), len(build.shape(node.inputs[0]))
+        if node.op_type == "Upsample" and node.version < 9:
+            if node.version < 7:  # of images alone
+                return False
+            scales = node.attributes["scales"]
+            assert isinstance(scales, tuple)
+            set_attribute(copy, "scales", [1.0, *scales])
+            return True
+        if found is None:
+            return False
+        if node.version >= 18:
+            set_attribute(copy, "axes", _up(integers(node, "axes") or range(rank)))
+            return True
+        for place, name in found:
+            old = build.constant(name)
+            new = np.concatenate([[1], old])
+            if place == 1 and node.version >= 11:  # region of interest: all starts, then all ends
+                new = np.concatenate([[0], old[:rank], [1], old[rank:]])
+            copy.input[place] = build.add(name, new.astype(old.dtype), build.resolved.values[name].dtype)
+        return True
+
+    return Rule(apart, raised)
+
+
+_HOST = (
+    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "IsInf", "IsNaN", "Shrink", "Sin", "Sinh",
+    "Swish", "Tan",
+)  # fmt: skip
+"""Functions of one operand that the host may compute, though there is no hardware for them."""
+
+_BROADCAST = (
+    "Abs", "Add", "And", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "Ceil", "Celu",
+    "Div", "Elu", "Equal", "Erf", "Exp", "Floor", "Gelu", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish",
+    "Identity", "LeakyRelu", "Less", "LessOrEqual", "Log", "Max", "Mean", "Min", "Mish", "Mod", "Mul", "Neg", "Not",
+    "Or", "PRelu", "Pow", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Softplus", "Softsign", "Sqrt",
+    "Sub", "Sum", "Tanh", "ThresholdedRelu", "Where", "Xor",
+)  # fmt: skip
+
+_IMAGES = (
+    "AveragePool", "BatchNormalization", "Conv", "ConvInteger", "ConvTranspose", "DepthToSpace", "GlobalAveragePool",
+    "GlobalMaxPool", "GroupNormalization", "InstanceNormalization", "LRN", "MaxPool", "QLinearConv", "SpaceToDepth",
+)  # fmt: skip
+
+_STANDARD: Mapping[str, Rule] = {
+    **dict.fromkeys((*_BROADCAST, *_HOST), _elementwise()),
+    **dict.fromkeys(("Clip", "Dropout"), _elementwise(0)),
+    **dict.fromkeys(_IMAGES, _IMAGE),
+    **dict.fromkeys(("Flatten", "Reshape", "Squeeze", "Unsqueeze"), _reshape()),
+    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), _quantizer()),
+    **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), _reduce()),
+    **dict.fromkeys(("ArgMax", "ArgMin", "Gather", "Split"), _along(0)),
+    **dict.fromkeys(("Hardmax", "LogSoftmax", "Softmax"), _along(-1, before=(13, 1))),
+    **dict.fromkeys(("LpNormalization", "TopK"), _along(-1)),
+    "Concat": _concat(0, 1),
+    "Expand": _expand(),
+    "Gemm": Rule(gemm_apart(0, 1, 2), gemm_raised),
+    **dict.fromkeys(("MatMul", "MatMulInteger"), Rule(matmul_apart(0, 1), matmul_raised(0, 1))),
+    "Pad": _pad(),
+    "QLinearMatMul": Rule(matmul_apart(0, 3), matmul_raised(0, 3)),
+    **dict.fromkeys(("Resize", "Upsample"), _resize()),
+    "Slice": _slice(),
+    "Tile": _tile(),
+    "Transpose": _transpose(),
+}
+
+_MICROSOFT: Mapping[str, Rule] = {
+    **dict.fromkeys(("QLinearAdd", "QLinearMul"), _elementwise(0, 3)),
+    **dict.fromkeys(("QLinearSigmoid", "QLinearLeakyRelu"), _elementwise(0)),
+    **dict.fromkeys(("QLinearAveragePool", "QLinearGlobalAveragePool", "NhwcMaxPool"), _IMAGE),
+    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), _quantizer()),
+    "MatMulIntegerToFloat": Rule(matmul_apart(0, 1), matmul_raised(0, 1)),
+    "QGemm": Rule(gemm_apart(0, 3, 6), qgemm_raised),
+    "QLinearConcat": _concat(2, 3),
+    "QLinearReduceMean": _reduce(),
+    "QLinearSoftmax": _along(-1),
+    "QLinearWhere": _elementwise(0, 1, 4),
+}
+
+_QONNX: Mapping[str, Rule] = {
+    **dict.fromkeys(("BipolarQuant", "FloatQuant", "IntQuant", "Quant", "Trunc"), _elementwise()),
+    "MultiThreshold": _IMAGE,
+}

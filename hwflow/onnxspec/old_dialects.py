@@ -1,0 +1,217 @@
+"""Spellings of the QONNX dialect that its tools do not write any more, in today's: the rest knows these only.
+
+* Quantizers in the default domain (exports for FINN before QONNX had a domain of its own).
+* Operators of ``qonnx.custom_op.channels_last``: an operator of ai.onnx whose data, and of Conv the weights too, have
+  their channels on the last axis. It becomes that operator between transposes.
+
+Source: the definitions of these operators in QONNX, which compute them in this way.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, MutableSequence
+from dataclasses import dataclass, field
+
+import onnx
+from onnx import helper
+
+from hwflow.display import show
+from hwflow.errors import Finding
+
+GENERAL = "qonnx.custom_op.general"
+CHANNELS_LAST = frozenset({"qonnx.custom_op.channels_last", "qonnx.custom_op.ChannelsLast"})
+
+_QUANTIZERS = frozenset({"BipolarQuant", "FloatQuant", "IntQuant", "MultiThreshold", "Quant", "Trunc"})
+
+_DATA = {
+    "AveragePool": 1, "BatchNormalization": 1, "Conv": 2, "GlobalAveragePool": 1, "GlobalMaxPool": 1, "MaxPool": 1,
+}  # fmt: skip
+"""How many of an operator's inputs, from the first on, have channels."""
+
+_KEEPING_RANK = frozenset({
+    "Add", "AveragePool", "BatchNormalization", "Cast", "Ceil", "Clip", "Concat", "Conv", "DequantizeLinear", "Div",
+    "Dropout", "Elu", "Erf", "Floor", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "MaxPool", "Mul", "Neg",
+    "PRelu", "Pad", "QuantizeLinear", "Relu", "Resize", "Round", "Selu", "Sigmoid", "Sign", "Slice", "Softmax", "Split",
+    "Sub", "Tanh", "Transpose", "Upsample", *_QUANTIZERS,
+})  # fmt: skip
+"""Operators whose result has as many axes as the input that has most."""
+
+Owner = onnx.GraphProto | onnx.FunctionProto
+
+
+def modernize(model: onnx.ModelProto) -> list[Finding]:
+    """Rewrite old spellings in place; returns a warning for each kind of node, none where there is nothing old.
+
+    Nodes of which it cannot be told how many axes their data have stay as they are, with a warning that says so.
+    """
+    functions = {(f.domain, f.name) for f in model.functions}
+    pass_ = _Pass({name for name in _QUANTIZERS if ("", name) not in functions and not onnx.defs.has(name)})
+    for owner in (model.graph, *model.functions):
+        pass_.run(owner, model.opset_import if isinstance(owner, onnx.GraphProto) else owner.opset_import)
+    return [*pass_.findings()]
+
+
+@dataclass
+class _Pass:
+    """``quantizers``: those that nothing else defines in the default domain. ``found``: how often which kind of node,
+    and the first of them; ``left``: findings about nodes that stay as they are."""
+
+    quantizers: set[str]
+    found: Counter[tuple[str, str]] = field(default_factory=Counter)
+    first: dict[tuple[str, str], str] = field(default_factory=dict)
+    left: list[Finding] = field(default_factory=list)
+
+    def run(self, owner: Owner, imports: MutableSequence[onnx.OperatorSetIdProto]) -> None:
+        """Rewrite the nodes of a graph or function and of the graphs in their attributes; ``imports`` are its own."""
+        owners = [*_nested(owner)]
+        if not any(self._is_old(node) for each in owners for node in each.node):
+            return
+        values, names = _taken(owners)
+        ranks: dict[str, int] = {}
+        renamed = False
+        rewritten: list[tuple[Owner, list[onnx.NodeProto]]] = []
+        for each in owners:
+            ranks.update(_declared_ranks(each))
+            nodes: list[onnx.NodeProto] = []
+            for node in each.node:
+                if node.domain in ("", "ai.onnx") and node.op_type in self.quantizers:
+                    self._note(node)
+                    node.domain = GENERAL
+                    renamed = True
+                nodes += self._between_transposes(node, ranks, values, names)
+                known = [ranks[name] for name in node.input if name in ranks]
+                if node.op_type in _KEEPING_RANK and known and node.output:
+                    ranks.setdefault(node.output[0], max(known))
+            if len(nodes) != len(each.node):
+                rewritten.append((each, nodes))
+        for each, nodes in reversed(rewritten):  # inner graphs first: those that hold them are copied with them
+            kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+            del each.node[:]
+            each.node.extend(kept)
+        if renamed and all(entry.domain != GENERAL for entry in imports):
+            imports.append(helper.make_opsetid(GENERAL, 1))
+
+    def _is_old(self, node: onnx.NodeProto) -> bool:
+        return node.domain in CHANNELS_LAST or (node.domain in ("", "ai.onnx") and node.op_type in self.quantizers)
+
+    def _is_turned(self, node: onnx.NodeProto) -> bool:
+        """Whether a node is one of channels-last operators, with what is needed to be another one."""
+        if node.domain not in CHANNELS_LAST or node.op_type not in _DATA or len(node.output) != 1:
+            return False
+        texts = (node.name, *node.input, *node.output)  # bytes where they are not UTF-8, which is a finding of its own
+        return len(node.input) >= _DATA[node.op_type] and all(isinstance(text, str) for text in texts)
+
+    def _note(self, node: onnx.NodeProto) -> None:
+        kind = node.op_type, node.domain
+        self.found[kind] += 1
+        self.first.setdefault(kind, node.name)
+
+    def _between_transposes(
+        self, node: onnx.NodeProto, ranks: dict[str, int], values: _Names, names: _Names
+    ) -> Iterator[onnx.NodeProto]:
+        """The node in place of one of channels-last operators, where that can be; else the node itself."""
+        if not self._is_turned(node):
+            yield node
+            return
+        rank = _rank(node, ranks)
+        if rank is None:
+            where = f"node {show(node.name)} ({node.op_type})"
+            message = f"the shape of {show(node.input[0])}, channels on the last axis, must be declared, but is not"
+            self.left.append(Finding("old-dialect", where, message, "declare it in the graph's value_info", "warning"))
+            yield node
+            return
+        self._note(node)
+        first, last = [0, rank - 1, *range(1, rank - 1)], [0, *range(2, rank), 1]
+        stem = node.name or node.op_type
+        for index in range(_DATA[node.op_type]):
+            turned = values.fresh(f"{node.input[index]}_channels_first")
+            name = names.fresh(f"{stem}_channels_first")
+            yield helper.make_node("Transpose", [node.input[index]], [turned], name, perm=first)
+            node.input[index] = turned
+        result, node.output[0] = node.output[0], values.fresh(f"{node.output[0]}_channels_first")
+        ranks[result] = rank
+        node.domain = ""
+        yield node
+        name = names.fresh(f"{stem}_channels_last")
+        yield helper.make_node("Transpose", [node.output[0]], [result], name, perm=last)
+
+    def findings(self) -> Iterator[Finding]:
+        """A warning for each kind."""
+        yield from self.left
+        remedy = "convert the model with a current version of QONNX, or leave it as it is"
+        for (op_type, domain), count in self.found.items():
+            where = f"node {show(self.first[op_type, domain])} ({op_type})"
+            others = f" and {count - 1} more of its kind" if count > 1 else ""
+            message = f"the node{others} must be in domain {show(GENERAL)}, not in the default one: taken as if it were"
+            if domain in CHANNELS_LAST:
+                message = (
+                    f"the node{others} must be an operator of ai.onnx, with channels on axis 1, not of {show(domain)}: "
+                    "taken for that operator between transposes"
+                )
+            yield Finding("old-dialect", where, message, remedy, "warning")
+
+
+def _nested(owner: Owner) -> Iterator[Owner]:
+    """The graph or function, and the graphs in attributes, outer ones first."""
+    pending = deque([owner])
+    while pending:
+        each = pending.popleft()
+        yield each
+        for node in each.node:
+            for attribute in node.attribute:
+                pending += [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else []
+                pending += attribute.graphs
+
+
+def _taken(owners: Iterable[Owner]) -> tuple[_Names, _Names]:
+    """Names of values, and of nodes."""
+    values: set[str] = set()
+    names: set[str] = set()
+    for owner in owners:
+        inputs = owner.input if isinstance(owner, onnx.FunctionProto) else [info.name for info in owner.input]
+        values.update(inputs)
+        if isinstance(owner, onnx.GraphProto):
+            values.update(tensor.name for tensor in owner.initializer)
+        for node in owner.node:
+            values.update((*node.input, *node.output))
+            names.add(node.name)
+    return _Names(values), _Names(names)
+
+
+@dataclass
+class _Names:
+    """``taken``: those there are. ``tried``: how often each was wished for, so that a thousand equal wishes take no
+    million looks."""
+
+    taken: set[str]
+    tried: Counter[str] = field(default_factory=Counter)
+
+    def fresh(self, wish: str) -> str:
+        """A new name that begins with ``wish``."""
+        name = wish
+        while name in self.taken:
+            self.tried[wish] += 1
+            name = f"{wish}_{self.tried[wish] + 1}"
+        self.taken.add(name)
+        return name
+
+
+def _declared_ranks(owner: Owner) -> Iterator[tuple[str, int]]:
+    """How many axes values have that a graph declares."""
+    infos = [*owner.value_info]
+    if isinstance(owner, onnx.GraphProto):
+        infos += [*owner.input, *owner.output]
+        yield from ((tensor.name, len(tensor.dims)) for tensor in owner.initializer)
+    for info in infos:
+        if info.type.tensor_type.HasField("shape"):
+            yield info.name, len(info.type.tensor_type.shape.dim)
+
+
+def _rank(node: onnx.NodeProto, ranks: dict[str, int]) -> int | None:
+    """How many axes the data of a channels-last operator have; None where nothing says so."""
+    for attribute in node.attribute:
+        if attribute.name == "kernel_shape" and attribute.ints:
+            return len(attribute.ints) + 2
+    candidates = [*node.input[: _DATA.get(node.op_type, 1)], *node.output[:1]]
+    return next((ranks[name] for name in candidates if ranks.get(name, 0) >= 2), None)

@@ -1,0 +1,113 @@
+"""How onnxruntime's quantizer is to treat linear operators: which operand is weights, and a scale for each output.
+
+onnxruntime 1.32 has operator quantizers of its own for these, which take axis 1 of whatever is constant for the outputs
+of MatMul, give a bias of a grouped ConvTranspose as many scales as a group has outputs, and quantize the products of
+two streams, which hardware cannot be made of.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+import onnx
+
+LINEAR = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+"""Linear operators that hardware is made of where one operand is constant: the weights."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Operand ``index`` of a node, with a scale for each index of ``axis``; None: one scale for all."""
+
+    index: int
+    axis: int | None
+
+
+def weights_of(node: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto]) -> Weights | None:
+    """The weights of a node of :data:`LINEAR`; None where no operand, or every one, is constant."""
+    index = 1 if node.input[1] in constants else 0
+    if node.input[index] not in constants or node.input[1 - index] in constants:
+        return None
+    dims = constants[node.input[index]].dims
+    attributes = {a.name: a.i for a in node.attribute}
+    if index == 0 and node.op_type.startswith("Conv"):
+        return None
+    if node.op_type == "Conv":
+        return Weights(index, 0)
+    if node.op_type == "ConvTranspose":
+        # [inputs, outputs of a group, ...]: of several groups, outputs in the same place share a scale, but where each
+        # group has one input.
+        groups = attributes.get("group", 1)
+        return Weights(index, 0 if groups > 1 and groups == dims[0] else 1)
+    if node.op_type == "Gemm":
+        turned = bool(attributes.get("transA" if index == 0 else "transB", 0))
+        return Weights(index, int(turned) if index == 0 else 1 - int(turned))
+    if len(dims) < 2:
+        return Weights(index, None)
+    return Weights(index, len(dims) - (2 if index == 0 else 1))
+
+
+def part_weights(model: onnx.ModelProto) -> None:
+    """Give weights that something else reads, too, with scales along another axis or with none, a copy of their own."""
+    graph = model.graph
+    constants = {i.name: i for i in graph.initializer}
+    readers: dict[str, dict[int | str | None, list[tuple[onnx.NodeProto, int]]]] = defaultdict(dict)
+    for node in graph.node:
+        weights = weights_of(node, constants) if node.op_type in LINEAR else None
+        for index, name in enumerate(node.input):
+            if name in constants:
+                kind = weights.axis if weights is not None and weights.index == index else "other"
+                readers[name].setdefault(kind, []).append((node, index))
+    for name, kinds in readers.items():
+        kept = "other" if "other" in kinds else next(iter(kinds))
+        for kind, places in kinds.items():
+            if kind == kept:
+                continue
+            copy = onnx.TensorProto()
+            copy.CopyFrom(constants[name])
+            copy.name = f"{name}_of_{places[0][0].name}"
+            graph.initializer.append(copy)
+            for node, index in places:
+                node.input[index] = copy.name
+
+
+@dataclass
+class LinearQuantizer:
+    """What onnxruntime calls for each node of :data:`LINEAR`: tells ``quantizer`` (its QDQQuantizer) what is to be
+    quantized, and how."""
+
+    quantizer: Any
+    node: onnx.NodeProto
+
+    def quantize(self) -> None:
+        """Weights with a scale for each output, the bias as int32 where it has one for each, streams as such."""
+        node, constants = self.node, self.quantizer.initializers
+        weights = weights_of(node, constants)
+        if weights is None:
+            return
+        name, stream = node.input[weights.index], node.input[1 - weights.index]
+        self.quantizer.quantize_activation_tensor(stream)
+        self.quantizer.quantize_activation_tensor(node.output[0])
+        if weights.axis is None:
+            self.quantizer.quantize_weight_tensor(name)
+        else:
+            self.quantizer.quantize_weight_tensor_per_channel(name, weights.axis)
+        bias = constants.get(node.input[2]) if len(node.input) > 2 else None
+        if bias is not None and weights.axis is not None and [*bias.dims] == [constants[name].dims[weights.axis]]:
+            self.quantizer.quantize_bias_tensor(node.name, bias.name, stream, name)
+
+
+@contextlib.contextmanager
+def linear_quantizers(registry: MutableMapping[str, Any]) -> Iterator[None]:
+    """With :class:`LinearQuantizer` in onnxruntime's ``registry`` of QDQ operator quantizers."""
+    before = dict(registry)
+    registry.update(dict.fromkeys(LINEAR, LinearQuantizer))
+    try:
+        yield
+    finally:
+        registry.clear()
+        registry.update(before)

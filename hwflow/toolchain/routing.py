@@ -1,0 +1,262 @@
+"""Place and route, in several ways side by side, until there is a result that is fast enough.
+
+A router may not come to an end on one placement, and route another one of the same design in minutes. So two ways run
+at the same time, where the first takes long; one that gets nowhere (:class:`Watch`) makes place for the next; and with
+the first result in time all others end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hwflow.errors import Finding, ToolError
+from hwflow.toolchain.place_route_progress import PlaceRouteProgress, read_progress
+from hwflow.toolchain.tool import Found, Stop, Tool, run
+
+Heard = Callable[[PlaceRouteProgress], None]
+Command = Callable[["Files", Sequence[str]], list[str]]
+
+FIRST = 2  # ways that are tried before another design is looked for; as many run side by side
+ALONE_SECONDS = 30.0  # what is done by then needs no second way beside it
+LOOK_SECONDS = 1.0  # after which running ways are looked at
+REPORTS = 30  # of a router in a row, in which what is left must become a tenth less: else it leads nowhere
+PATIENCE = 1.5  # times as long as packing and placing took, routing may take
+LEAST_SECONDS = 60.0  # or so long, where that is more
+LONGER = 1.5  # times as long as the first result took, others may take that are for its timing alone
+REMEDY = "if the design does not fit, ask for fewer frames a second (--fps) or choose a larger board"
+
+
+@dataclass(frozen=True)
+class Files:
+    """What place and route writes, below the output folder."""
+
+    placed: str
+    report: str
+    log: str
+
+    def of_way(self, number: int) -> Files:
+        """Those of the way of that number: these for the first one, others beside them for the others."""
+        if number == 1:
+            return self
+        return Files(*(str(Path(name).with_stem(f"{Path(name).stem}_{number}")) for name in self.names))
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        return self.placed, self.report, self.log
+
+
+@dataclass(frozen=True)
+class Routed:
+    """A placed and routed design. ``way``: the options that it is from; ``missed``: by what share of it the worst clock
+    misses what was asked for, 0 or less where none does."""
+
+    way: Sequence[str]
+    missed: float
+
+
+class NotRouted(ToolError):
+    """No way of those that were tried led to a routed design. ``seconds``: by step, what was done in vain."""
+
+    seconds: Mapping[str, float] = {}
+
+
+@dataclass
+class Watch:
+    """Decides from one way's progress, and from the time, whether it leads to an end."""
+
+    clock: Callable[[], float] = time.monotonic
+    _placed: float | None = None  # seconds that packing and placing took
+    _left: int | None = None  # to route
+    _least: int | None = None  # what was left at the last time that it had become a tenth less,
+    _reports: int = 0  # and reports since
+
+    def __post_init__(self) -> None:
+        self._start = self.clock()
+
+    def hear(self, progress: PlaceRouteProgress) -> None:
+        """Note how far it is."""
+        if progress.phase != "routing":
+            return
+        if self._placed is None:
+            self._placed = self.clock() - self._start
+        self._left = None if progress.left is None else progress.left + progress.late
+        if self._left is None or self._least is None or self._left <= 0.9 * self._least:
+            self._least, self._reports = self._left, 0
+        else:
+            self._reports += 1
+
+    def hopeless(self) -> str | None:
+        """Why it does not, or None as long as it may."""
+        if self._placed is None:
+            return None
+        left = "" if self._left is None else f"{self._left:,} wire{'s' if self._left != 1 else ''} left"
+        if self._reports >= REPORTS:
+            return f"routing gets nowhere with {left}"
+        most = max(LEAST_SECONDS, PATIENCE * self._placed)
+        late = self.clock() - self._start - self._placed > most
+        return f"not routed within {most:.0f} s" + (f", {left}" if left else "") if late else None
+
+
+@dataclass
+class _Way:
+    """One way, with the ``seconds`` that it took. ``begun``: it got as far as placing."""
+
+    number: int
+    options: Sequence[str]
+    files: Files
+    watch: Watch | None = None
+    stop: Stop = field(default_factory=Stop)
+    start: float = 0.0
+    seconds: float = 0.0
+    begun: bool = False
+
+
+class _Race:
+    """Ways side by side, as many as the machine has cores for, and the best result so far."""
+
+    def __init__(self, out: Path, tool: Tool, found: Found, command: Command, say: Callable[[str], None]) -> None:
+        self._out, self._tool, self._found, self._command, self._say = out, tool, found, command, say
+        self._at_once = min(FIRST, os.cpu_count() or 1)
+        self._pool = ThreadPoolExecutor(self._at_once)
+        self._running: dict[Future[float], _Way] = {}
+        self.heard: Heard | None = None
+        self.best: _Way | None = None
+        self.missed = 1.0  # by the best one, as in :class:`Routed`
+        self.failures: list[Finding] = []
+
+    def run(self, ways: Sequence[_Way], last: _Way) -> None:
+        """Until one of these leads to a result in time, or all have ended. ``last`` may take as long as it likes."""
+        waiting = list(ways)
+        while waiting or self._running:
+            alone = self._since_start() if self._running else ALONE_SECONDS
+            if waiting and alone >= ALONE_SECONDS and len(self._running) < self._at_once:
+                self._begin(waiting.pop(0), last)
+                continue
+            limits = [LOOK_SECONDS]
+            if waiting and len(self._running) < self._at_once:
+                limits.append(ALONE_SECONDS - alone)
+            if self.best is not None:
+                limits.append(max(LEAST_SECONDS, LONGER * self.best.seconds) - self._since_start())
+                if limits[-1] <= 0:
+                    return
+            self._wait(min(limits))
+            if self.best is not None and self.missed <= 0:
+                return
+
+    def _since_start(self) -> float:
+        """Seconds since the last of those that run began."""
+        return time.monotonic() - max(way.start for way in self._running.values())
+
+    def _begin(self, way: _Way, last: _Way) -> None:
+        tool = f"{self._tool.name} {self._found.version_text}".removesuffix(" unknown")
+        self._say(f"place_route: {tool}" + (f", way {way.number}" if way.number > 1 else ""))
+        way.start = time.monotonic()
+        way.watch = None if way is last else Watch()
+        self._running[self._pool.submit(self._run, way)] = way
+
+    def _run(self, way: _Way) -> float:
+        def listen(line: str) -> None:
+            progress = read_progress(line)
+            if progress is None:
+                return
+            way.begun = way.begun or progress.phase != "packing"
+            if self.heard is not None and all(way.number <= other.number for other in [*self._running.values()]):
+                self.heard(progress)
+            if way.watch is not None:
+                way.watch.hear(progress)
+
+        files = way.files
+        run(
+            self._found, self._command(files, way.options), self._out, self._out / files.log,
+            step=f"place_route ({self._tool.name})", remedy=REMEDY, outputs=(files.placed, files.report), heard=listen,
+            stop=way.stop,
+        )
+        return _missed(self._out / files.report)
+
+    def _wait(self, seconds: float) -> None:
+        """Until one ends, or so long; note what it led to, and give up what leads nowhere.
+
+        Raises :class:`ToolError` for what no other way mends: a tool that fails before it places anything.
+        """
+        done, others = wait(self._running, seconds, FIRST_COMPLETED)
+        for future in others:
+            way = self._running[future]
+            if way.watch is not None and (reason := way.watch.hopeless()) is not None:
+                way.stop(reason)
+        for future in done:
+            way = self._running.pop(future)
+            way.seconds = time.monotonic() - way.start
+            try:
+                missed = future.result()
+            except ToolError as error:
+                finding = error.findings[0]
+                if not way.begun and finding.rule != "tool-stopped" and self.best is None:
+                    raise
+                self.failures.append(finding)
+                self._say(f"place_route: {finding.message.partition(' (log: ')[0]}")
+                continue
+            if missed > 0:
+                self._say(f"place_route: timing missed by {missed:.0%}")
+            if self.best is None or missed < self.missed:
+                self.best, self.missed = way, missed
+
+    def end(self) -> None:
+        """End all that runs."""
+        for way in self._running.values():
+            way.stop("another way was done first")
+        self._pool.shutdown()
+
+
+def place_route(
+    out: Path, tool: Tool, found: Found, files: Files, command: Command, ways: Sequence[Sequence[str]],
+    say: Callable[[str], None], heard: Heard | None = None, another: Callable[[], bool] | None = None,
+) -> Routed:
+    """Place and route in ``out`` and leave the best result in ``files``.
+
+    ``ways``: options of ``tool``, in the order in which they are tried, of which ``command`` makes its arguments. With
+    the first result that misses no clock all ends. Where one misses, those that run beside it have :data:`LONGER` times
+    as long, and the better result is kept. ``another``: asked when the :data:`FIRST` ways led to no result whether the
+    caller has a design that is easier; if so, no other way is tried. The last of all ways may take as long as it likes.
+    ``say`` is called with a line as each way starts or is given up, ``heard`` with how far the first one that runs is.
+
+    Raises :class:`NotRouted` where no way led to a result, :class:`ToolError` where the tool fails before it places
+    anything, with the end of its log.
+    """
+    race = _Race(out, tool, found, command, say)
+    race.heard = heard
+    all_ways = [_Way(number, way, files.of_way(number)) for number, way in enumerate(ways, 1)]
+    try:
+        race.run(all_ways[:FIRST], all_ways[-1])
+        if race.best is None and len(all_ways) > FIRST and not (another is not None and another()):
+            race.run(all_ways[FIRST:], all_ways[-1])
+    finally:
+        race.end()
+    if race.best is None:
+        raise NotRouted(race.failures[0])
+    _keep(out, all_ways, race.best)
+    return Routed(race.best.options, race.missed)
+
+
+def _keep(out: Path, ways: Sequence[_Way], best: _Way) -> None:
+    """Leave the best way's files where the first one's belong, and of the others the logs."""
+    first = ways[0].files
+    if best.number > 1:
+        (out / first.log).replace(out / Path(first.log).with_stem(f"{Path(first.log).stem}_1"))
+        for name, kept in zip(best.files.names, first.names, strict=True):
+            (out / name).replace(out / kept)
+    for way in ways[1:]:
+        for name in (way.files.placed, way.files.report):
+            (out / name).unlink(missing_ok=True)
+
+
+def _missed(report: Path) -> float:
+    """By what share of it the worst clock of nextpnr's report misses what was asked for."""
+    fmax: Mapping[str, Mapping[str, float]] = json.loads(report.read_text())["fmax"]
+    return max((1 - clock["achieved"] / clock["constraint"] for clock in fmax.values()), default=0.0)
+

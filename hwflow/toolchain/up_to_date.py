@@ -1,0 +1,73 @@
+"""Which steps of a build need not be done again: what they read, how they were called and what they left is the same.
+
+``OUT/board/steps.json`` has for each step its ``settings``, the digests of its ``inputs`` and ``outputs``, and
+``facts`` that are not in its files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from hwflow.sim.digests import digests
+from hwflow.toolchain.json_file import write_json
+
+FILE = "board/steps.json"
+
+
+class UpToDate:
+    """The steps of the build in ``out``."""
+
+    def __init__(self, out: Path) -> None:
+        self._out = out
+        self._steps = _read(out)
+
+    def facts(self, step: str, settings: Any, inputs: Iterable[str]) -> dict[str, Any] | None:
+        """What was noted of ``step`` if it need not be done; None if it must be."""
+        noted = self._steps.get(step)
+        if noted is None or noted["settings"] != settings or noted["inputs"] != digests(self._out, inputs):
+            return None
+        facts: dict[str, Any] = noted["facts"]
+        return facts if digests(self._out, noted["outputs"]) == noted["outputs"] else None
+
+    def note(
+        self, step: str, settings: Any, inputs: Iterable[str], outputs: Iterable[str], facts: Mapping[str, Any]
+    ) -> None:
+        """``step`` is done."""
+        self._steps[step] = {
+            "settings": settings, "inputs": digests(self._out, inputs), "outputs": digests(self._out, outputs),
+            "facts": dict(facts),
+        }
+        write_json(self._out / FILE, self._steps)
+
+
+def intact(out: Path) -> bool:
+    """Whether there is what every step left."""
+    steps = _read(out).values()
+    return all(digests(out, step["outputs"]) == step["outputs"] for step in steps)
+
+
+def carry_over(before: Path, now: Path) -> None:
+    """Take the results of the steps in ``before`` whose inputs are the same in ``now`` over into ``now``."""
+    carried = {}
+    for name, step in _read(before).items():
+        outputs = step["outputs"]
+        if digests(now, step["inputs"]) == step["inputs"] and digests(before, outputs) == outputs:
+            for file in outputs:
+                (now / file).unlink(missing_ok=True)
+                os.link(before / file, now / file)  # nothing is copied: what was before goes away
+            carried[name] = step
+    if carried:
+        write_json(now / FILE, carried)
+
+
+def _read(out: Path) -> dict[str, dict[str, Any]]:
+    try:
+        steps = json.loads((out / FILE).read_text())
+        keys = {"settings", "inputs", "outputs", "facts"}
+        return {name: step for name, step in steps.items() if keys <= step.keys()}
+    except (OSError, ValueError, AttributeError):
+        return {}

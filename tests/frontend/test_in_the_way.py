@@ -1,0 +1,139 @@
+"""What a float model's findings say besides that it must be quantized, and what is said where shapes cannot be told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from hwflow.checking import check
+from hwflow.compiler import load
+from hwflow.errors import Finding, ModelRefused
+from tests.models import Builder
+
+NORM = (
+    "operator must be one that hardware can be made of, not LayerNormalization: it divides by a norm that it computes "
+    "of each frame, a root of sums of squares; integers carry no such quotient exactly"
+)
+PRODUCT = (
+    "one operand must be constant, not both computed at run time: hardware holds the matrix that it multiplies by"
+)
+
+
+def found(b: Builder, folder: Path) -> list[tuple[str, str]]:
+    return [(f.where, f.message) for f in refused(b, folder)[1:]]
+
+
+def refused(b: Builder, folder: Path) -> list[Finding]:
+    findings = [f for f in check(b.save(folder)) if f.severity != "warning"]
+    assert all(f.severity == "unsupported" for f in findings)
+    return findings
+
+
+def dense(b: Builder, x: str, name: str) -> str:
+    return b.node("MatMul", x, b.constant(np.ones((4, 4))), name=name)
+
+
+def attention(blocks: int) -> Builder:
+    """Softmax of a product of streams, times a third, between dense layers; normalized before each block."""
+    b = Builder(21, 10)
+    x = b.node("Sin", b.input("x", ["N", 3, 4]), name="features")  # before the first dense layer: the host's
+    x = dense(b, x, "embedded")
+    for k in range(blocks):
+        n = b.node("LayerNormalization", x, b.constant(np.ones(4)), name=f"norm{k}")
+        q, key, v = (dense(b, n, f"{name}{k}") for name in "qkv")
+        scores = b.node("MatMul", q, b.node("Transpose", key, perm=[0, 2, 1]), name=f"scores{k}")
+        mixed = b.node("MatMul", b.node("Softmax", scores, name=f"softmax{k}"), v, name=f"mixed{k}")
+        x = b.node("Add", x, dense(b, mixed, f"out{k}"))
+    b.output(b.node("Softmax", dense(b, x, "head"), name="last"))  # behind the last one: the host's
+    return b
+
+
+def test_each_operator_once_with_its_places(tmp_path: Path) -> None:
+    softmax = (
+        "operator must be one that hardware can be made of, not Softmax: it divides exponentials by their sum; "
+        "integers carry no such quotient exactly"
+    )
+    assert found(attention(3), tmp_path) == [
+        ("node 'norm0' (LayerNormalization) and 2 more", NORM),
+        ("node 'softmax0' (Softmax) and 2 more", softmax),
+        ("node 'scores0' (MatMul) and 5 more", PRODUCT),
+    ]
+
+
+def test_the_same_where_the_model_is_resolved(tmp_path: Path) -> None:
+    b = attention(2)
+    early = refused(b, tmp_path)
+    with pytest.raises(ModelRefused) as late:
+        _ = load(tmp_path / "model.onnx").quantized
+    assert [(f.rule, f.where, f.message) for f in late.value.findings] == [(f.rule, f.where, f.message) for f in early]
+
+
+def test_nothing_is_in_the_way_of_what_can_be_compiled(tmp_path: Path) -> None:
+    """Constants, shapes, and what the host does at both ends."""
+    b = Builder(21, 10)
+    x = b.input("x", ["N", 2, 4, 4])
+    y = b.node("Conv", b.node("Sin", x), b.node("Sin", b.constant(np.ones((2, 2, 1, 1)))))
+    shape = b.node("Concat", b.node("Shape", y, start=0, end=1), b.constant([32], "int64"), axis=0)
+    y = b.node("Gemm", b.node("Reshape", b.node("Mish", y), shape), b.constant(np.ones((32, 3))))
+    b.output(b.node("TopK", b.node("Softmax", y), b.constant([1], "int64"), outputs=["best"]))
+    assert found(b, tmp_path) == []
+
+
+def test_a_model_without_an_operator_of_hardware(tmp_path: Path) -> None:
+    tree = {
+        "nodes_treeids": [0] * 3, "nodes_nodeids": [0, 1, 2], "nodes_featureids": [0] * 3,
+        "nodes_values": [0.5, 0.0, 0.0], "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+        "nodes_truenodeids": [1, 0, 0], "nodes_falsenodeids": [2, 0, 0], "target_treeids": [0, 0],
+        "target_nodeids": [1, 2], "target_ids": [0, 0], "target_weights": [1.0, 2.0], "n_targets": 1,
+    }  # fmt: skip
+    b = Builder(21, 10)
+    y = b.node("TreeEnsembleRegressor", b.input("x", ["N", 3]), name="tree", domain="ai.onnx.ml", **tree)
+    b.output(b.declare(y, ["N", 1]))
+    assert found(b, tmp_path) == [
+        (
+            "node 'tree' (TreeEnsembleRegressor)",
+            "operator must be one that hardware can be made of, not ai.onnx.ml.TreeEnsembleRegressor",
+        )
+    ]
+
+
+def test_an_operator_of_machine_learning_is_named_and_not_its_shape(tmp_path: Path) -> None:
+    b = Builder(21, 10)
+    x = b.node("Normalizer", b.requantize(b.input("x", ["N", 3]), 0.5), name="norm", domain="ai.onnx.ml")
+    y = b.node("MatMul", x, b.weights(np.ones((3, 2), int)), name="fc")
+    b.output(b.declare(b.quantize(y, 0.5), ["N", 2], "uint8"))
+    (finding,) = refused(b, tmp_path)
+    assert (finding.rule, finding.where) == ("supported-operator", "node 'norm' (Normalizer)")
+    assert "not ai.onnx.ml.Normalizer" in finding.message
+
+
+def test_shapes_that_cannot_be_told_hide_no_operator(tmp_path: Path) -> None:
+    """The second one is named though the result of the first has no shape."""
+    b = Builder(21, 10)
+    x = b.node("Conv", b.requantize(b.input("x", ["N", 2, 4, "width"]), 0.5), b.weights(np.ones((2, 2, 1, 1), int)))
+    y = b.node("LRN", b.requantize(x, 0.5), size=3, name="lrn")
+    z = b.node("Conv", b.requantize(y, 0.5), b.weights(np.ones((2, 2, 1, 1), int)))
+    b.output(b.quantize(z, 0.5))
+    assert [(f.rule, f.where) for f in refused(b, tmp_path)] == [
+        ("dimensions", "input 'x'"), ("supported-operator", "node 'lrn' (LRN)")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("decided", [False, True])
+def test_a_branch_that_holds_what_hardware_is_made_for(decided: bool, tmp_path: Path) -> None:
+    """It reads its stream from outside; one whose condition is known is no branch any more when it is compiled."""
+    b = Builder(21, 10)
+    x = b.input("x", ["N", 4])
+    weights = b.constant(np.ones((4, 4)))
+    info = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 4])
+    branches = {
+        name: helper.make_graph([helper.make_node("MatMul", [x, weights], ["y"], name=name)], name, [], [info])
+        for name in ("then_branch", "else_branch")
+    }
+    condition = b.constant(True, "bool") if decided else b.input("c", [], "bool")
+    y = b.node("If", condition, name="choice", **branches)
+    b.output(b.declare(b.node("MatMul", y, weights), ["N", 4]))
+    assert [where for where, _ in found(b, tmp_path)] == ([] if decided else ["node 'choice' (If)"])
