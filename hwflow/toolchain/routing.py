@@ -29,6 +29,7 @@ REPORTS = 30  # of a router in a row, in which what is left must become a tenth 
 PATIENCE = 1.5  # times as long as packing and placing took, routing may take
 LEAST_SECONDS = 60.0  # or so long, where that is more
 LONGER = 1.5  # times as long as the first result took, others may take that are for its timing alone
+NEARLY = 0.03  # of its clock that a result may miss for more ways to be worth it: seeds differ by 5 % and more
 REMEDY = "if the design does not fit, ask for fewer frames a second (--fps) or choose a larger board"
 
 
@@ -222,7 +223,9 @@ def place_route(
     ``ways``: options of ``tool``, in the order in which they are tried, of which ``command`` makes its arguments. With
     the first result that misses no clock all ends. Where one misses, those that run beside it have :data:`LONGER` times
     as long, and the better result is kept. ``another``: asked when the :data:`FIRST` ways led to no result whether the
-    caller has a design that is easier; if so, no other way is tried. The last of all ways may take as long as it likes.
+    caller has a design that is easier; if so, no other way is tried. Where the best of them nearly reached its clock
+    (:data:`NEARLY`) the other ways are tried, too. The last of all ways may take as long as it likes, unless there is
+    a result.
     ``say`` is called with a line as each way starts or is given up, ``heard`` with how far the first one that runs is.
 
     Raises :class:`NotRouted` where no way led to a result, :class:`ToolError` where the tool fails before it places
@@ -233,7 +236,11 @@ def place_route(
     all_ways = [_Way(number, way, files.of_way(number)) for number, way in enumerate(ways, 1)]
     try:
         race.run(all_ways[:FIRST], all_ways[-1])
-        if race.best is None and len(all_ways) > FIRST and not (another is not None and another()):
+        if race.best is None:
+            further = not (another is not None and len(all_ways) > FIRST and another())
+        else:
+            further = 0 < race.missed <= NEARLY
+        if further:
             race.run(all_ways[FIRST:], all_ways[-1])
     finally:
         race.end()

@@ -99,6 +99,9 @@ def test_what_leads_nowhere_makes_place_for_the_next(routed, tmp_path):
         (("reached(90)", "hang()"), "reached(90)", ["10%"]),
         (("reached(90)", "sys.exit(3)"), "reached(90)", ["10%"]),
         (("stuck()", "reached(90)", "reached(100)"), "reached(90)", ["10%"]),  # there is a result: no third way
+        (("reached(98)", "reached(97)", "reached(100)", "hang()"), "reached(100)", ["2%", "3%"]),  # nearly
+        (("reached(97)", "reached(98)", "reached(90)"), "reached(98)", ["3%", "2%", "10%"]),
+        (("reached(97)", "sys.exit(3)"), "reached(97)", ["3%"]),  # no third way
     ],
 )
 def test_what_misses_its_timing_is_done_once_more(routed, tmp_path, ways, kept, missed):
