@@ -100,4 +100,3 @@ class Concat(wiring.Component):
         m.d.comb += [queue.push.eq(delayed(m, "push", step, 1)), Value.cast(queue.payload).eq(chosen)]
         wiring.connect(m, wiring.flipped(self.o), queue.o)
         return m
-

@@ -209,4 +209,3 @@ class Multiplier:
                 digit[1], Mux(digit[0], operand.negative, operand.negative.shift_left(1)), Mux(digit[0], x, 0)
             )
         return Mux(digit[1], Mux(digit[0], operand.triple, x.shift_left(1)), Mux(digit[0], x, 0))
-

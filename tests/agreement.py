@@ -76,5 +76,3 @@ def _random(info: onnx.ValueInfoProto, rng: np.random.Generator, step: float) ->
         return np.ones(shape, bool)
     low, high = bounds_of(info.type.tensor_type.elem_type)
     return rng.integers(max(low, -(1 << 20)), min(high, 1 << 20) + 1, shape)
-
-

@@ -61,6 +61,7 @@ def test_what_is_in_it(wheel):
     } <= expected
     assert expected <= names, sorted(expected - names)
     assert {"hwflow/py.typed", "hdl_lib/py.typed"} <= names
+    assert {n.split("/")[-1] for n in names if ".dist-info/licenses/" in n} == {"LICENSE", "NOTICE"}
     assert not [n for n in names if n.endswith((".pyc", ".onnx", ".npz"))]
 
 

@@ -213,5 +213,3 @@ def require_image(node: OnnxNode, shape: tuple[int, ...]) -> None:
             f"input {show(node.inputs[0])} must have frames, channels and spatial axes, not {len(shape) + 1} axes",
             "reshape it to (frames, channels, ...)",
         )
-
-

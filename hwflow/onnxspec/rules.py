@@ -274,4 +274,3 @@ def listed(names: Iterable[str], most: int = 5) -> str:
     every = list(names)
     text = ", ".join(show(name) for name in every[:most])
     return text if len(every) <= most else f"{text} and {len(every) - most} more"
-

@@ -48,4 +48,3 @@ def _drop_identities(graph: Graph) -> None:
             if port.value is after:
                 port.value = before
         graph.nodes.remove(node)
-

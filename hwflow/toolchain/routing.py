@@ -266,4 +266,3 @@ def _missed(report: Path) -> float:
     """By what share of it the worst clock of nextpnr's report misses what was asked for."""
     fmax: Mapping[str, Mapping[str, float]] = json.loads(report.read_text())["fmax"]
     return max((1 - clock["achieved"] / clock["constraint"] for clock in fmax.values()), default=0.0)
-

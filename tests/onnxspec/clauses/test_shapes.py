@@ -365,4 +365,3 @@ def test_hostile(name: str, tmp_path: Path) -> None:
     """Inference that takes all memory, all time or the process with it becomes a finding."""
     found = findings_of(hostile_models()[name], tmp_path / "model")
     assert any(f.severity == "error" for f in found)
-
