@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend.handlers import KEPT
 from hwflow.frontend.input_types import InputType
-from hwflow.frontend.lower import lower, unsupported_operator
+from hwflow.frontend.lower import findings_of_rest, lower, unsupported_operator
 from hwflow.frontend.unquantized import obstacles
 from hwflow.ir.graph import Graph
 from hwflow.onnxspec import ModelProto, OnnxNode, ResolvedModel, resolve_with_graph
 from hwflow.onnxspec.frames import batch_size, first_sizes, keeps_frames, of_frames, with_frame_axis
 from hwflow.onnxspec.graph import main_scopes
+from hwflow.onnxspec.resolver import Unresolved
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +42,18 @@ def framed(
     try:
         return _framed(proto, dimensions, input_types)
     except ModelRefused as refused:
-        said = {finding.where for finding in refused.findings}
-        more = [finding for finding in obstacles(main_scopes(proto)) if finding.where not in said]
-        raise ModelRefused([*refused.findings, *more]) from None
+        findings = [*refused.findings]
+        said = {finding.where for finding in findings}
+        if isinstance(refused, Unresolved) and _has_frames(proto, refused):
+            findings += findings_of_rest(refused, input_types)
+            said.update(finding.where for finding in findings)
+        raise ModelRefused([*findings, *obstacles(main_scopes(proto), said)]) from None
+
+
+def _has_frames(proto: ModelProto, unresolved: Unresolved) -> bool:
+    """Whether frames lie along the first axis of every value, as far as that is known."""
+    sizes = set(first_sizes(proto).values())
+    return not sizes or (sizes == {1} and keeps_frames(unresolved.rest, unresolved.opaque))
 
 
 def _framed(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from math import prod
 
 import numpy as np
@@ -11,22 +11,34 @@ from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend import boundary, ordering
 from hwflow.frontend.attributes import Taken, not_defined, not_honoured
-from hwflow.frontend.context import Lowering, Refusal, made, refuse
-from hwflow.frontend.element_types import COMPUTED_TYPES, KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
+from hwflow.frontend.context import Lowering, Refusal, refuse
+from hwflow.frontend.element_types import KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
 from hwflow.frontend.handlers import HANDLERS, KEPT, REAL_ONLY
 from hwflow.frontend.input_types import InputType
 from hwflow.frontend.integers import INTEGER_ONLY
 from hwflow.frontend.quantizers import graph_input, say_scale
 from hwflow.frontend.refused_operators import of_whole_operators, unsupported, whole_operator
+from hwflow.frontend.stand_ins import refuse_results, source_of
 from hwflow.frontend.unquantized import Site, in_the_way, input_type, is_dialect, unquantized
-from hwflow.frontend.views import Anchor, Constant, HostInput, HostOutput, Integers, Reals, Refused, View, fractions
-from hwflow.ir.graph import Graph, Node, Stage, Value
+from hwflow.frontend.views import (
+    Anchor,
+    Constant,
+    HostInput,
+    HostOutput,
+    Integers,
+    Reals,
+    Refused,
+    Source,
+    View,
+)
+from hwflow.ir.graph import Graph, Node, Stage
 from hwflow.onnxspec.dialect_operators import can_run
 from hwflow.onnxspec.guard import Budget, GaveUp, guarded
 from hwflow.onnxspec.model import OnnxNode, ResolvedModel
+from hwflow.onnxspec.resolver import Unresolved
 from hwflow.types import IntType
 
-__all__ = ["HANDLERS", "KEPT", "lower", "unsupported_operator"]
+__all__ = ["HANDLERS", "KEPT", "findings_of_rest", "lower", "unsupported_operator"]
 
 MAX_ELEMENTS = 1 << 23
 """Of one value in one frame: a colour image of 1,600 x 1,600 pixels. The compiler keeps the order of a stream's
@@ -34,6 +46,9 @@ elements, 64 MiB for so many, and some of them at a time."""
 
 _OVERSIZED_SECONDS, _OVERSIZED_MEMORY = 20.0, 2 << 30
 """Of processor time and bytes, for what else is wrong with a model of larger frames."""
+
+_UNKNOWN = Refused(None, Source.EITHER)
+"""What the graph of a node has for itself."""
 
 _RESHAPE = "reshape to (frames, ...)"
 
@@ -46,36 +61,65 @@ def lower(model: ResolvedModel, input_types: Mapping[str, InputType] | None = No
     declared = input_types or {}
     oversized = _oversized(model)
     if oversized:
-        raise ModelRefused([*oversized, *_other_findings(model, declared)])
+        raise ModelRefused([*oversized, *_within_limits(lambda: _findings(model, declared))])
     return _lowered(model, declared)
 
 
-def _other_findings(model: ResolvedModel, declared: Mapping[str, InputType]) -> tuple[Finding, ...]:
-    """What is wrong with a model besides the size of its frames, as far as that can be told within limits."""
+def findings_of_rest(unresolved: Unresolved, input_types: Mapping[str, InputType] | None = None) -> list[Finding]:
+    """What is wrong with a model that could not be resolved besides that, as far as it can be told: nodes whose shapes
+    are known are looked at as :func:`lower` does."""
+    model = unresolved.rest
+    if not any(is_dialect((n.domain, n.op_type)) for n in model.nodes if n.name not in unresolved.opaque):
+        return []  # whether it is a quantized model at all is not known
+    oversized, said = _oversized(model), {finding.where for finding in unresolved.findings}
 
     def find() -> tuple[Finding, ...]:
-        try:
-            _lowered(model, declared)
-        except ModelRefused as refused:
-            return refused.findings
-        return ()
+        found = of_whole_operators(_examined(model, input_types or {}, unresolved.opaque).findings)
+        return tuple(f for f in found if f.rule != "supported-operator" or f.where not in said)
 
+    return [*oversized, *(_within_limits(find) if oversized else find())]
+
+
+def _findings(model: ResolvedModel, declared: Mapping[str, InputType]) -> tuple[Finding, ...]:
+    try:
+        _lowered(model, declared)
+    except ModelRefused as refused:
+        return refused.findings
+    return ()
+
+
+def _within_limits(find: Callable[[], tuple[Finding, ...]]) -> tuple[Finding, ...]:
+    """What is wrong with a model besides the size of its frames, as far as that can be told within limits."""
     try:
         return guarded(find, Budget(_OVERSIZED_SECONDS), _OVERSIZED_MEMORY)
     except GaveUp:
         return ()
 
 
-def _lowered(model: ResolvedModel, declared: Mapping[str, InputType]) -> Graph:
+def _examined(model: ResolvedModel, declared: Mapping[str, InputType], opaque: Container[str] = ()) -> Lowering:
+    """All nodes lowered or refused. ``opaque``: names of nodes that have been refused before."""
     state = Lowering(model)
     state.views.update({name: Constant(array) for name, array in model.constants.items()})
-    read = {name for node in model.nodes for name in node.inputs} | {*model.outputs}
+    read = {name for node in model.nodes if node.name not in opaque for name in node.inputs} | {*model.outputs}
     for name in model.inputs:
-        if name in read:
+        if name in read and name in model.values:
             state.views[name] = _input_view(state, name, declared.get(name))
+        else:
+            state.views[name] = Refused(None, Source.HOST)
     tail = boundary.tail(model)
     for node in model.nodes:
-        _lower_node(state, node, tail)
+        if node.name in opaque:
+            views = [state.views.get(name, _UNKNOWN) for name in node.inputs if name]
+            refuse_results(state, node, source_of(node, views))
+            if (node.domain, node.op_type) not in HANDLERS and not can_run(node.domain, node.op_type):
+                state.findings.append(unsupported_operator(node))
+        else:
+            _lower_node(state, node, tail)
+    return state
+
+
+def _lowered(model: ResolvedModel, declared: Mapping[str, InputType]) -> Graph:
+    state = _examined(model, declared)
     if not state.findings and all(name in model.fixed for name in model.outputs):
         message = "at least one output must be computed by hardware, not none: all are constants"
         remedy = "there is nothing to compile"
@@ -185,7 +229,7 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
     unknown = tuple(not_defined(node))
     if unknown:
         state.findings.extend(unknown)
-        state.views.update({name: Refused() for name in node.outputs if name})
+        refuse_results(state, node, source_of(node, [state.view(name) for name in node.inputs if name]))
         return
     operator = HANDLERS.get((node.domain, node.op_type))
     views = [state.view(name) for name in node.inputs if name]
@@ -196,9 +240,7 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
         operator = None  # the host's
     if operator is None and not can_run(node.domain, node.op_type):
         state.findings.append(unsupported_operator(node))
-        in_hardware = any(isinstance(v, Integers | Reals) for v in views)  # elsewhere, it may be a quantizer
-        refused = Refused(_stand_in(state, node, views) if in_hardware else None)
-        state.views.update({name: refused for name in node.outputs if name})
+        refuse_results(state, node, source_of(node, views))
         return
     if any(isinstance(v, HostOutput) for v in views):
         if operator is None and node.name not in tail.real:
@@ -217,7 +259,6 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
             said += f" (with {show(foreign[0])} of element type {foreign[1]})"
         if not _before_hardware(state, node, views):
             state.findings.append(unsupported_operator(node, said))
-            result = Refused(_stand_in(state, node, views))
         else:
             result = _host_inputs(state, node, views)
     elif not any(isinstance(v, Refused) for v in views):
@@ -230,7 +271,6 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
                 state.deferred.extend(refusal.findings)
                 _leave_to_host(state, node)
                 return
-            result = Refused()
             state.findings.extend(refusal.findings)
     else:
         _look_at(state, node, operator)
@@ -238,10 +278,9 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
         views_of = zip(node.outputs, result, strict=True)
         state.views.update({name: _nothing(state, name) or view for name, view in views_of if name})
         return
-    if isinstance(result, Refused):
-        result = Refused(_stand_in(state, node, views))
-    state.views.update({name: Refused() for name in node.outputs if name})
-    state.views[node.result] = result
+    refuse_results(state, node, source_of(node, views))
+    if not isinstance(result, Refused):
+        state.views[node.result] = result
 
 
 def _nothing(state: Lowering, name: str) -> Constant | None:
@@ -294,27 +333,6 @@ def _look_at(state: Lowering, node: OnnxNode, operator: Taken) -> None:
         state.findings.extend(refusal.findings)
     finally:
         state.views.update(refused)
-
-
-def _stand_in(state: Lowering, node: OnnxNode, views: list[View]) -> HostInput | Integers | Reals | None:
-    """What a refused node's result would be like: the host's, or hardware's by its element type."""
-    known = [v.stand_in if isinstance(v, Refused) else v for v in views]
-    info = state.model.values[node.result]
-    if info.shape[:1] != (1,) or min(info.shape) < 1:
-        return None
-    shape = state.frame_shape(node.result)
-    if not (info.dtype in COMPUTED_TYPES or info.dtype in REAL_TYPES):
-        return None
-    in_hardware = any(isinstance(v, Integers | Reals) for v in known)
-    if in_hardware or (boundary.quantizes(node) and any(isinstance(v, HostInput) for v in known)):
-        element = COMPUTED_TYPES.get(info.dtype)
-        value = Value(state.value_names.fresh(node.result))
-        if element is not None:
-            return Integers(value, shape, element.min, element.max)
-        return made(value, shape, fractions(1), fractions(0), node)
-    if any(isinstance(v, HostInput) for v in known):
-        return HostInput(node.result, shape)
-    return None
 
 
 def _result(

@@ -75,34 +75,63 @@ def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope], declared: Con
     raise ModelRefused([unquantized(model.graph.name), *types, *obstacles(scopes)])
 
 
-def obstacles(scopes: Sequence[Scope]) -> list[Finding]:
-    """:func:`in_the_way` in a model's main graph, the first of its scopes, as it is in the file."""
+def obstacles(scopes: Sequence[Scope], said: Container[str] = ()) -> list[Finding]:
+    """:func:`in_the_way` in a model's main graph, the first of its scopes, as it is in the file, and in the graphs of
+    its nodes. ``said``: places that need no finding any more."""
     main = scopes[0]
-    owners: dict[int, int] = {}  # of a subgraph at any depth: the node of the main graph
-    reads: dict[int, set[str]] = {}  # what subgraphs of a node read, perhaps from outside
-    holders: set[int] = set()  # nodes with operators in their subgraphs that hardware is made for
+    owners: dict[int, int] = {}  # of a graph at any depth: the node of the main graph
+    holders: set[tuple[int, int]] = set()  # nodes with operators in their graphs that hardware is made for
     for scope in scopes[1:]:
         parent = scope.parent
-        if parent is not main and id(parent) not in owners:  # of a function
-            continue
-        owner = owners[id(scope)] = scope.caller if parent is main else owners[id(parent)]
-        reads.setdefault(owner, {*scope.outputs}).update(name for node in scope.nodes for name in node.inputs)
-        if any(node.op_type in HEAVY for node in scope.nodes):
-            holders.add(owner)
-    sites = [
+        if parent is main or id(parent) in owners:  # else it is a function's
+            owners[id(scope)] = scope.caller if parent is main else owners[id(parent)]
+            if any(node.op_type in HEAVY for node in scope.nodes):
+                _add_holders(holders, scope)
+    sites = _sites(main, holders)
+    inputs = {*main.inputs} - {*main.initializers}
+    if owners:
+        computed = {*inputs}
+        _streams(sites, computed)
+        inside: dict[int, list[tuple[Site, bool]]] = {}
+        apart: set[str] = set()  # nodes of graphs between operators that hardware is made for
+        for scope in scopes[1:]:  # each behind the one around it
+            if id(scope) in owners:
+                computed.update({*scope.inputs} - {*scope.initializers})
+                inner = _streams(_sites(scope, holders), computed)
+                assert scope.parent is not None
+                if scope.parent.where(scope.caller) in apart:
+                    apart.update(site.where for site, _ in inner)
+                apart.update(site.where for site, surrounded in _between(inner).items() if surrounded)
+                found = [(site, site.where in apart) for site, _ in inner if not site.taken]
+                inside.setdefault(owners[id(scope)], []).extend(found)
+        for index, there in inside.items():
+            sites[index] = replace(sites[index], inside=tuple(there))
+    return in_the_way(sites, inputs, said)
+
+
+def _add_holders(holders: set[tuple[int, int]], scope: Scope) -> None:
+    """The node that carries a graph, and those that carry the graphs around it."""
+    around: Scope | None = scope
+    while around is not None and around.parent is not None and (id(around.parent), around.caller) not in holders:
+        holders.add((id(around.parent), around.caller))
+        around = around.parent
+
+
+def _sites(scope: Scope, holders: Container[tuple[int, int]]) -> list[Site]:
+    return [
         Site(
-            node.domain, node.op_type, main.opsets.get(node.domain, 1), node.inputs, node.outputs,
-            main.where(index), reads.get(index, frozenset()), index in holders,
+            node.domain, node.op_type, scope.opsets.get(node.domain, 1), node.inputs, node.outputs,
+            scope.where(index), frozenset(node.captured), (id(scope), index) in holders,
         )
-        for index, node in enumerate(main.nodes)
+        for index, node in enumerate(scope.nodes)
     ]
-    return in_the_way(sites, {*main.inputs} - {*main.initializers})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Site:
-    """A node of a float model. ``where``: as a finding names it; ``captured``: what its subgraphs read, perhaps from
-    outside; ``holds``: whether operators that hardware is made for stand in them."""
+    """A node of a float model. ``where``: as a finding names it; ``captured``: what its subgraphs read from outside;
+    ``holds``: whether operators that hardware is made for stand in them; ``inside``: the nodes in them that it cannot
+    be made of, and whether they stand between such operators."""
 
     domain: str
     op_type: str
@@ -112,6 +141,7 @@ class Site:
     where: str
     captured: AbstractSet[str] = frozenset()
     holds: bool = False
+    inside: tuple[tuple[Site, bool], ...] = ()
 
     @classmethod
     def of(cls, node: OnnxNode) -> Site:
@@ -137,41 +167,30 @@ class Site:
         return self.op_type in LIMITS or (schema is not None and has_body(schema))
 
 
-def in_the_way(sites: Sequence[Site], inputs: Iterable[str]) -> list[Finding]:
+def in_the_way(sites: Sequence[Site], inputs: Iterable[str], said: Container[str] = ()) -> list[Finding]:
     """What hardware could not be made of once a model was quantized, one finding an operator: what stands between
     operators that hardware is made for. Before the first and behind the last of these, the host runs it. (In a model
     without any of these, operators of classical machine learning are all that there is.)
 
-    ``sites``: the nodes in topological order; ``inputs``: of the model, without initializers.
+    ``sites``: the nodes in topological order; ``inputs``: of the model, without initializers; ``said``: places that are
+    left out.
     """
-    computed, behind = {*inputs}, set[str]()
-    streams: list[tuple[Site, bool]] = []  # what is computed at run time, and whether behind an operator of hardware's
-    for site in sites:
-        read = computed.intersection((*site.inputs, *site.captured))
-        if read and site.op_type not in ("Shape", "Size"):
-            made = {name for name in site.outputs if name}
-            computed |= made
-            chosen = site.op_type == "If" and computed.isdisjoint(site.inputs)  # when the model is compiled
-            shown = replace(site, op_type="Identity", holds=False) if chosen else site
-            streams.append((shown, not read.isdisjoint(behind)))
-            if site.begins or streams[-1][1]:
-                behind |= made
-    ahead: set[str] = set()
-    for site in reversed(sites):
-        if site.holds or site.op_type in HEAVY or not ahead.isdisjoint(site.outputs):
-            ahead.update(name for name in (*site.inputs, *site.captured) if name)
-    middle = [
-        site for site, follows in streams if site.holds or (follows and not ahead.isdisjoint(site.outputs))
-    ]
-    if not ahead:
-        middle = [site for site, _ in streams if site.domain == _ML]
+    computed = {*inputs}
+    streams = _streams(sites, computed)
+    if any(site.holds or site.op_type in HEAVY for site in sites):
+        middle = _between(streams)
+    else:
+        middle = {site: True for site, _ in streams if site.domain == _ML}
     found: dict[tuple[str, str], dict[str, None]] = {}  # the places of each operator
     products: dict[str, None] = {}
-    for site in middle:
-        if not site.taken:
-            found.setdefault((site.domain, site.op_type), {})[site.where] = None
-        elif site.op_type == "MatMul" and computed.issuperset(site.inputs):
-            products[site.where] = None
+    for outer, surrounded in middle.items():
+        for site in (outer, *(site for site, between in outer.inside if surrounded or between)):
+            if site.where in said:
+                continue
+            if not site.taken:
+                found.setdefault((site.domain, site.op_type), {})[site.where] = None
+            elif site.op_type == "MatMul" and computed.issuperset(site.inputs):
+                products[site.where] = None
     findings = [
         unsupported(_places(places), op_type, f"{domain}.{op_type}" if domain else "")
         for (domain, op_type), places in found.items()
@@ -179,6 +198,36 @@ def in_the_way(sites: Sequence[Site], inputs: Iterable[str]) -> list[Finding]:
     if products:
         findings.append(Finding("constant-weights", _places(products), *PRODUCT_OF_STREAMS))
     return findings
+
+
+def _streams(sites: Iterable[Site], computed: set[str]) -> list[tuple[Site, bool]]:
+    """What is computed at run time from values in ``computed``, which grows, and whether behind an operator that
+    hardware is made for."""
+    behind: set[str] = set()
+    streams: list[tuple[Site, bool]] = []
+    for site in sites:
+        read = computed.intersection((*site.inputs, *site.captured))
+        if read and site.op_type not in ("Shape", "Size"):
+            made = {name for name in site.outputs if name}
+            computed |= made
+            chosen = site.op_type == "If" and computed.isdisjoint(site.inputs)  # when the model is compiled
+            streams.append((replace(site, op_type="Identity") if chosen else site, not read.isdisjoint(behind)))
+            if site.begins or streams[-1][1]:
+                behind |= made
+    return streams
+
+
+def _between(streams: Sequence[tuple[Site, bool]]) -> dict[Site, bool]:
+    """The nodes that stand between operators that hardware is made for (True), or hold such operators."""
+    ahead: set[str] = set()
+    result: dict[Site, bool] = {}
+    for site, follows in reversed(streams):
+        surrounded = follows and not ahead.isdisjoint(site.outputs)
+        if site.holds or surrounded:
+            result[site] = surrounded
+        if site.holds or site.op_type in HEAVY or not ahead.isdisjoint(site.outputs):
+            ahead.update(name for name in (*site.inputs, *site.captured) if name)
+    return dict(reversed(result.items()))
 
 
 PRODUCT_OF_STREAMS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 from math import gcd
 from typing import Any
@@ -115,15 +116,26 @@ class HostOutput:
     shape: tuple[int, ...]
 
 
+class Source(Enum):
+    """What a refused node was made of. ``EITHER``: its operator, or that of one before it, is not known, and may have
+    been a quantizer."""
+
+    STREAM = "stream"
+    HOST = "host"
+    EITHER = "either"
+
+
 @dataclass(frozen=True)
 class Refused:
     """The result of a node that was refused: whatever reads it is refused too.
 
     ``stand_in``: what the result would have been like, so that a node that works on it can be looked at for faults of
-    its own; None where that cannot be said.
+    its own; None where that cannot be said. ``source``: what it was made of, which nodes behind need to know even where
+    there is no stand-in; None for constants.
     """
 
     stand_in: HostInput | Integers | Reals | None = None
+    source: Source | None = None
 
 
 View = Constant | QuantizedConstant | Integers | Reals | HostInput | HostOutput | Refused

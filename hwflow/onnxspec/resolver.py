@@ -47,6 +47,16 @@ _FOREIGN_OPERATOR_REMEDY = (
 Operator = tuple[str, str]  # domain, op_type
 
 
+class Unresolved(ModelRefused):
+    """Raised where nodes or their shapes are refused. ``rest``: what is known nonetheless, so that what else is wrong
+    with the model can be told. ``opaque``: the nodes in it that are refused, or behind such nodes of unknown shapes;
+    values that they make may be missing from ``rest.values``."""
+
+    def __init__(self, findings: Iterable[Finding], rest: ResolvedModel, opaque: frozenset[str]) -> None:
+        super().__init__(findings)
+        self.rest, self.opaque = rest, opaque
+
+
 def resolve(
     model: onnx.ModelProto,
     dimensions: Mapping[str, int],
@@ -97,11 +107,10 @@ def _raise_if(findings: Sequence[Finding]) -> None:
 
 @dataclass(slots=True)
 class _Record:
-    """A node that is left after folding; ``node`` is None for one that is refused or stands behind such a one."""
+    """A node that is left after folding; ``opaque``: it is refused, or stands behind such a one."""
 
-    reads: tuple[str, ...]
-    outputs: tuple[str, ...]
-    node: OnnxNode | None = None
+    node: OnnxNode
+    opaque: bool = False
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -176,9 +185,12 @@ class _Resolver:
         order = (index for index in topological_order(self.scope.nodes)[0] if index in live)
         names = self.scope.names
         self._visit_all(Item(self.graph.node[index], names[index], self.imports) for index in order)
-        nodes = self._needed()
-        _raise_if([*self.findings, *self.binding.findings])
-        return self._result(nodes)
+        nodes, opaque = self._needed()
+        findings = [*self.findings, *self.binding.findings]
+        result = self._result(nodes, opaque)
+        if findings:
+            raise Unresolved(findings, result, opaque)
+        return result
 
     def flat_model(self) -> onnx.ModelProto:
         """The model with everything inlined, see :func:`resolve_with_graph`."""
@@ -282,9 +294,36 @@ class _Resolver:
                 pending.append(iter(replacement))
 
     def _refuse(self, item: Item, rule: str, message: str, remedy: str) -> None:
-        reads = (*item.proto.input, *inner_reads(item.proto)) if has_subgraph(item.proto) else (*item.proto.input,)
-        finding = Finding(rule, item.where, message, remedy)
-        self.records.append(_Record(reads, tuple(item.proto.output), None, [finding]))
+        self._record_opaque(item, Finding(rule, item.where, message, remedy))
+
+    def _record_opaque(self, item: Item, *findings: Finding) -> None:
+        """A node of which no more is known than what it reads."""
+        proto = item.proto
+        reads = (*proto.input, *inner_reads(proto)) if has_subgraph(proto) else (*proto.input,)
+        version = item.imports[proto.domain]
+        node = OnnxNode(item.name, proto.op_type, proto.domain, version, reads, tuple(proto.output), {}, item.context)
+        self.records.append(_Record(node, True, list(findings)))
+
+    def _take_declared(self, node: onnx.NodeProto) -> None:
+        """The shapes of a node's results where inference is of no use, as far as the model gives them."""
+        for name in node.output:
+            if name in self.declared:
+                info = self.binding.value_info(self.declared[name][1])
+                if info is not None:
+                    self._set(info)
+
+    def _infer_control_flow(self, item: Item) -> None:
+        """The shapes of the results of a node with graphs, as far as they can be told."""
+        node = item.proto
+        self._take_declared(node)
+        schema = self._schema(node.op_type, item.imports[node.domain], node.domain)
+        if schema is None or all(name in self.values for name in node.output if name):
+            return
+        visible = (name for name in (*node.input, *inner_reads(node)) if name in self.values)
+        for info in self.inference.infer_graphs(schema, node, visible, item.imports.protos):
+            value = self.binding.value_info(info)
+            if value is not None and info.name not in self.values:
+                self._set(value)
 
     def _visit(self, item: Item) -> list[Item] | None:
         """Infers, then folds or keeps, one node whose producers have been visited; or what it is replaced by."""
@@ -309,6 +348,7 @@ class _Resolver:
                     for name, constant in folded.items():
                         self._define(name, *constant)
                     return None
+            self._infer_control_flow(item)
             self._refuse(
                 item,
                 "subgraphs",
@@ -318,7 +358,8 @@ class _Resolver:
             return None
         if any(name and name not in self.values for name in node.input):
             # The finding about the node that should have made it is enough.
-            self.records.append(_Record(tuple(node.input), tuple(node.output)))
+            self._take_declared(node)
+            self._record_opaque(item)
             return None
         self._compute(item)
         return None
@@ -387,7 +428,7 @@ class _Resolver:
             attributes=attributes,
             context=item.context,
         )
-        self.records.append(_Record(kept.inputs, kept.outputs, kept))
+        self.records.append(_Record(kept))
 
     def _python_attributes(
         self, node: onnx.NodeProto, version: int, schema: onnx.defs.OpSchema | None, data: Hashable | None
@@ -522,8 +563,8 @@ class _Resolver:
         records, flat, inlined = len(self.records), len(self.flat), self.inlined
         outputs = {name: self.values[name] for name in node.output if name}
         self._visit_all(self.inliner.function(item, *body, context=f" in the definition of {item.where}"))
-        nodes = [record.node for record in self.records[records:]]
-        if all(new is not None and (new.domain, new.op_type) in self.keep for new in nodes):
+        made = self.records[records:]
+        if all(not new.opaque and (new.node.domain, new.node.op_type) in self.keep for new in made):
             del self.flat[flat - 1]  # the node itself, which was the last to be visited
             self.inlined += 1
             return True
@@ -539,25 +580,28 @@ class _Resolver:
             self._left_alone.add(known)
         return False
 
-    def _needed(self) -> list[OnnxNode]:
-        """The nodes that an output needs; what was found about those among them that are refused goes to the findings.
+    def _needed(self) -> tuple[list[OnnxNode], frozenset[str]]:
+        """The nodes that an output needs, and the names of those among them that are refused or stand behind such;
+        what was found about these goes to the findings.
 
         Folding, and an If with one branch left, make nodes dead."""
         needed = set(self.outputs)
         nodes: list[OnnxNode] = []
+        opaque: set[str] = set()
         findings: list[Finding] = []
         for record in reversed(self.records):
-            if not any(name in needed for name in record.outputs if name):
+            if not any(name in needed for name in record.node.outputs if name):
                 continue
-            needed.update(name for name in record.reads if name)
+            needed.update(name for name in record.node.inputs if name)
             findings.extend(record.findings)
-            if record.node is not None:
-                nodes.append(record.node)
+            nodes.append(record.node)
+            if record.opaque:
+                opaque.add(record.node.name)
         self.findings.extend(reversed(findings))
         nodes.reverse()
-        return nodes
+        return nodes, frozenset(opaque)
 
-    def _result(self, nodes: Sequence[OnnxNode]) -> ResolvedModel:
+    def _result(self, nodes: Sequence[OnnxNode], opaque: Collection[str]) -> ResolvedModel:
         """Without constants that nothing reads."""
         needed = {*self.inputs, *self.outputs}
         for node in nodes:
@@ -573,5 +617,5 @@ class _Resolver:
             values=values,
             inputs=self.inputs,
             outputs=self.outputs,
-            parameters=count_parameters(nodes, constants, values),
+            parameters=count_parameters([node for node in nodes if node.name not in opaque], constants, values),
         )

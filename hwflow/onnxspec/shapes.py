@@ -7,7 +7,7 @@ the next, and large initializers are never copied. All sizes are known before, s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -237,6 +237,24 @@ class Inference:
         return {
             name: ValueInfo(name, *known) for name, known in zip(node.output, result, strict=True) if known and name
         }
+
+
+    def infer_graphs(
+        self,
+        schema: onnx.defs.OpSchema,
+        node: onnx.NodeProto,
+        visible: Iterable[str],
+        opsets: Sequence[onnx.OperatorSetIdProto],
+    ) -> list[onnx.ValueInfoProto]:
+        """What can be told of the outputs of a node with graphs, which read what is ``visible``; sizes may be variables
+        that the graphs declare. Nothing where inference fails."""
+        types = {name: type_proto(self._values[name]) for name in visible}
+        work = partial(_infer_node, schema, node, types, {}, opsets, self._ir_version)
+        try:
+            inferred = _guarded(work, self._budget)
+        except InferenceFailure:
+            return []
+        return [helper.make_value_info(name, kind) for name, kind in inferred.items() if name]
 
 
 def attribute_bytes(node: onnx.NodeProto) -> Hashable | None:

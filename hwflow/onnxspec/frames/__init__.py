@@ -14,7 +14,7 @@ What becomes of each operator's axes is in :mod:`hwflow.onnxspec.frames.axes`, a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 import onnx
 
@@ -65,11 +65,14 @@ def batch_size(resolved: ResolvedModel) -> int | None:
     return size if size > 1 else None
 
 
-def keeps_frames(resolved: ResolvedModel) -> bool:
-    """Whether every operator of a model keeps what lies along the first axis apart, and that axis in front."""
+def keeps_frames(resolved: ResolvedModel, unknown: Container[str] = ()) -> bool:
+    """Whether every operator of a model keeps what lies along the first axis apart, and that axis in front.
+    ``unknown``: names of nodes that are not looked at."""
     build = Build(onnx.ModelProto(), resolved)
     return all(
-        not build.streams(node.outputs) or _apart(build, node, onnx.NodeProto(input=node.inputs, output=node.outputs))
+        node.name in unknown
+        or not build.streams(node.outputs)
+        or _apart(build, node, onnx.NodeProto(input=node.inputs, output=node.outputs))
         for node in resolved.nodes
     )
 
