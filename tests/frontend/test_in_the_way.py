@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -137,3 +138,68 @@ def test_a_branch_that_holds_what_hardware_is_made_for(decided: bool, tmp_path: 
     y = b.node("If", condition, name="choice", **branches)
     b.output(b.declare(b.node("MatMul", y, weights), ["N", 4]))
     assert [where for where, _ in found(b, tmp_path)] == ([] if decided else ["node 'choice' (If)"])
+
+
+def by_shape(b: Builder, x: str) -> str:
+    """Whether frames have four elements."""
+    return b.node("Equal", b.node("Shape", x, start=1, end=2), b.constant([4], "int64"))
+
+
+def by_input(b: Builder, x: str) -> str:
+    return b.input("rate", [], "bool")
+
+
+@pytest.mark.parametrize("condition", [by_shape, by_input])
+def test_what_stands_in_the_branches_is_named(condition: Callable[[Builder, str], str], tmp_path: Path) -> None:
+    """Between dense layers, that is: behind the last one it is the host's."""
+    b = Builder(21, 10)
+    x = b.input("x", ["N", 4])
+    weights = b.constant(np.ones((4, 4)))
+    branches = {
+        f"{way}_branch": helper.make_graph(
+            [
+                helper.make_node("MatMul", [x, weights], ["a"]),
+                helper.make_node(op, ["a"], ["b"], name=way),
+                helper.make_node("MatMul", ["b", weights], ["c"]),
+                helper.make_node("Softmax", ["c"], ["y"]),
+            ],
+            way, [], [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 4])],
+        )
+        for way, op in (("then", "Softmax"), ("else", "Sin"))
+    }  # fmt: skip
+    b.output(b.declare(b.node("If", condition(b, x), name="choice", **branches), ["N", 4]))
+    inside = ["node 'else' (Sin) in 'else_branch'", "node 'then' (Softmax) in 'then_branch'"]
+    expected = [f"{place} of node 'choice' (If)" for place in inside]
+    if condition is by_input:
+        expected.append("node 'choice' (If)")
+    assert sorted(where for where, _ in found(b, tmp_path)) == sorted(expected)
+
+
+def test_what_stands_in_graphs_of_graphs(tmp_path: Path) -> None:
+    """A loop's graph, in a branch, between dense layers of the model."""
+    b = Builder(21, 10)
+    x = dense(b, b.input("x", ["N", 4]), "first")
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", 4]) for name in ("before", "after")]
+    body = helper.make_graph(
+        [
+            helper.make_node("Softmax", ["before"], ["after"], name="inner"),
+            helper.make_node("Identity", ["go"], ["on"]),
+        ],
+        "body", [helper.make_tensor_value_info("k", TensorProto.INT64, []),
+                 helper.make_tensor_value_info("go", TensorProto.BOOL, []), info[0]],
+        [helper.make_tensor_value_info("on", TensorProto.BOOL, []), info[1]],
+    )  # fmt: skip
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 4])
+    count = b.constant(3, "int64")
+    branches = {
+        "then_branch": helper.make_graph(
+            [helper.make_node("Loop", [count, "", x], ["y"], name="loop", body=body)], "then", [], [y]
+        ),
+        "else_branch": helper.make_graph([helper.make_node("Relu", [x], ["y"])], "else", [], [y]),
+    }
+    b.output(dense(b, b.declare(b.node("If", b.input("c", [], "bool"), name="choice", **branches), ["N", 4]), "last"))
+    assert sorted(where for where, _ in found(b, tmp_path)) == [
+        "node 'choice' (If)",
+        "node 'inner' (Softmax) in 'body' of node 'loop' (Loop) in 'then_branch' of node 'choice' (If)",
+        "node 'loop' (Loop) in 'then_branch' of node 'choice' (If)",
+    ]
