@@ -1,6 +1,7 @@
 # Two commands do everything on a fresh machine with Python 3.11 (or newer), git, g++, make, perl and apt:
 #   make demo   compile the example to a bitstream, simulate it, compare it, print the verdicts
 #   make test   lint, types and every test (installs Icarus Verilog if it is missing)
+# make docs builds the documentation's site in build/site.
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +9,7 @@ BIN := $(VENV)/bin
 OUT ?= build/digits
 MODEL := examples/digits/model.onnx
 
-.PHONY: demo test lint types tests install install-test icarus clean
+.PHONY: demo test docs lint types tests install install-test install-docs icarus clean
 
 demo: install
 	$(BIN)/hwflow synth $(MODEL) --board ulx3s_85f --clock 150 --fps 260000 -o $(OUT)
@@ -17,9 +18,15 @@ demo: install
 
 test: icarus install-test lint types tests
 
+# The variable silences what mkdocs-material says of other generators.
+docs: install-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 install: $(VENV)/.installed
 
 install-test: $(VENV)/.installed-test
+
+install-docs: $(VENV)/.installed-docs
 
 # An editable installation leaves its modules uncompiled; compiled once, every command starts sooner.
 $(VENV)/.installed: pyproject.toml
@@ -33,6 +40,11 @@ $(VENV)/.installed-test: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "setuptools>=77" wheel
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
 	$(BIN)/python -m compileall -q hwflow hdl_lib sim boards
+	touch $@
+
+$(VENV)/.installed-docs: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	touch $@
 
 # The tools' first start compiles them (a minute or two); doctor does that once before tests run side by side.

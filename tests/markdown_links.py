@@ -6,7 +6,6 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -14,15 +13,15 @@ from markdown_it.token import Token
 _MARKDOWN = MarkdownIt("commonmark").enable("table")
 
 
-def links(page: Path) -> list[str]:
-    """The targets of all links and images of ``page``, as they are written; not those in code."""
-    tokens = _walk(_MARKDOWN.parse(page.read_text(encoding="utf-8")))
+def links(page: str) -> list[str]:
+    """The targets of all links and images of a page, as they are written; not those in code."""
+    tokens = _walk(_MARKDOWN.parse(page))
     return [str(token.attrs[key]) for token in tokens for key in ("href", "src") if key in token.attrs]
 
 
-def anchors(page: Path) -> set[str]:
-    """What stands behind ``#`` in links to the headings of ``page``."""
-    tokens = _MARKDOWN.parse(page.read_text(encoding="utf-8"))
+def anchors(page: str) -> set[str]:
+    """What stands behind ``#`` in links to the headings of a page."""
+    tokens = _MARKDOWN.parse(page)
     return {
         _slug("".join(child.content for child in inline.children or ()))
         for heading, inline in pairwise(tokens)

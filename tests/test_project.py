@@ -6,12 +6,14 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from docs import generated
 from tests.markdown_links import anchors, links
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,6 +24,7 @@ PAGES = sorted(
     for pattern in ("*.md", ".github/**/*.md", "docs/**/*.md", "examples/**/*.md", "tests/*.md")
     for page in ROOT.glob(pattern)
 )
+GENERATED = {ROOT / "docs" / path: cache(page) for path, page in generated.PAGES.items()}
 YAML = sorted(file for pattern in ("*.yml", ".*.yaml", ".github/**/*.yml") for file in ROOT.glob(pattern))
 FORMS = sorted(file for file in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml") if file.name != "config.yml")
 
@@ -45,9 +48,11 @@ def broken(page: Path, target: str) -> str | None:
         return None
     else:
         path = page if not address else page.parent / address
-    if not path.exists():
+    path = path.resolve()
+    made = GENERATED.get(path)
+    if made is None and not path.exists():
         return f"{relative(page)}: no file {target}"
-    if anchor and anchor not in anchors(path):
+    if anchor and anchor not in anchors(path.read_text() if made is None else made()):
         return f"{relative(page)}: no heading {target}"
     return None
 
@@ -82,23 +87,30 @@ def test_the_project_has_one_address() -> None:
 
 def test_the_readme_is_read_elsewhere() -> None:
     """PyPI shows it without the files beside it."""
-    assert [target for target in links(ROOT / "README.md") if not re.match("https://|#", target)] == []
+    assert [target for target in links((ROOT / "README.md").read_text()) if not re.match("https://|#", target)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_links_resolve(page: Path) -> None:
-    assert [problem for target in links(page) if (problem := broken(page, target))] == []
+    assert [problem for target in links(page.read_text()) if (problem := broken(page, target))] == []
 
 
-def test_broken_links_are_noticed(tmp_path: Path) -> None:
+def test_links_of_generated_pages_resolve() -> None:
+    found = [broken(page, target) for page, made in GENERATED.items() for target in links(made())]
+    assert len(found) > 1 and set(found) == {None}
+
+
+def test_broken_links_are_noticed() -> None:
     page = ROOT / "docs" / "developers.md"
     assert broken(page, "developers.md#adding-a-board") is None
     assert broken(page, f"{ADDRESS}/blob/main/docs/developers.md#adding-a-board") is None
     for target in ("nowhere.md", "developers.md#nowhere", f"{ADDRESS}/blob/main/nowhere", "#nowhere"):
         assert broken(page, target), target
-    sample = tmp_path / "sample.md"
-    sample.write_text("[a](b.md) `[c](d.md)` [e]\n\n| t |\n|---|\n| ![f](g.png) |\n\n[e]: h.md\n")
+    assert broken(page, "reference/command-line.md#hwflow-synth") is None
+    assert broken(page, "reference/command-line.md#hwflow-synthesize")
+    sample = "[a](b.md) `[c](d.md)` [e]\n\n| t |\n|---|\n| ![f](g.png) |\n\n[e]: h.md\n"
     assert links(sample) == ["b.md", "h.md", "g.png"]
+    assert anchors("# A title, `code` & [link](x)\n\ntext\n") == {"a-title-code-link"}
 
 
 @pytest.mark.parametrize("file", YAML, ids=relative)

@@ -65,7 +65,7 @@ def command_line() -> argparse.ArgumentParser:
     command = add(
         "check", run_check, "check a model against the ONNX specification and hwflow's rules; all findings at once"
     )
-    command.add_argument("models", nargs="+", metavar="model")
+    command.add_argument("models", nargs="+", metavar="model", help="an ONNX file; of several, each is checked")
     junit(command)
     command.add_argument(
         "--pedantic", action="store_true", help="also remarks of form: what nearly every exporter breaks without harm"
@@ -75,7 +75,7 @@ def command_line() -> argparse.ArgumentParser:
     trust(command)
 
     command = add("synth", run_synth, "compile a model for a board: Verilog, test bench, report, bitstream")
-    command.add_argument("model")
+    command.add_argument("model", help="an ONNX file")
     command.add_argument("--board", required=True, help="see 'hwflow boards'")
     command.add_argument("-o", "--output", metavar="OUT", help="output folder (default: build/<model>)")
     command.add_argument(
@@ -106,13 +106,16 @@ def command_line() -> argparse.ArgumentParser:
     command = add(
         "sim", run_sim, "simulate the hardware and compare it with the golden model, bit for bit and cycle for cycle"
     )
-    command.add_argument("target", metavar="OUT|MODEL")
+    command.add_argument("target", metavar="OUT|MODEL", help="an output folder of synth, or an ONNX file")
     frames(
         command, "all of the file, else 16 random ones; of either 4 with '--simulator icarus'",
         "random inputs and stalls",
     )
     junit(command)
-    command.add_argument("--simulator", choices=("verilator", "icarus"), default="verilator")
+    command.add_argument(
+        "--simulator", choices=("verilator", "icarus"), default="verilator",
+        help="what runs the Verilog (default: verilator)",
+    )
     command.add_argument(
         "--stall", type=float, default=0.0, metavar="P", help="stall both sides with probability P a cycle"
     )
@@ -130,7 +133,7 @@ def command_line() -> argparse.ArgumentParser:
         "compare", run_compare,
         "compare the golden model with the ONNX reference evaluator, value by value; no simulator runs",
     )
-    command.add_argument("model")
+    command.add_argument("model", help="an ONNX file")
     frames(command, "all of the file, else 16 random ones", "random inputs")
     junit(command)
     command.add_argument(
@@ -142,7 +145,7 @@ def command_line() -> argparse.ArgumentParser:
     trust(command)
 
     command = add("quantize", run_quantize, "quantize a float model to QDQ by onnxruntime's static quantizer")
-    command.add_argument("model")
+    command.add_argument("model", help="an ONNX file")
     command.add_argument(
         "--calibration", required=True, metavar="X.npz",
         help="arrays by model input name, frames first, and perhaps 'label'",
@@ -167,5 +170,5 @@ def command_line() -> argparse.ArgumentParser:
     )
     add("doctor", run_doctor, "list the external tools: found where, which version, good enough")
     command = add("completion", run_completion, "print a script that completes hwflow's command line in a shell")
-    command.add_argument("shell", choices=SHELLS)
+    command.add_argument("shell", choices=SHELLS, help="the shell to complete in")
     return parser
