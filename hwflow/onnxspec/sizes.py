@@ -41,11 +41,13 @@ Place = tuple[int, int]  # number of the scope, index of the node
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """A node cannot have the sizes that it has. ``solved``: they come from variables, not from numbers alone."""
+    """A node cannot have the sizes that it has. ``solved``: they come from variables, not from numbers alone.
+    ``empty``: there is a size that it can have, and that is 0."""
 
     place: Place
     message: str
     solved: bool
+    empty: bool = False
 
 
 class Solver:
@@ -54,6 +56,8 @@ class Solver:
     def __init__(self, unifier: Unifier, where: Callable[[Place], str]) -> None:
         self.unifier = unifier
         self.found: list[Contradiction] = []
+        self.empty: dict[Place, Contradiction] = {}
+        """Of nodes that nothing but tensors without elements can pass, as far as is known."""
         self._where = where
         self._queue: deque[tuple[Place, Fact]] = deque()
         self._waiting: dict[str, list[tuple[Place, Fact]]] = {}  # by root
@@ -166,6 +170,7 @@ class Solver:
             self.found.append(Contradiction(place, message, isinstance(fact.left.size, str)))
 
     def _elements(self, place: Place, fact: SameElements) -> None:
+        self.empty.pop(place, None)
         known, unknown = [1, 1], [Counter[str](), Counter[str]()]
         for side, sizes in enumerate((fact.left, fact.right)):
             for name in sizes:
@@ -188,8 +193,19 @@ class Solver:
                 self._bind(place, root, size, (*fact.left, *fact.right))
         elif len(left) + len(right) <= _MOST_TERMS:
             self._wait(place, fact, [*left, *right])
+        both = list((unknown[0] & unknown[1]).keys())
         if wrong:
             x, y = (f"{show(n)} {self._shape(s)}" for n, s in zip(fact.names, (fact.left, fact.right), strict=True))
+            if both:
+                zero = {
+                    f"axis {axis} of {show(fact.names[0])}" if name.startswith(LOCAL) else show(name): None
+                    for axis, name in enumerate(fact.left)
+                    if isinstance(name, str) and self.unifier.root(name) in both
+                }
+                message = f"{y} should have as many elements as {x}, but has so only where {' or '.join(zero)} is 0"
+                self.empty[place] = Contradiction(place, message, True, True)
+                self._wait(place, fact, both)
+                return
             if unknown[0] or unknown[1]:
                 message = f"{y} must have as many elements as {x}, which no size of its variables gives"
             else:
@@ -228,7 +244,7 @@ def solve(
             if node.op_type in OPERATORS and (number, index) not in skip:
                 for fact in facts(node, root.opsets.get("", 0), shapes):
                     solver.add((number, index), fact)
-    return solver.found
+    return [*solver.found, *solver.empty.values()]
 
 
 def _shape(runs: Sequence[tuple[int, Run, Mapping[str, TypeForm]]], name: str) -> tuple[Size, ...] | None:
@@ -275,7 +291,7 @@ def contradictions(
     :func:`hwflow.onnxspec.inference.infer`.
     """
     found = solve(scopes, inference, agreement, skip)
-    if any(one.solved for one in found) or any(d.kind == "size" for d in agreement.differences):
+    if any(one.solved and not one.empty for one in found) or any(d.kind == "size" for d in agreement.differences):
         return found, []  # what the variables are is not clear
     sizes = _input_sizes(inference, agreement.unifier)
     if not sizes:

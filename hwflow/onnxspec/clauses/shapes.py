@@ -8,7 +8,7 @@ from typing import Literal
 
 from hwflow.display import show
 from hwflow.onnxspec.graph import NODES, Scope
-from hwflow.onnxspec.rules import Context, Hit, Rule, listed
+from hwflow.onnxspec.rules import Context, Hit, Rule, Severity, listed
 from hwflow.onnxspec.sequences import sequence_contents
 from hwflow.onnxspec.typeforms import Dim, TypeForm, dims_text
 
@@ -105,6 +105,8 @@ def _differences(context: Context, kind: Literal["rank", "size"]) -> Iterator[Hi
 
 
 def _sizes(context: Context) -> Iterator[Hit]:
+    """Sizes that contradict each other whatever the variables are. A size may be 0: a batch without frames is legal,
+    and of no use to anyone, so that what nothing else can pass is a warning."""
     yield from _differences(context, "size")
     yield from _contradictions(context, solved=True)
     for difference in context.contradictions[1]:
@@ -116,7 +118,8 @@ def _contradictions(context: Context, solved: bool) -> Iterator[Hit]:
     for found in context.contradictions[0]:
         if found.solved is solved:
             scope, index = context.scopes[found.place[0]], found.place[1]
-            yield Hit(scope.at(NODES, index), scope.where(index), found.message)
+            severity: Severity | None = "warning" if found.empty else None
+            yield Hit(scope.at(NODES, index), scope.where(index), found.message, severity=severity)
 
 
 def _operator_sizes(context: Context) -> Iterator[Hit]:

@@ -257,6 +257,7 @@ LEGAL = {
     ),
     "any number of frames": reshaped(["N", 6], [-1, 4], [None, 4]),
     "no frame at all": reshaped([0, 6], [0, 7], [0, 7]),
+    "one of two is 0": reshaped(["N", "M", 6], [0, 0, 49], ["N", "M", 49]),
     "groups of a variable": built(
         [node("Conv", ["x", "w"], ["y"], name="c", group=2)], {"x": [1, "C", 8]}, {"y": [1, 4, 6]}, w=zeros(4, 3, 3)
     ),
@@ -273,6 +274,36 @@ LEGAL = {
 @pytest.mark.parametrize("name", LEGAL)
 def test_legal(name: str, tmp_path: Path) -> None:
     assert [str(f) for f in findings_of(LEGAL[name], tmp_path / "model") if f.severity == "error"] == []
+
+
+def beside(rows: int | None) -> onnx.ModelProto:
+    """N frames of 6 elements become N of 49; a MatMul by a matrix of ``rows`` rows, if there is one, says what N is."""
+    nodes = [node("Reshape", ["x", "s"], ["y"], name="r")]
+    outputs: dict[str, Shape] = {"y": [None, 49]}
+    constants: dict[str, Any] = {"s": np.array([0, 49], np.int64)}
+    if rows is not None:
+        nodes.append(node("MatMul", ["a", "x"], ["p"], name="m"))
+        constants["a"] = zeros(5, rows)
+        outputs["p"] = [5, 6]
+    return built(nodes, {"x": ["N", 6]}, outputs, **constants)
+
+
+EMPTY = "node 'r' (Reshape): 'y' [N, 49] should have as many elements as 'x' [N, 6], but has so only where 'N' is 0"
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (None, [f"warning: {EMPTY}{SIZE}"]),
+        (0, []),
+        (3, [f"error: node 'r' (Reshape): 'y' [3, 49] must have 18 elements, as 'x' [3, 6] has, not 147 ('N': 3, node "
+             f"'m' (MatMul)){SIZE}"]),
+    ],
+)  # fmt: skip
+def test_what_only_an_empty_batch_can_pass(rows: int | None, expected: list[str], tmp_path: Path) -> None:
+    """Legal, and a warning, until something says that the batch is not empty."""
+    found = [str(f) for f in findings_of(beside(rows), tmp_path / "model")]
+    assert [text for text in found if "[SHP-10]" in text] == expected
 
 
 def solver() -> Solver:
