@@ -105,10 +105,18 @@ class _Reading:
         shape = self._shapes(name) if name else None
         return None if shape is None or (rank is not None and len(shape) != rank) else shape
 
+    def size(self, name: str, axis: int) -> Size:
+        shape = self._shapes(name) if name else None
+        return shape[axis] if shape is not None and axis < len(shape) else None
+
     def term(self, name: str, axis: int) -> Term:
-        shape = self.shape(name)
-        known = shape is not None and axis < len(shape)
-        return Term(shape[axis] if known and shape is not None else None, name, axis)
+        return Term(self.size(name, axis), name, axis)
+
+    def equal(self, left: str, left_axis: int, right: str, right_axis: int, factor: int = 1) -> Iterator[Equal]:
+        """That an axis is ``factor`` times as long as another one, unless both are known to be so."""
+        size, other = self.size(left, left_axis), self.size(right, right_axis)
+        if not (isinstance(size, int) and isinstance(other, int) and size == factor * other):
+            yield Equal(Term(size, left, left_axis), (Term(other, right, right_axis),), factor)
 
     def integer(self, name: str, default: int) -> int | None:
         """An INT attribute; None if it refers to one of a function, or is no integer."""
@@ -129,14 +137,14 @@ def _product(a: int, b: int, r: _Reading) -> Iterator[Fact]:
     left, right = r.name(a), r.name(b)
     x, y = r.shape(left), r.shape(right)
     if x and y:
-        yield Equal(r.term(left, len(x) - 1), (r.term(right, max(len(y) - 2, 0)),))
+        yield from r.equal(left, len(x) - 1, right, max(len(y) - 2, 0))
 
 
 def _gemm(r: _Reading) -> Iterator[Fact]:
     left, right = r.name(0), r.name(1)
     flipped, turned = r.integer("transA", 0), r.integer("transB", 0)
     if r.shape(left, 2) and r.shape(right, 2) and flipped is not None and turned is not None:
-        yield Equal(r.term(left, int(not flipped)), (r.term(right, int(bool(turned))),))
+        yield from r.equal(left, int(not flipped), right, int(bool(turned)))
         addend = r.shape(r.name(2))
         if addend is not None and len(addend) <= 2:
             ends = (r.term(left, int(bool(flipped))), r.term(right, int(not turned)))
@@ -150,13 +158,13 @@ def _conv(x: int, w: int, bias: int, transposed: bool, r: _Reading) -> Iterator[
     if group is None or group < 1 or not shape or len(shape) < 3:
         return
     inside, outside = (0, 1) if transposed else (1, 0)
-    channels = r.term(weights, inside)
-    yield Equal(r.term(image, 1), (channels,), 1 if transposed else group)
-    yield Multiple(r.term(weights, 0), group, f"{group} groups")
+    yield from r.equal(image, 1, weights, inside, 1 if transposed else group)
+    if group > 1:
+        yield Multiple(r.term(weights, 0), group, f"{group} groups")
     if r.shape(r.name(bias), 1) is not None:
-        yield Equal(r.term(r.name(bias), 0), (r.term(weights, outside),), group if transposed else 1)
+        yield from r.equal(r.name(bias), 0, weights, outside, group if transposed else 1)
     kernel = r.integers("kernel_shape")
-    if len(kernel) == len(shape) - 2:
+    if len(kernel) == len(shape) - 2 and tuple(kernel) != tuple(shape[2:]):
         for axis, size in enumerate(kernel):
             yield Equal(r.term(weights, axis + 2), (Term(size, "kernel_shape", axis, True),))
 
@@ -164,7 +172,7 @@ def _conv(x: int, w: int, bias: int, transposed: bool, r: _Reading) -> Iterator[
 def _channel_vectors(places: Sequence[int], r: _Reading) -> Iterator[Fact]:
     for place in places:
         if r.shape(r.name(place), 1) is not None:
-            yield Equal(r.term(r.name(place), 0), (r.term(r.name(0), 1),))
+            yield from r.equal(r.name(place), 0, r.name(0), 1)
 
 
 def _axis(r: _Reading, name: str, default: int) -> int | None:
@@ -183,7 +191,8 @@ def _concat(r: _Reading) -> Iterator[Fact]:
     yield Equal(r.term(result, axis), tuple(r.term(name, axis) for name in names))
     for other in range(next(iter(ranks)) or 0):
         if other != axis:
-            yield from (Equal(r.term(name, other), (r.term(names[0], other),)) for name in names[1:])
+            for name in names[1:]:
+                yield from r.equal(name, other, names[0], other)
 
 
 def _split(r: _Reading) -> Iterator[Fact]:
@@ -209,9 +218,9 @@ def _blocks(axes: Sequence[int], power: int, r: _Reading) -> Iterator[Fact]:
 def _recurrent(gates: int, r: _Reading) -> Iterator[Fact]:
     x, w, recurrence = r.name(0), r.name(1), r.name(2)
     if all(r.shape(name, 3) is not None for name in (x, w, recurrence)):
-        yield Equal(r.term(x, 2), (r.term(w, 2),))
-        yield Equal(r.term(w, 1), (r.term(recurrence, 1),))
-        yield Equal(r.term(recurrence, 1), (r.term(recurrence, 2),), gates)
+        yield from r.equal(x, 2, w, 2)
+        yield from r.equal(w, 1, recurrence, 1)
+        yield from r.equal(recurrence, 1, recurrence, 2, gates)
 
 
 def _slope(r: _Reading) -> Iterator[Fact]:
@@ -251,6 +260,8 @@ _FACTS: Mapping[str, Callable[[_Reading], Iterator[Fact]]] = {
     "PRelu": _slope,
 }
 OPERATORS = frozenset((*_FACTS, *_POSITIVE))
+OF_RESULTS = frozenset(name for name, read in _FACTS.items() if read in (_concat, _reshape, _split))
+"""Operators that demand something of the sizes of what they make."""
 # Broadcasting was another one before that version of the operator set, of slopes, addends and statistics.
 _BROADCAST_SINCE = 9
 _BROADCAST = frozenset(("BatchNormalization", "Gemm", "PRelu"))

@@ -8,18 +8,18 @@ Nodes of subgraphs bind nothing: a branch may never run.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
 
 import onnx
 
 from hwflow.display import show
 from hwflow.onnxspec.agreement import LOCAL, Agreement, Difference, agree, conflict_text, variable
-from hwflow.onnxspec.graph import Scope
+from hwflow.onnxspec.graph import Node, Scope
 from hwflow.onnxspec.inference import Inference, Run, infer, roots
 from hwflow.onnxspec.sites import TypeSite
 from hwflow.onnxspec.size_facts import (
+    OF_RESULTS,
     OPERATORS,
     AtLeastOne,
     Equal,
@@ -61,12 +61,20 @@ class Solver:
         self._where = where
         self._queue: deque[tuple[Place, Fact]] = deque()
         self._waiting: dict[str, list[tuple[Place, Fact]]] = {}  # by root
+        self._waits = 0
 
     def add(self, place: Place, fact: Fact) -> None:
         """A fact about a node."""
         self._queue.append((place, fact))
         while self._queue:
             self._take(*self._queue.popleft())
+
+    def add_all(self, place: Place, facts: Iterable[Fact]) -> bool:
+        """All facts about a node; whether they hold from now on, so that the same ones of another node say nothing."""
+        before = len(self.found), self._waits
+        for fact in facts:
+            self.add(place, fact)
+        return (len(self.found), self._waits) == before
 
     def _take(self, place: Place, fact: Fact) -> None:
         if isinstance(fact, AtLeastOne):
@@ -93,6 +101,7 @@ class Solver:
         return self.unifier.size(size) if isinstance(size, str) else size
 
     def _wait(self, place: Place, fact: Fact, sizes: Sequence[Size]) -> None:
+        self._waits += 1
         for root in {self.unifier.root(size) for size in sizes if isinstance(size, str)}:
             self._waiting.setdefault(root, []).append((place, fact))
 
@@ -239,22 +248,46 @@ def solve(
     for root, _ in roots(scopes):
         number = numbers[id(root)]
         runs = [(place, run, run.forms[number]) for place, run in enumerate(inference.runs) if number in run.forms]
-        shapes = cache(partial(_shape, runs[::-1]))
+        shapes = _Shapes(runs[::-1])
+        version = root.opsets.get("", 0)
+        settled: set[Hashable] = set()
         for index, node in enumerate(root.nodes):
             if node.op_type in OPERATORS and (number, index) not in skip:
-                for fact in facts(node, root.opsets.get("", 0), shapes):
-                    solver.add((number, index), fact)
+                key = _alike(node, shapes)
+                if key not in settled and solver.add_all((number, index), facts(node, version, shapes.__getitem__)):
+                    settled.add(key)
     return [*solver.found, *solver.empty.values()]
 
 
-def _shape(runs: Sequence[tuple[int, Run, Mapping[str, TypeForm]]], name: str) -> tuple[Size, ...] | None:
-    """The sizes of a tensor, as the run says that knows most."""
-    for place, run, forms in runs:
-        form = forms.get(name, ())
-        if len(form) == 1 and form[0].dims is not None:
-            dims = enumerate(form[0].dims)
-            return tuple([f"{LOCAL}{name}{LOCAL}{k}" if d is None else variable(place, run, d) for k, d in dims])
-    return None
+def _alike(node: Node, shapes: _Shapes) -> Hashable:
+    """Equal for nodes whose facts are about the same sizes: deep networks repeat their layers."""
+    names = (*node.inputs, *node.outputs) if node.op_type in OF_RESULTS else node.inputs
+    attributes = [attribute.SerializeToString() for attribute in node.attributes]
+    return (node.op_type, *attributes, *[shapes[name] if name else None for name in names])
+
+
+class _Shapes(dict[str, "tuple[Size, ...] | None"]):
+    """The sizes of each tensor, as the run says that knows most, the first of ``runs``; None if its rank is not known.
+    Worked out when they are asked for."""
+
+    def __init__(self, runs: Sequence[tuple[int, Run, Mapping[str, TypeForm]]]) -> None:
+        super().__init__()
+        self._runs = runs
+
+    def __missing__(self, name: str) -> tuple[Size, ...] | None:
+        self[name] = shape = self._shape(name)
+        return shape
+
+    def _shape(self, name: str) -> tuple[Size, ...] | None:
+        for place, run, forms in self._runs:
+            form = forms.get(name, ())
+            if len(form) == 1 and (dims := form[0].dims) is not None:
+                if all(isinstance(d, int) or d in run.variables for d in dims):
+                    return dims
+                return tuple(
+                    [f"{LOCAL}{name}{LOCAL}{k}" if d is None else variable(place, run, d) for k, d in enumerate(dims)]
+                )
+        return None
 
 
 class _SolvedReader(TypeReader):
