@@ -34,7 +34,8 @@ class Channels:
     def column(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """One of the parameters as ``count`` values."""
         if values.size == 1:
-            return np.broadcast_to(values.reshape(-1), (self.count,))
+            flat = values.reshape(-1)
+            return flat if self.count == 1 else np.broadcast_to(flat, (self.count,))
         whole = np.broadcast_to(values, self.shape).reshape(self._merged)
         return np.moveaxis(whole, self.axis, 0).reshape(self.count, -1)[:, 0]
 

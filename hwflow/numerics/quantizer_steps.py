@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -10,13 +11,14 @@ from functools import lru_cache
 import numpy as np
 
 from hwflow.numerics.function import Elementwise
+from hwflow.numerics.interval import NoSteps
 from hwflow.numerics.levels import Levels
 from hwflow.numerics.piecewise import Affine, Rational
 from hwflow.numerics.power import RootMultiply
 from hwflow.numerics.rounding import Quantizer
 from hwflow.numerics.staircase import MAX_LEVELS, IntArray
 from hwflow.numerics.step_function import StepFunction
-from hwflow.numerics.subdivision import subdivided
+from hwflow.numerics.subdivision import LONG, of_few, subdivided
 
 
 def quantizer_steps(
@@ -81,6 +83,10 @@ def _behind_a_root(
     return None
 
 
+MOST_UNDECIDED = 8
+"""Integers of a long chain of rational functions that are decided one by one: pulling the levels back costs as much as
+some."""
+
 LEAST_ROOT_BITS, MOST_ROOT_BITS = 128, 1024
 """Of the root's bounds: doubled from the first while at most the last."""
 
@@ -102,6 +108,11 @@ def _steps(
     rational = tuple(f for f in functions if isinstance(f, Rational))
     few = 4 * (hi - lo + 1) <= quantizer.high - quantizer.low
     if len(rational) == len(functions) and not few:
+        if len(functions) > LONG:
+            with suppress(NoSteps):  # too long exact values: those of the cuts need not be
+                found = of_few(lo, hi, scale, addend, functions, quantizer, MOST_UNDECIDED)
+                if found is not None:
+                    return found
         return _sloped(lo, hi, scale, addend, _pulled(rational, quantizer)).steps()
     return subdivided(lo, hi, scale, addend, functions, quantizer)
 

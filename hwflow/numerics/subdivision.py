@@ -90,16 +90,61 @@ def pointwise(
     lo: int, hi: int, scale: Fraction, addend: Fraction, functions: tuple[Elementwise, ...], quantizer: Quantizer
 ) -> StepFunction:
     """The same integer by integer; ``lo`` and ``hi`` within LARGEST_POINT, ``scale`` of any sign."""
-    points = np.arange(lo, hi + 1, dtype=np.float64)
+    found = _by_floats(lo, hi, scale, addend, functions, quantizer, hi - lo + 1)
+    assert found is not None, "no more than all can be undecided"
+    return found
+
+
+def of_few(
+    lo: int, hi: int, scale: Fraction, addend: Fraction, functions: tuple[Elementwise, ...], quantizer: Quantizer,
+    undecided: int,
+) -> StepFunction | None:
+    """The same, or None where there are many integers, or float64 leaves more than ``undecided`` of them to exact
+    rationals."""
+    if hi - lo >= FEW_POINTS or max(-lo, hi) > LARGEST_POINT:
+        return None
+    return _by_floats(lo, hi, scale, addend, functions, quantizer, undecided)
+
+
+def _by_floats(
+    lo: int, hi: int, scale: Fraction, addend: Fraction, functions: tuple[Elementwise, ...], quantizer: Quantizer,
+    most: int,
+) -> StepFunction | None:
     with np.errstate(all="ignore"):
-        y = floats(functions, FloatIntervals.of(points, points).affine(scale, addend))
+        y = _points(lo, hi, scale, addend).after(functions)
         levels, high = quantizer.floats(y)
     undecided = np.flatnonzero((levels != high) | y.partly)
+    if undecided.size > most:
+        return None
     exact = _Exact(scale, addend, functions, quantizer)
     for run in np.split(undecided, np.flatnonzero(np.diff(undecided) > 1) + 1) if undecided.size else ():
         for start, level in exact.decide(lo + int(run[0]), lo + int(run[-1])):
             levels[start - lo : run[-1] + 1] = level
     return StepFunction.of_table(lo, levels)
+
+
+class _Points:
+    """Functions of ``scale * q + addend`` for each integer q from ``lo`` to ``hi``, of which it keeps those of the last
+    chain: quantizers along one chain see every function of it once."""
+
+    def __init__(self, lo: int, hi: int, scale: Fraction, addend: Fraction) -> None:
+        points = np.arange(lo, hi + 1, dtype=np.float64)
+        self._start = FloatIntervals.of(points, points).affine(scale, addend)
+        self._last: tuple[tuple[Elementwise, ...], FloatIntervals] = (), self._start
+
+    def after(self, functions: tuple[Elementwise, ...]) -> FloatIntervals:
+        """What ``functions`` make of them, one after the other."""
+        known, y = self._last
+        if functions[: len(known)] != known:
+            known, y = (), self._start
+        y = floats(functions[len(known) :], y)
+        self._last = functions, y
+        return y
+
+
+@lru_cache(maxsize=4)
+def _points(lo: int, hi: int, scale: Fraction, addend: Fraction) -> _Points:
+    return _Points(lo, hi, scale, addend)
 
 
 @lru_cache(maxsize=32)

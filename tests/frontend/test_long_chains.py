@@ -15,6 +15,7 @@ from hwflow.checking import check
 from hwflow.compiler import Model, load
 from hwflow.numerics.piecewise import Relu
 from hwflow.numerics.rounding import quantize
+from hwflow.numerics.smooth import Tanh
 from tests.models import Builder
 
 NODES = 200
@@ -139,6 +140,36 @@ def test_each_part_is_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         model = load(b.save(tmp_path))
         assert model.quantized.nodes
     assert 0 < counts[1] <= 2 * counts[0] + 2
+
+
+@pytest.mark.parametrize("function", [Relu, Tanh])
+def test_quantizers_along_a_chain(function: type[Relu | Tanh], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They see each function of it once, whether it is rational or not: of twice as many nodes with twice as many
+    quantizers, twice the work."""
+    counts: list[int] = []
+
+    def counted(name: str) -> None:
+        original = getattr(function, name)
+
+        def counting(self: object, x: object) -> object:
+            counts[-1] += 1
+            return original(self, x)
+
+        monkeypatch.setattr(function, name, counting)
+
+    for name in ("floats", "pull"):
+        if hasattr(function, name):
+            counted(name)
+    for length in (100, 200):
+        b = Builder(21, 10)
+        h = b.requantize(b.input("x", ["N", 4]), 0.25, 3, "int8")
+        for index in range(length):
+            h = b.node(function.__name__, b.node("Mul", h, b.constant(1.0 + length / 4096)))
+            if index % 5 == 4:
+                b.output(b.quantize(h, 0.125, -5, "int8"))
+        counts.append(0)
+        assert load(b.save(tmp_path)).quantized.nodes
+    assert 0 < counts[1] <= 2 * counts[0] + 100
 
 
 def test_functions_that_call_each_other(tmp_path: Path) -> None:

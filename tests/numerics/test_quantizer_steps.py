@@ -99,6 +99,13 @@ rational: st.SearchStrategy[Elementwise] = st.one_of(
     st.sampled_from([Relu(), Abs(), Sign()]),
     st.lists(numbers, min_size=1, max_size=6, unique=True).map(lambda levels: Ranked(tuple(sorted(levels)))),
 )
+gentle = st.one_of(
+    st.builds(Affine, st.sampled_from([F(-1), F(1, 2), F(1), F(3, 2)]), st.fractions(-1, 1, max_denominator=4)),
+    st.builds(Clip, st.none() | st.integers(-9, -3).map(F), st.none() | st.integers(3, 9).map(F)),
+    st.builds(LeakyRelu, st.sampled_from([F(1, 3), F(-1, 2)])),
+    st.sampled_from([Abs(), Round(Rounding.FLOOR)]),
+)
+"""Functions that leave something after many of them."""
 smooth: st.SearchStrategy[Elementwise] = st.one_of(
     st.sampled_from(
         [
@@ -118,17 +125,26 @@ combinations = st.builds(
 )  # fmt: skip
 
 
-def stages(functions: st.SearchStrategy[Elementwise], most: int) -> st.SearchStrategy[QuantizerStage]:
+def stages(
+    functions: st.SearchStrategy[Elementwise], most: int, least: int = 0
+) -> st.SearchStrategy[QuantizerStage]:
     return st.builds(
         QuantizerStage, scales, st.fractions(-20, 20, max_denominator=16),
-        st.lists(functions, max_size=most).map(tuple), positive, st.integers(-9, 9), st.integers(-20, 0),
-        st.integers(0, 20), st.sampled_from(Rounding), st.booleans(),
+        st.lists(functions, min_size=least, max_size=most).map(tuple), positive, st.integers(-9, 9),
+        st.integers(-20, 0), st.integers(0, 20), st.sampled_from(Rounding), st.booleans(),
     )
 
 
 @settings(max_examples=250, deadline=None)
 @given(stages(rational, 4), st.integers(-70, 40), st.integers(0, 90))
 def test_rational_chains(stage: QuantizerStage, lo: int, extent: int) -> None:
+    check(stage, lo, lo + extent)
+
+
+@settings(max_examples=60, deadline=None)
+@given(stages(gentle, 30, 17), st.integers(-70, 40), st.integers(0, 60))
+def test_long_chains(stage: QuantizerStage, lo: int, extent: int) -> None:
+    """Of more functions than levels are pulled back through at once."""
     check(stage, lo, lo + extent)
 
 
