@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import html
 import importlib
+import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -15,7 +16,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDE = 10  # columns
-_NO_RULES = ("calls", "domains", "form_hits")  # what files of clauses share
 
 
 def command_line_page() -> str:
@@ -64,30 +64,28 @@ def boards_page() -> str:
 
 def clauses_page() -> str:
     """Every rule with an example of what it says, which the tests have."""
-    from hwflow.onnxspec.clauses import RULES
+    from hwflow.onnxspec import clauses
 
-    if str(ROOT) not in sys.path:
-        sys.path.insert(0, str(ROOT))
-    clauses = importlib.import_module("hwflow.onnxspec.clauses")
     lines = [
         "# Clauses", "",
-        f"The {len(RULES)} rules that `hwflow check` holds a model against: clauses of the ONNX IR specification that "
-        "a model file decides, and rules of hwflow's own. Each stands with one of the findings that the tests expect. "
-        "*IR* is the IR version from which it holds. A *pedantic* rule is about form: `--pedantic` shows its findings.",
+        f"The {len(clauses.RULES)} rules that `hwflow check` holds a model against: clauses of the ONNX IR "
+        "specification that a model file decides, and rules of hwflow's own. Each stands with one of the findings that "
+        "tests expect. *IR* is the IR version from which it holds. A *pedantic* rule is about form: `--pedantic` shows "
+        "its findings.",
     ]
     examples = _examples()
-    for path in sorted(Path(str(clauses.__file__)).parent.glob("*.py")):
-        if path.stem.startswith("_") or path.stem in _NO_RULES:
+    for found in pkgutil.iter_modules(clauses.__path__):
+        module = importlib.import_module(f"{clauses.__name__}.{found.name}")
+        rules = [*getattr(module, "RULES", ()), *getattr(module, "LATE_RULES", ())]
+        if not rules:  # what the others share
             continue
-        module = importlib.import_module(f"hwflow.onnxspec.clauses.{path.stem}")
-        rules = {rule.id: rule for rule in (*module.RULES, *getattr(module, "LATE_RULES", ()))}
-        lines += ["", f"## {_title(path.stem)}", "", _sentence((module.__doc__ or "").splitlines()[0]), ""]
+        lines += ["", f"## {_title(found.name)}", "", _sentence((module.__doc__ or "").splitlines()[0]), ""]
         rows = [
             (
                 f"**{rule.id}**{{ #{rule.id} }}", f"{rule.severity}{', pedantic' if rule.pedantic else ''}",
                 str(rule.since_ir or ""), examples.get(rule.id, ""), _text(rule.remedy),
             )
-            for rule in rules.values()
+            for rule in rules
         ]
         lines += _table(("rule", "severity", "IR", "for example", "remedy"), rows)
     return "\n".join([*lines, ""])
@@ -118,6 +116,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> None:
 
 def _examples() -> dict[str, str]:
     """Of each rule the first finding that its tests expect, without severity and remedy."""
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))
     result: dict[str, str] = {}
     for path in sorted((ROOT / "tests" / "onnxspec" / "clauses").glob("test_*.py")):
         module = importlib.import_module(f"tests.onnxspec.clauses.{path.stem}")
@@ -162,8 +162,8 @@ def _sentence(text: str | None) -> str:
     return (text or "")[:1].upper() + (text or "")[1:]
 
 
-def _title(stem: str) -> str:
-    return "onnx's checks" if stem == "onnx_checks" else _sentence(stem.replace("_", " "))
+def _title(name: str) -> str:
+    return "onnx's checks" if name == "onnx_checks" else _sentence(name.replace("_", " "))
 
 
 if __name__ == "__main__":
