@@ -76,13 +76,7 @@ class Comparison:
         }
 
     def lines(self) -> Iterator[str]:
-        """The same for people, and the drift."""
-        names = [cell(row.name) for row in self.rows]
-        width = max(map(len, ["value", *names]))
-        yield f"{'value':{width}}  {'elements':>12}  {'mismatches':>10}  {'unexplained':>11}  {'max lsb':>7}"
-        for name, row in zip(names, self.rows, strict=True):
-            counts = f"{row.elements:>12,}  {row.mismatches:>10,}  {row.unexplained:>11,}  {row.max_lsb:>7}"
-            yield f"{name:{width}}  {counts}"
+        """For people, what is to be said below the rows: the drift."""
         for name in sorted({name for row in self.rows for name in row.defects}):
             where = ", ".join(cell(row.name) for row in self.rows if name in row.defects)
             yield f"known defect of the reference evaluator, gone around: {name} ({where})"

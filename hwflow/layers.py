@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hwflow import golden
-from hwflow.display import cell, show
+from hwflow.display import show
 from hwflow.errors import Finding
 from hwflow.ir.graph import Graph, IntArray, Value, identity_order
 from hwflow.known_values import Known, known_values
@@ -99,6 +99,11 @@ class Layers:
         """The first layer that differs."""
         return next((row for row in self.rows if row.first is not None), None)
 
+    @property
+    def shown(self) -> tuple[Layer, ...]:
+        """What people are shown: cores that only pass on what others made are left out while they are right."""
+        return tuple(row for row in self.rows if not row.moved or row.first is not None)
+
     def table(self) -> dict[str, Any]:
         """What ``sim --layers --format json`` prints beside the verdict."""
         first = self.first
@@ -108,14 +113,7 @@ class Layers:
         }
 
     def lines(self) -> Iterator[str]:
-        """The same for people; cores that only pass on what others made are left out while they are right."""
-        shown = [row for row in self.rows if not row.moved or row.first is not None]
-        names = [cell(row.core) for row in shown]
-        width = max(map(len, ["layer", *names]))
-        yield f"{'layer':{width}}  {'elements':>12}  {'differing':>10}  {'missing':>10}  value"
-        for name, row in zip(names, shown, strict=True):
-            counts = f"{row.elements:>12,}  {row.differing:>10,}  {row.missing:>10,}"
-            yield f"{name:{width}}  {counts}  {cell(row.value)} {list(row.shape)}"
+        """For people, the verdict below :attr:`shown`."""
         first = self.first
         if first is None:
             yield f"all {len(self.rows)} layers equal the golden model"

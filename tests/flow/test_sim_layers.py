@@ -146,3 +146,7 @@ def test_the_command_line(intact: Path, frames: Path, capsys: pytest.CaptureFixt
     table = json.loads(capsys.readouterr().out)
     assert table["first_difference"] is None
     assert [row["value"] for row in table["layers"] if row["core"] == "second_q"] == ["second_q"]
+    assert main(["sim", "--layers", "--input", str(frames), str(intact)]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert ["layer", "elements", "differing", "missing", "value"] in rows
+    assert ["second_q", str(3 * 3 * 2 * 3), "0", "0", "second_q [3, 2, 3]"] in rows

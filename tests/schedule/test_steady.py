@@ -55,7 +55,8 @@ def moving(seed: int) -> tuple[Graph, int]:
 
 
 def slowest(graph: Graph) -> int:
-    return max(process.steps for node in graph.nodes for process in node.attributes["timing"].processes)
+    steps: int = max(process.steps for node in graph.nodes for process in node.attributes["timing"].processes)
+    return steps
 
 
 def give(channel: Channel, depth: int) -> int:

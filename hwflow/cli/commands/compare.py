@@ -6,7 +6,9 @@ import argparse
 
 from hwflow.cli import junit
 from hwflow.cli.options import dimensions, input_types, seed_of
+from hwflow.cli.tables import Table
 from hwflow.cli.terminal import Steps, print_findings, print_json, say
+from hwflow.display import cell
 from hwflow.errors import Mismatch
 
 
@@ -25,6 +27,10 @@ def run_compare(arguments: argparse.Namespace) -> int:
         layers = comparison.layers.table() if arguments.layers else {}
         print_json({**comparison.table(), "seed": seed, **layers})
     else:
+        grid = Table("value", "elements", "mismatches", "unexplained", "max lsb")
+        for row in comparison.rows:
+            grid.add_row(cell(row.name), row.elements, row.mismatches, row.unexplained, row.max_lsb)
+        grid.print()
         for line in (*comparison.lines(), *(comparison.layers.lines() if arguments.layers else ())):
             say(line)
         say(f"inputs {comparison.inputs.origin}, seed {seed}")

@@ -9,6 +9,7 @@ from hwflow.cli import junit
 from hwflow.cli.options import dimensions, input_types, seed_of
 from hwflow.cli.tables import Table
 from hwflow.cli.terminal import Steps, print_findings, print_json, say
+from hwflow.display import cell
 from hwflow.errors import Mismatch
 
 
@@ -51,6 +52,12 @@ def _print_simulation(simulation: Any) -> None:
         f"{result.cycles} cycles"
     )
     if simulation.layers is not None:
+        layers = Table("layer", "elements", "differing", "missing", "value")
+        for row in simulation.layers.shown:
+            layers.add_row(
+                cell(row.core), row.elements, row.differing, row.missing, f"{cell(row.value)} {list(row.shape)}"
+            )
+        layers.print()
         for line in simulation.layers.lines():
             say(line)
     for line in simulation.output_lines():
