@@ -34,13 +34,13 @@ from amaranth.hdl import Cat, ClockDomain, ClockSignal, DomainRenamer, Module, S
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl_lib.fifo import Fifo
-from hdl_lib.fork import Fork
-from hdl_lib.frame_sync import FrameSync
-from hdl_lib.requantize_search import SearchRequantizer
-from hdl_lib.rom import VERILOG, Table
-from hdl_lib.top_k import TopK, TopTree
-from hdl_lib.width_converter import WidthConverter
+from hdl_lib.memories.rom import VERILOG, Table
+from hdl_lib.requantizers.requantize_search import SearchRequantizer
+from hdl_lib.streams.fifo import Fifo
+from hdl_lib.streams.fork import Fork
+from hdl_lib.streams.frame_sync import FrameSync
+from hdl_lib.streams.top_k import TopK, TopTree
+from hdl_lib.streams.width_converter import WidthConverter
 from hwflow.toolchain.nextpnr import NEXTPNR_ECP5, NEXTPNR_ICE40
 from hwflow.toolchain.yosys import YOSYS
 

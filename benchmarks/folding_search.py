@@ -4,7 +4,7 @@
 
 Without models: networks of thirty layers with random weights. Seconds are of the processor: ``options`` to look at
 every folding of every node once, ``search`` to find the least interval and the cheapest foldings for it. Resources are
-those of the cost model (:mod:`hwflow.schedule.folding`), before queues are sized.
+those of the cost model (:mod:`hwflow.schedule.search.folding_search`), before queues are sized.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from pathlib import Path
 
 import numpy as np
 
+from hwflow.api.compiler import dataflow_of, load
 from hwflow.boards import find_board
-from hwflow.compiler import dataflow_of, load
+from hwflow.cores.registry import OPERATORS
 from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
-from hwflow.numerics.stages import QuantizerStage
-from hwflow.ops.registry import OPERATORS
+from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.passes import pipeline
-from hwflow.schedule.folding import RESOURCES, Budget, FoldingSearch
+from hwflow.schedule.search.folding_search import RESOURCES, Budget, FoldingSearch
 from hwflow.types import IntType, TensorType
 
 COLUMNS = (

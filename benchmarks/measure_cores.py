@@ -27,24 +27,24 @@ from amaranth.hdl import Cat, Module, Shape, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl_lib.concat import Concat
-from hdl_lib.digit_product import Digits
-from hdl_lib.multiplier import interval
-from hdl_lib.mvu import Mvu
-from hdl_lib.packed_product import BLOCKS, Packing
-from hdl_lib.pool import MaxPool, SumPool
-from hdl_lib.pool_tree import MaxPoolTree, SumPoolTree
-from hdl_lib.requantize_lookup import LookupRequantizer
-from hdl_lib.requantize_mas import MultiplyAddShift
-from hdl_lib.requantize_thresholds import Thresholds
-from hdl_lib.rom import VERILOG, Table, readmemh_text
-from hdl_lib.sliding_window import SlidingWindow
-from hdl_lib.stream_add import AddPlan, StreamAdd
-from hdl_lib.stream_product import StreamProduct
-from hdl_lib.window_geometry import WindowGeometry
-from hdl_lib.window_image import WindowImage
-from hdl_lib.window_rows import WindowRows
-from hdl_lib.window_steps import WindowSteps
+from hdl_lib.arithmetic.digit_product import Digits
+from hdl_lib.arithmetic.multiplier import interval
+from hdl_lib.arithmetic.packed_product import BLOCKS, Packing
+from hdl_lib.matrices.mvu import Mvu
+from hdl_lib.memories.rom import VERILOG, Table, readmemh_text
+from hdl_lib.requantizers.requantize_lookup import LookupRequantizer
+from hdl_lib.requantizers.requantize_mas import MultiplyAddShift
+from hdl_lib.requantizers.requantize_thresholds import Thresholds
+from hdl_lib.streams.concat import Concat
+from hdl_lib.streams.stream_add import AddPlan, StreamAdd
+from hdl_lib.streams.stream_product import StreamProduct
+from hdl_lib.windows.pool import MaxPool, SumPool
+from hdl_lib.windows.pool_tree import MaxPoolTree, SumPoolTree
+from hdl_lib.windows.sliding_window import SlidingWindow
+from hdl_lib.windows.window_geometry import WindowGeometry
+from hdl_lib.windows.window_image import WindowImage
+from hdl_lib.windows.window_rows import WindowRows
+from hdl_lib.windows.window_steps import WindowSteps
 from hwflow.toolchain.nextpnr import NEXTPNR_ECP5
 from hwflow.toolchain.yosys import YOSYS
 

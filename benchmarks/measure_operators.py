@@ -6,8 +6,8 @@
     python benchmarks/measure_operators.py fit ecp5                    least squares of the measured constants
     python benchmarks/measure_operators.py errors ecp5                 the table of errors, each operator's worst
 
-The samples lie beside the models, in ``hwflow/ops/costs/``; a row is a case of ``tests/ops/cases.py`` at one of its
-foldings, with queues of ``tests.ops.samples.DEPTHS`` entries.
+The samples lie beside the models, in ``hwflow/cores/costs/``; a row is a case of ``tests/cores/cases/all_cases.py`` at
+one of its foldings, with queues of ``tests.cores.samples.DEPTHS`` entries.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from hwflow.cores.costs.windows import sliding_windows
+from hwflow.cores.windows import sliding_window
 from hwflow.errors import ToolError
-from hwflow.ops import sliding_window
-from hwflow.ops.costs import windows
-from tests.ops import samples
-from tests.ops.samples import FAMILIES, KINDS, Key, Row
+from tests.cores import samples
+from tests.cores.samples import FAMILIES, KINDS, Key, Row
 
 BATCH = 20  # cores in a run of yosys: the start of one takes as long as a few small cores
 
@@ -93,13 +93,13 @@ def fit(family: str) -> None:
             continue
         geometry, blocks = node.attributes["geometry"], -(-case.source.shape[1] // folding.input_lanes)
         words = sliding_window.line_buffer_rows(node) * geometry.width * blocks
-        kinds, _ = windows.reader_registers(geometry, blocks, words)
-        known = sum(share * number for share, number in zip(windows.SERIAL_READER_LUTS, kinds, strict=True))
+        kinds, _ = sliding_windows.reader_registers(geometry, blocks, words)
+        known = sum(share * number for share, number in zip(sliding_windows.SERIAL_READER_LUTS, kinds, strict=True))
         weight = 1 / max(row.cells.lut, 100)
         shares.append([number * weight for number in kinds])
         wanted.append((row.cells.lut - samples.predicted(family, row.key).lut + known) * weight)
     found, *_ = np.linalg.lstsq(np.array(shares), np.array(wanted), rcond=None)
-    print("SERIAL_READER_LUTS", windows.SERIAL_READER_LUTS, "->", tuple(found.round(2).tolist()))
+    print("SERIAL_READER_LUTS", sliding_windows.SERIAL_READER_LUTS, "->", tuple(found.round(2).tolist()))
 
 
 def main() -> None:

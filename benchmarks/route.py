@@ -22,7 +22,7 @@ from typing import Any
 
 from hwflow.boards import find_board
 from hwflow.cli import main as hwflow
-from hwflow.codegen.board_files import write_board
+from hwflow.codegen.board.board_files import write_board
 from hwflow.toolchain import nextpnr
 from hwflow.toolchain.build import FLOWS, PACKED, build
 from hwflow.toolchain.tool import run

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hwflow.compiler import compile as compile_model
-from hwflow.random_inputs import random_inputs
-from hwflow.simulation import simulate
+from hwflow.api.compiler import compile as compile_model
+from hwflow.verify.random_inputs import random_inputs
+from hwflow.verify.simulation import simulate
 
 DIGITS = Path(__file__).parent.parent / "examples" / "digits" / "model.onnx"
 

@@ -15,7 +15,7 @@ class Part:
     device: str  # "LFE5U-85F", "iCE40UP5K", "GW1NR-LV9QN88PC6/I5", "xc7a35ticsg324-1L"
     package: str  # as nextpnr spells it: "CABGA381", "sg48"; "" where the device says it
     speed_grade: str  # "6"; "" where the part has only one, or the device says it
-    lut: int  # look-up tables; see hwflow.ops.costs.family for what the cost model takes one for
+    lut: int  # look-up tables; see hwflow.cores.costs.family for what the cost model takes one for
     ff: int  # flip-flops of the logic fabric
     dsp: int  # multipliers
     dsp_width: int  # signed operand width of one multiplier, bits

@@ -11,27 +11,27 @@ TYPE_CHECKING = False  # as in typing, which takes the time that all the rest of
 if TYPE_CHECKING:
     from typing import Any
 
-    from hwflow.checking import check
-    from hwflow.comparison import Comparison, compare
-    from hwflow.compiler import Design, Model, compile, load
+    from hwflow.api.checking import check
+    from hwflow.api.compiler import Design, Model, compile, load
     from hwflow.errors import Finding, HwflowError
-    from hwflow.quantization import Quantization, quantize
-    from hwflow.simulation import Simulation, simulate
+    from hwflow.quantization.quantize import Quantization, quantize
+    from hwflow.verify.comparison import Comparison, compare
+    from hwflow.verify.simulation import Simulation, simulate
 
 _HOMES = {
-    "Comparison": "hwflow.comparison",
-    "Design": "hwflow.compiler",
+    "Comparison": "hwflow.verify.comparison",
+    "Design": "hwflow.api.compiler",
     "Finding": "hwflow.errors",
     "HwflowError": "hwflow.errors",
-    "Model": "hwflow.compiler",
-    "Quantization": "hwflow.quantization",
-    "Simulation": "hwflow.simulation",
-    "check": "hwflow.checking",
-    "compare": "hwflow.comparison",
-    "compile": "hwflow.compiler",
-    "load": "hwflow.compiler",
-    "quantize": "hwflow.quantization",
-    "simulate": "hwflow.simulation",
+    "Model": "hwflow.api.compiler",
+    "Quantization": "hwflow.quantization.quantize",
+    "Simulation": "hwflow.verify.simulation",
+    "check": "hwflow.api.checking",
+    "compare": "hwflow.verify.comparison",
+    "compile": "hwflow.api.compiler",
+    "load": "hwflow.api.compiler",
+    "quantize": "hwflow.quantization.quantize",
+    "simulate": "hwflow.verify.simulation",
 }
 
 __all__ = [

@@ -168,4 +168,4 @@ _RARELY = (100_000, 20, 20)  # objects made until the youngest are looked at, an
 
 def _import() -> None:
     import hwflow.codegen.modules
-    import hwflow.schedule.exploration  # noqa: F401
+    import hwflow.schedule.search.exploration  # noqa: F401

@@ -11,12 +11,12 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto
 
-from hwflow import golden
-from hwflow.compiler import Model
+from hwflow.api.compiler import Model
 from hwflow.ir.graph import Graph, Port
 from hwflow.passes import pipeline
-from tests.dialects.exact_call import bounds_of, objects
-from tests.dialects.exact_model import evaluate
+from hwflow.verify import golden
+from tests.dialects.exact.exact_call import bounds_of, objects
+from tests.dialects.exact.exact_model import evaluate
 from tests.models import Builder
 
 Array = npt.NDArray[Any]

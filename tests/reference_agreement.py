@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 from onnx.reference import ReferenceEvaluator
 
-from hwflow import golden
-from hwflow.compiler import Model
-from hwflow.host import model_outputs, port_inputs
+from hwflow.api.compiler import Model
+from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.ir.graph import Graph
 from hwflow.onnxspec import dialect_operators
-from hwflow.onnxspec.evaluator_defects import substitutes
+from hwflow.onnxspec.reference.evaluator_defects import substitutes
 from hwflow.passes import pipeline
+from hwflow.verify import golden
 from tests.agreement import same
 from tests.models import Builder
 

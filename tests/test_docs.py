@@ -16,8 +16,8 @@ from boards import all_boards
 from docs.generated import PAGES
 from hwflow.cli.parser import command_line
 from hwflow.codegen import report
-from hwflow.numerics.requantizer import Form, lookup_form, search_form, threshold_form
-from hwflow.numerics.step_function import StepFunction
+from hwflow.numerics.requantizers.requantizer import Form, lookup_form, search_form, threshold_form
+from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.onnxspec.clauses import RULES
 from tests.models import Builder
 from tests.test_project import ROOT

@@ -30,7 +30,7 @@ LAYERS = (
     Layer(("hwflow.display",), (), "it knows strings only"),
     Layer(("hwflow.errors",), ("hwflow.display",), "everything imports it"),
     Layer(
-        ("hwflow.processes",), ("hwflow.codegen.modules", "hwflow.schedule.exploration", "hwflow.sim.programs"),
+        ("hwflow.processes",), ("hwflow.codegen.modules", "hwflow.schedule.search.exploration", "hwflow.sim.programs"),
         "it knows what it will run",
     ),
     Layer(("hwflow.types",), COMMON, "a value's type is plain data"),
@@ -48,25 +48,26 @@ LAYERS = (
         "the graph is the same for every operator, dialect and device",
     ),
     Layer(
-        ("hwflow.ops",),
+        ("hwflow.cores",),
         (*COMMON, "hwflow.types", "hwflow.numerics", "hwflow.ir", "hdl_lib", "amaranth", "numpy"),
         "an operator binds its meaning to its core, and knows neither ONNX files nor schedules",
     ),
     Layer(
-        ("hwflow.passes", "hwflow.schedule", "hwflow.golden"),
-        (*COMMON, "hwflow.types", "hwflow.numerics", "hwflow.ir", "hwflow.ops", "hwflow.processes", "numpy"),
+        ("hwflow.passes", "hwflow.schedule", "hwflow.verify.golden"),
+        (*COMMON, "hwflow.types", "hwflow.numerics", "hwflow.ir", "hwflow.cores", "hwflow.processes", "numpy"),
         "what works on graphs asks the operators, and neither reads ONNX nor builds hardware",
     ),
     Layer(
-        ("hwflow.frontend",),
+        ("hwflow.frontend", "hwflow.operators"),
         (*COMMON, "hwflow.types", "hwflow.numerics", "hwflow.ir", "hwflow.onnxspec", "numpy", "onnx"),
         "ONNX to IR, whatever hardware comes of it",
     ),
     Layer(
         ("hwflow.codegen",),
         (
-            *COMMON, "hwflow.types", "hwflow.numerics", "hwflow.ir", "hwflow.ops", "hwflow.schedule",
-            "hwflow.onnxspec.model", "hwflow.boards", "hwflow.processes", "hdl_lib", "amaranth", "numpy",
+            *COMMON, "hwflow.types", "hwflow.numerics", "hwflow.ir", "hwflow.cores", "hwflow.schedule",
+            "hwflow.onnxspec.resolving.resolved_model", "hwflow.boards", "hwflow.processes", "hdl_lib", "amaranth",
+            "numpy",
         ),
         "what is emitted follows from the scheduled graph; of the ONNX model the report states resolved facts only",
     ),
@@ -83,7 +84,10 @@ LAYERS = (
     ),
     Layer(("hdl_lib",), ("amaranth",), "the cores are usable without hwflow"),
     Layer(
-        ("hwflow.static_quantizer", "hwflow.quantizer_pairs", "hwflow.quantizer_weights"),
+        (
+            "hwflow.quantization.static_quantizer", "hwflow.quantization.quantizer_pairs",
+            "hwflow.quantization.quantizer_weights",
+        ),
         (*COMMON, "numpy", "onnx", "onnxruntime"),
         "onnxruntime is an optional extra, imported in one place, and quantizes before hwflow reads a model",
     ),
@@ -149,13 +153,14 @@ def test_every_layer_has_modules() -> None:
 def test_the_rules_see_imports_of_every_form(tmp_path: Path) -> None:
     path = tmp_path / "odd.py"
     path.write_text(
-        "import numpy as np, onnx.helper\nfrom . import near\nfrom ..ops import costs\nfrom hwflow import golden\n"
+        "import numpy as np, onnx.helper\nfrom . import near\n"
+        "from ..cores import costs\nfrom hwflow.verify import golden\n"
         "def late():\n    from hwflow.cli import main\n"
     )
-    found = imports("hwflow.ir.odd", path, {"hwflow.ir.near", "hwflow.ops.costs", "hwflow.golden"})
+    found = imports("hwflow.ir.odd", path, {"hwflow.ir.near", "hwflow.cores.costs", "hwflow.verify.golden"})
     assert found == [
-        (1, "numpy"), (1, "onnx.helper"), (2, "hwflow.ir.near"), (3, "hwflow.ops.costs"), (4, "hwflow.golden"),
-        (6, "hwflow.cli"),
+        (1, "numpy"), (1, "onnx.helper"), (2, "hwflow.ir.near"), (3, "hwflow.cores.costs"),
+        (4, "hwflow.verify.golden"), (6, "hwflow.cli"),
     ]  # fmt: skip
 
 

@@ -69,10 +69,10 @@ def test_it_works_elsewhere(wheel, tmp_path):
     target = tmp_path / "site"
     pip("install", "--target", str(target), str(wheel), cwd=tmp_path)
     code = """
-import hdl_lib, hdl_lib.rom, hwflow, hwflow.boards, hwflow.cli, hwflow.compiler, hwflow.sim, hwflow.sim.verilator_build
+import hdl_lib.memories.rom, hwflow.boards, hwflow.cli, hwflow.api.compiler, hwflow.sim.verilator_build
 for module in (hdl_lib, hwflow, hwflow.boards, hwflow.sim):
     print(module.__file__)
-print(hdl_lib.rom.VERILOG.is_file(), [b.name for b in hwflow.boards.all_boards()][0])
+print(hdl_lib.memories.rom.VERILOG.is_file(), [b.name for b in hwflow.boards.all_boards()][0])
 hwflow.cli.main(["boards"])
 """
     done = subprocess.run(

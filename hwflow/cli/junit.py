@@ -17,8 +17,8 @@ from hwflow.display import show, show_path
 from hwflow.errors import Finding, UsageError, merged
 
 if TYPE_CHECKING:
-    from hwflow.comparison import Comparison
-    from hwflow.simulation import Simulation
+    from hwflow.verify.comparison import Comparison
+    from hwflow.verify.simulation import Simulation
 
 # All but the characters that XML 1.0 allows in a document.
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

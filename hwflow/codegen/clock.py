@@ -6,7 +6,7 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from hwflow.codegen.clock_plan import ClockPlan, output_range, plan_clock
+from hwflow.codegen.board.clock_plan import ClockPlan, output_range, plan_clock
 from hwflow.errors import Finding, UsageError
 
 if TYPE_CHECKING:

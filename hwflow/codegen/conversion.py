@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from hwflow.codegen.common import linked
 from hwflow.codegen.modules import TOP, CoreModule, Job, core_module, weight
-from hwflow.codegen.names import identifiers
+from hwflow.codegen.verilog_names import identifiers
+from hwflow.cores.beat_movers import PLUMBING
 from hwflow.ir.graph import Graph, Node
-from hwflow.ops.plumbing import PLUMBING
 from hwflow.processes import Work
 
 

@@ -10,8 +10,8 @@ from amaranth.hdl import ClockSignal, Elaboratable, Instance, Module, ResetSigna
 
 from hwflow.codegen.conversion import Conversion
 from hwflow.codegen.modules import CoreModule, build
+from hwflow.cores.operator import MemoryFile
 from hwflow.ir.graph import Node
-from hwflow.ops.operator import MemoryFile
 
 
 @dataclass(frozen=True)

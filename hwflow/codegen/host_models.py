@@ -12,8 +12,8 @@ import numpy as np
 from hwflow.codegen.manifest import rational
 from hwflow.codegen.top import StreamPort
 from hwflow.ir.graph import Fractions, Graph, Port
-from hwflow.numerics.nearest_float import nearest_float
-from hwflow.onnxspec.model import ResolvedModel
+from hwflow.numerics.functions.nearest_float import nearest_float
+from hwflow.onnxspec.resolving.resolved_model import ResolvedModel
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hdl_lib.rom import banks_of
-from hdl_lib.storage import style_of
+from hdl_lib.memories.rom import banks_of
+from hdl_lib.memories.storage import style_of
+from hwflow.cores import costs
+from hwflow.cores.beat_movers import queue_styles
+from hwflow.cores.matrix.depthwise import buffers
+from hwflow.cores.operator import MemoryFile
+from hwflow.cores.windows.sliding_window import has_line_buffer, is_serial, is_whole, line_buffer_rows, steps_of
 from hwflow.ir.graph import Graph, Node
-from hwflow.ops import costs
-from hwflow.ops.depthwise import buffers
-from hwflow.ops.operator import MemoryFile
-from hwflow.ops.plumbing import queue_styles
-from hwflow.ops.sliding_window import has_line_buffer, is_serial, is_whole, line_buffer_rows, steps_of
 
 
 @dataclass(frozen=True)

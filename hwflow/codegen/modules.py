@@ -20,9 +20,9 @@ from amaranth.lib.wiring import Component, Out
 
 from hdl_lib.shared import CommonComponent, SharedComponent
 from hwflow.codegen.rtlil_text import legal, readable
+from hwflow.cores.operator import Built, MemoryFile
+from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Node
-from hwflow.ops.operator import Built, MemoryFile
-from hwflow.ops.registry import hardware
 
 TOP = "hwflow_top"
 """The module of the top level."""

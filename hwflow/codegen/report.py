@@ -8,11 +8,11 @@ from typing import Any
 
 from hwflow.codegen.host_models import host_nodes
 from hwflow.codegen.memories import memory_report, queue_style
+from hwflow.cores.operator import MemoryFile, Resources, beats
+from hwflow.cores.registry import OPERATORS, hardware
 from hwflow.ir.graph import Graph, Node
-from hwflow.numerics.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
-from hwflow.onnxspec.model import ResolvedModel
-from hwflow.ops.operator import MemoryFile, Resources, beats
-from hwflow.ops.registry import OPERATORS, hardware
+from hwflow.numerics.requantizers.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
+from hwflow.onnxspec.resolving.resolved_model import ResolvedModel
 from hwflow.schedule.schedule import Schedule
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from amaranth.hdl import Signal
 
+from hwflow.cores.beat_movers import PLUMBING
+from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph, Node, Value
-from hwflow.ops.plumbing import PLUMBING
-from hwflow.ops.registry import hardware
 
 LAYERS_TOP = "hwflow_layers"
 LAYERS_FILE = "testbench/layers.v"

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Signal
 from amaranth.lib.data import ArrayLayout
 
-from hdl_lib.frame_mark import FrameMark
-from hdl_lib.rom import readmemh_text
+from hdl_lib.memories.rom import readmemh_text
+from hdl_lib.streams.frame_mark import FrameMark
 from hwflow.codegen.cores import Placed, Stream, connect, inline, stream_of
 from hwflow.codegen.modules import TOP
-from hwflow.codegen.names import identifiers
 from hwflow.codegen.taps import taps
+from hwflow.codegen.verilog_names import identifiers
+from hwflow.cores.amaranth_shapes import shape_of
+from hwflow.cores.operator import MemoryFile, beats
+from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph, Port, Value
-from hwflow.ops.operator import MemoryFile, beats
-from hwflow.ops.registry import hardware
-from hwflow.ops.shapes import shape_of
 from hwflow.types import TensorType
 
 

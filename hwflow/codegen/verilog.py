@@ -11,7 +11,7 @@ from pathlib import Path
 
 from amaranth.back import rtlil
 
-from hdl_lib.rom import VERILOG as ROM_VERILOG
+from hdl_lib.memories.rom import VERILOG as ROM_VERILOG
 from hwflow.codegen.modules import uncollected
 from hwflow.codegen.rtlil_text import readable
 from hwflow.codegen.taps import LAYERS_FILE, LAYERS_TOP, with_layers
@@ -20,7 +20,8 @@ from hwflow.display import printable, show
 
 # Processes become conditional expressions (pmuxtree: no case statement whose branches overlap, which linters dislike
 # and simulators evaluate late), private names short numbers. Of the attributes `keep` must stay (a core that sets it
-# has a reason, see hdl_lib/mvu.py); the others say where in our sources a line comes from, which is of no use to users.
+# has a reason, see hdl_lib/matrices/mvu.py); the others say where in our sources a line comes from, which is of no use
+# to users.
 _REMOVED = (
     "src",
     "generator",

@@ -12,7 +12,7 @@ import numpy as np
 
 from hwflow.display import show
 from hwflow.errors import Finding
-from hwflow.frontend.element_types import REAL_TYPES
+from hwflow.frontend.stream_types import REAL_TYPES
 from hwflow.frontend.unquantized import DECLARE
 from hwflow.frontend.views import (
     Anchor,
@@ -28,7 +28,7 @@ from hwflow.frontend.views import (
 )
 from hwflow.ir.graph import Fractions, Meaning, Names, Node, Port, Value
 from hwflow.numerics.interval import MOST_EXACT_BITS, length
-from hwflow.onnxspec.model import Array, OnnxNode, ResolvedModel
+from hwflow.onnxspec.resolving.resolved_model import Array, OnnxNode, ResolvedModel
 
 
 class Refusal(Exception):

@@ -14,8 +14,8 @@ from hwflow.frontend.unquantized import obstacles
 from hwflow.ir.graph import Graph
 from hwflow.onnxspec import ModelProto, OnnxNode, ResolvedModel, resolve_with_graph
 from hwflow.onnxspec.frames import batch_size, first_sizes, keeps_frames, of_frames, with_frame_axis
-from hwflow.onnxspec.graph import main_scopes
-from hwflow.onnxspec.resolver import Unresolved
+from hwflow.onnxspec.graphs.scopes import main_scopes
+from hwflow.onnxspec.resolving.resolver import Unresolved
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +33,8 @@ class Framed:
 def framed(
     proto: ModelProto, dimensions: Mapping[str, int], input_types: Mapping[str, InputType] | None = None
 ) -> Framed:
-    """``proto``, which :func:`hwflow.onnxspec.validate` has no objection to; ``dimensions`` binds its variables,
-    ``input_types`` says what integers its float inputs carry.
+    """``proto``, which :func:`hwflow.onnxspec.clauses.validate` has no objection to; ``dimensions`` binds its
+    variables, ``input_types`` says what integers its float inputs carry.
 
     Raises :class:`ModelRefused` with all findings where it cannot be resolved, or frames be found; also with what
     hardware could not be made of, whatever the shapes are.

@@ -7,31 +7,16 @@ from collections.abc import Mapping
 
 from onnx import TensorProto
 
-from hwflow.frontend import (
-    arithmetic,
-    integers,
-    islands,
-    joins,
-    linear,
-    matmul,
-    microsoft,
-    moves,
-    ordering,
-    pools,
-    qdq,
-    qlinear,
-    qonnx,
-    ranking,
-    reductions,
-    resize,
-    shapes,
-    transposed,
-)
-from hwflow.frontend.attributes import Taken, honours, taken
+from hwflow.frontend import islands
 from hwflow.frontend.context import Handler
+from hwflow.frontend.honoured_attributes import Taken, honours, taken
 from hwflow.frontend.unquantized import STANDARD_QUANTIZERS
-from hwflow.frontend.window import AUTO_PADS
-from hwflow.onnxspec.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
+from hwflow.onnxspec.shapes.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
+from hwflow.operators.elementwise import arithmetic, integers, ordering
+from hwflow.operators.linear import linear, matmul, pools, reductions, transposed
+from hwflow.operators.linear.window import AUTO_PADS
+from hwflow.operators.moves import joins, moves, ranking, reshapes, resize
+from hwflow.operators.quantizers import microsoft, qdq, qlinear, qonnx
 
 Operator = tuple[str, str]  # domain, type
 
@@ -71,7 +56,7 @@ STANDARD: Mapping[str, Handler | Taken] = {
     "DynamicQuantizeLinear": qlinear.dynamic_quantize_linear,
     "Equal": honours(integers.or_real("Equal", ordering.comparison), broadcast=_BROADCAST),
     "Expand": moves.expand,
-    "Flatten": honours(shapes.reshape, "axis"),
+    "Flatten": honours(reshapes.reshape, "axis"),
     "Gather": honours(moves.gather, "axis"),
     "Gemm": honours(linear.gemm, "alpha", "beta", "transA", "transB", broadcast=_BROADCAST),
     "GlobalAveragePool": pools.global_average_pool,
@@ -108,7 +93,7 @@ STANDARD: Mapping[str, Handler | Taken] = {
     "ReduceMean": honours(reductions.reduce_mean, *_REDUCED),
     "ReduceMin": honours(reductions.reduce_min, *_REDUCED),
     "ReduceSum": honours(reductions.reduce_sum, *_REDUCED),
-    "Reshape": honours(shapes.reshape, "allowzero", "shape"),
+    "Reshape": honours(reshapes.reshape, "allowzero", "shape"),
     "Resize": honours(
         resize.resize, "antialias", "axes", "coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside",
         "extrapolation_value", "keep_aspect_ratio_policy", "mode", "nearest_mode",
@@ -116,13 +101,13 @@ STANDARD: Mapping[str, Handler | Taken] = {
     "Slice": honours(moves.slice_, "axes", "ends", "starts"),
     "SpaceToDepth": honours(moves.space_to_depth, "blocksize", mode=_MODES),
     "Split": honours(moves.split, "axis", "num_outputs", "split"),
-    "Squeeze": honours(shapes.reshape, "axes"),
+    "Squeeze": honours(reshapes.reshape, "axes"),
     "Sub": honours(integers.or_real("Sub", arithmetic.sub), broadcast=_BROADCAST),
     "Sum": integers.or_real("Sum", ordering.total),
     "Tile": moves.tile,
     "TopK": honours(ranking.top_k, "axis", "k", "largest", "sorted"),
-    "Transpose": honours(shapes.transpose, "perm"),
-    "Unsqueeze": honours(shapes.reshape, "axes"),
+    "Transpose": honours(reshapes.transpose, "perm"),
+    "Unsqueeze": honours(reshapes.reshape, "axes"),
     "Upsample": honours(resize.upsample, "height_scale", "mode", "scales", "width_scale"),
     "Where": integers.or_real("Where", ordering.where),
     "Xor": honours(integers.or_real("Xor"), broadcast=_BROADCAST),

@@ -13,8 +13,8 @@ from hwflow.display import show
 from hwflow.errors import Finding
 from hwflow.frontend.unquantized import DECLARE
 from hwflow.ir.graph import Graph
-from hwflow.onnxspec.linear_work import macs
-from hwflow.onnxspec.model import OnnxNode, ResolvedModel
+from hwflow.onnxspec.graphs.linear_work import macs
+from hwflow.onnxspec.resolving.resolved_model import OnnxNode, ResolvedModel
 
 HOST_WORK = "host-work"
 """The rule of the warning."""

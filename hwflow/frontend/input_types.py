@@ -12,8 +12,8 @@ from hwflow.errors import Finding, UsageError
 from hwflow.frontend.unquantized import DECLARE, STANDARD_QUANTIZERS
 from hwflow.frontend.views import as_array
 from hwflow.ir.graph import Meaning
-from hwflow.onnxspec.dialects import QONNX_DOMAINS
-from hwflow.onnxspec.model import ResolvedModel
+from hwflow.onnxspec.resolving.resolved_model import ResolvedModel
+from hwflow.onnxspec.shapes.dialects import QONNX_DOMAINS
 from hwflow.types import Interval
 
 __all__ = ["DECLARE", "OPTION", "InputType", "malformed", "needless", "parsed", "require_inputs"]

@@ -10,9 +10,6 @@ from math import inf
 import numpy as np
 
 from hwflow.display import show
-from hwflow.frontend import integers
-from hwflow.frontend.arithmetic import affine
-from hwflow.frontend.attributes import Taken, honours
 from hwflow.frontend.context import (
     Handler,
     Lowering,
@@ -26,9 +23,8 @@ from hwflow.frontend.context import (
     reals,
     refuse,
 )
-from hwflow.frontend.element_types import COMPUTED_TYPES, INTEGER_TYPES, REAL_TYPES
-from hwflow.frontend.moves import with_constant
-from hwflow.frontend.quantizers import Quantization, requantize
+from hwflow.frontend.honoured_attributes import Taken, honours
+from hwflow.frontend.stream_types import COMPUTED_TYPES, INTEGER_TYPES, REAL_TYPES
 from hwflow.frontend.views import (
     Constant,
     Integers,
@@ -39,7 +35,7 @@ from hwflow.frontend.views import (
     fractions,
 )
 from hwflow.ir.integer_functions import MAXIMUM
-from hwflow.numerics.elementwise import (
+from hwflow.numerics.functions.chains import (
     Abs,
     Affine,
     Clip,
@@ -52,8 +48,7 @@ from hwflow.numerics.elementwise import (
     Round,
     Sign,
 )
-from hwflow.numerics.rounding import Rounding
-from hwflow.numerics.smooth import (
+from hwflow.numerics.functions.smooth import (
     Celu,
     Elu,
     Erf,
@@ -71,9 +66,14 @@ from hwflow.numerics.smooth import (
     Tanh,
     ThresholdedRelu,
 )
-from hwflow.numerics.stages import QuantizerStage
-from hwflow.numerics.staircase import MAX_LEVELS
-from hwflow.onnxspec.model import Array, OnnxNode
+from hwflow.numerics.requantizers.stages import QuantizerStage
+from hwflow.numerics.requantizers.staircase import MAX_LEVELS
+from hwflow.numerics.rounding import Rounding
+from hwflow.onnxspec.resolving.resolved_model import Array, OnnxNode
+from hwflow.operators.elementwise import integers
+from hwflow.operators.elementwise.arithmetic import affine
+from hwflow.operators.moves.moves import with_constant
+from hwflow.operators.quantizers.quantizers import Quantization, requantize
 
 
 def _unary(make: Callable[[OnnxNode], Elementwise]) -> Handler:

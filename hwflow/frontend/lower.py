@@ -9,16 +9,14 @@ import numpy as np
 
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
-from hwflow.frontend import boundary, ordering
-from hwflow.frontend.attributes import Taken, not_defined, not_honoured
+from hwflow.frontend import boundary
 from hwflow.frontend.context import Lowering, Refusal, refuse
-from hwflow.frontend.element_types import KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
 from hwflow.frontend.handlers import HANDLERS, KEPT, REAL_ONLY
+from hwflow.frontend.honoured_attributes import Taken, not_defined, not_honoured
 from hwflow.frontend.input_types import InputType
-from hwflow.frontend.integers import INTEGER_ONLY
-from hwflow.frontend.quantizers import graph_input, say_scale
 from hwflow.frontend.refused_operators import of_whole_operators, unsupported, whole_operator
 from hwflow.frontend.stand_ins import refuse_results, source_of
+from hwflow.frontend.stream_types import KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
 from hwflow.frontend.unquantized import Site, in_the_way, input_type, is_dialect, unquantized
 from hwflow.frontend.views import (
     Anchor,
@@ -33,9 +31,12 @@ from hwflow.frontend.views import (
 )
 from hwflow.ir.graph import Graph, Node, Stage
 from hwflow.onnxspec.dialect_operators import can_run
-from hwflow.onnxspec.guard import Budget, GaveUp, guarded
-from hwflow.onnxspec.model import OnnxNode, ResolvedModel
-from hwflow.onnxspec.resolver import Unresolved
+from hwflow.onnxspec.reading.guard import Budget, GaveUp, guarded
+from hwflow.onnxspec.resolving.resolved_model import OnnxNode, ResolvedModel
+from hwflow.onnxspec.resolving.resolver import Unresolved
+from hwflow.operators.elementwise import ordering
+from hwflow.operators.elementwise.integers import INTEGER_ONLY
+from hwflow.operators.quantizers.quantizers import graph_input, say_scale
 from hwflow.types import IntType
 
 __all__ = ["HANDLERS", "KEPT", "findings_of_rest", "lower", "unsupported_operator"]

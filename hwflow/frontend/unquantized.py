@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
-from hwflow.frontend.element_types import KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
 from hwflow.frontend.limits import LIMITS
 from hwflow.frontend.refused_operators import REASONS, unsupported, whole_operator
+from hwflow.frontend.stream_types import KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
 from hwflow.onnxspec import ModelProto
-from hwflow.onnxspec.dialects import DIALECT_DOMAINS
-from hwflow.onnxspec.graph import Scope
-from hwflow.onnxspec.model import OnnxNode
-from hwflow.onnxspec.schemas import find_schema, has_body
-from hwflow.onnxspec.tensors import DTYPE_NAMES, ELEMENT_TYPES
+from hwflow.onnxspec.graphs.schemas import find_schema, has_body
+from hwflow.onnxspec.graphs.scopes import Scope
+from hwflow.onnxspec.reading.numpy_tensors import DTYPE_NAMES, ELEMENT_TYPES
+from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
 
 STANDARD_QUANTIZERS = frozenset({
     "ConvInteger", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul", "QuantizeLinear",
@@ -49,8 +49,8 @@ def is_dialect(operator: tuple[str, str]) -> bool:
 def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope], declared: Container[str] = ()) -> None:
     """Raise :class:`ModelRefused` for a float model, with what :func:`hwflow.frontend.lower.lower` says about it.
 
-    ``scopes`` are those of the model (:func:`hwflow.onnxspec.graph.scopes`), ``declared`` the names of inputs whose
-    integers the user declares. Resolving a large float model takes much longer than seeing that it is one.
+    ``scopes`` are those of the model (:func:`hwflow.onnxspec.graphs.scopes.scopes`), ``declared`` the names of inputs
+    whose integers the user declares. Resolving a large float model takes much longer than seeing that it is one.
     """
     main = scopes[0]
     operators = {(node.op_type, node.domain) for scope in scopes for node in scope.nodes}

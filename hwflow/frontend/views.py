@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hwflow.ir.graph import Fractions, IntArray, Value
-from hwflow.numerics.elementwise import Elementwise
+from hwflow.numerics.functions.chains import Elementwise
 
 Functions = npt.NDArray[np.object_]  # of Elementwise, or None for the identity; broadcastable to a frame's shape
 

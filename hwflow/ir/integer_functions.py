@@ -92,7 +92,7 @@ _OPERANDS = {"not": 1, "wrap": 1, "where": 3}
 
 @dataclass(frozen=True)
 class Simple(Function):
-    """One that takes a single stage, see :data:`hdl_lib.lane_functions.EXPRESSIONS`."""
+    """One that takes a single stage, see :data:`hdl_lib.arithmetic.lane_functions.EXPRESSIONS`."""
 
     name: str
 
@@ -195,7 +195,7 @@ class Shifted(Function):
 
 @dataclass(frozen=True)
 class Division(Function):
-    """Quotient, remainder or modulus, see :class:`hdl_lib.divider.Divider`; 0 where the divisor is 0."""
+    """Quotient, remainder or modulus, see :class:`hdl_lib.arithmetic.divider.Divider`; 0 where the divisor is 0."""
 
     form: str
     operands = 2

@@ -16,9 +16,9 @@ from math import ceil, floor
 import numpy as np
 import numpy.typing as npt
 
-from hwflow.numerics.float_interval import FloatArray, FloatIntervals
+from hwflow.numerics.functions.float_interval import FloatArray, FloatIntervals
+from hwflow.numerics.functions.real_steps import Levels
 from hwflow.numerics.interval import End, Interval
-from hwflow.numerics.levels import Levels
 
 IntArray = npt.NDArray[np.int64]
 

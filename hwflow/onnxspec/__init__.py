@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
 
-from hwflow.onnxspec.model import Attribute, OnnxNode, ResolvedModel, ValueInfo
-from hwflow.onnxspec.reader import read_model
-from hwflow.onnxspec.validate import validate
+from hwflow.onnxspec.clauses.validate import validate
+from hwflow.onnxspec.reading.reader import read_model
+from hwflow.onnxspec.resolving.resolved_model import Attribute, OnnxNode, ResolvedModel, ValueInfo
 
 if TYPE_CHECKING:
-    from hwflow.onnxspec.resolver import resolve, resolve_with_graph
-    from hwflow.onnxspec.training import TrainingModel
-    from hwflow.onnxspec.writer import write_model
+    from hwflow.onnxspec.reading.writer import write_model
+    from hwflow.onnxspec.resolving.resolver import resolve, resolve_with_graph
+    from hwflow.onnxspec.training.training_model import TrainingModel
 
 # Imported when first used: checking a model needs none of them, and shall start fast.
 _LATER = {
-    "TrainingModel": "hwflow.onnxspec.training",
-    "resolve": "hwflow.onnxspec.resolver",
-    "resolve_with_graph": "hwflow.onnxspec.resolver",
-    "write_model": "hwflow.onnxspec.writer",
+    "TrainingModel": "hwflow.onnxspec.training.training_model",
+    "resolve": "hwflow.onnxspec.resolving.resolver",
+    "resolve_with_graph": "hwflow.onnxspec.resolving.resolver",
+    "write_model": "hwflow.onnxspec.reading.writer",
 }
 
 __all__ = [

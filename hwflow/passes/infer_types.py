@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from hwflow.cores.registry import OPERATORS
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph, Inferred, Node, Value
-from hwflow.numerics.stages import NoSteps
-from hwflow.numerics.staircase import LIMIT
-from hwflow.ops.registry import OPERATORS
+from hwflow.numerics.requantizers.stages import NoSteps
+from hwflow.numerics.requantizers.staircase import LIMIT
 from hwflow.types import TensorType
 
 

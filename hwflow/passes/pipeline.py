@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hwflow.cores.registry import LEGAL
 from hwflow.ir.graph import Graph
 from hwflow.ir.legality import check
-from hwflow.ops.registry import LEGAL
 from hwflow.passes.fuse_requantize import fuse_requantize
 from hwflow.passes.infer_types import infer_types
 from hwflow.passes.insert_forks import insert_forks

@@ -15,7 +15,7 @@ import numpy as np
 
 from hwflow.ir.graph import Graph, IntArray, Names, Node, Value
 from hwflow.ir.integer_functions import Extreme, Simple
-from hwflow.numerics.stages import NoSteps, chain
+from hwflow.numerics.requantizers.stages import NoSteps, chain
 from hwflow.passes.infer_types import infer_types
 
 

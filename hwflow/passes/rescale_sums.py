@@ -2,8 +2,8 @@
 
 An optimisation: exact multipliers are as long as the scales' mantissas. Where a ``scaled_add`` is read by one
 requantize alone, the two together are a function of a pair of small integers; shorter multipliers and a plain shift
-that give the same value for every such pair take their place (see :mod:`hwflow.numerics.sum_shift`). Proved on every
-pair; where none are found, or there are too many pairs to look at, the exact form stays.
+that give the same value for every such pair take their place (see :mod:`hwflow.numerics.requantizers.sum_shift`).
+Proved on every pair; where none are found, or there are too many pairs to look at, the exact form stays.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hwflow.ir.graph import Graph, Node
-from hwflow.numerics.stages import Stage, StepStage, chain
-from hwflow.numerics.sum_shift import GREATEST_SHIFT, ROUNDINGS, Grid, SumShift, find_sum_shift
+from hwflow.numerics.requantizers.stages import Stage, StepStage, chain
+from hwflow.numerics.requantizers.sum_shift import GREATEST_SHIFT, ROUNDINGS, Grid, SumShift, find_sum_shift
 from hwflow.passes.infer_types import infer_types
 
 MOST_POINTS = 1 << 22  # of more pairs a few are always so near to a step that multipliers could not be much shorter

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from hwflow.cores.logical.index_map import IndexMap
+from hwflow.cores.registry import OPERATORS, logical
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Carried, Graph, IntArray, Names, Node, Port, Stage, Value, identity_order
-from hwflow.ops.index_map import IndexMap
-from hwflow.ops.registry import OPERATORS, logical
 from hwflow.types import TensorType
 
 

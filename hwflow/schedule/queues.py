@@ -7,8 +7,8 @@ shrinking chooses: first the queues of which an entry that waits a cycle longer 
 most bits a frame go, so that beats wait where they are few or narrow (before windows are made of them, say). What a
 line buffer could do without once the queues are settled is taken from it last.
 
-Depths are judged by :class:`hwflow.schedule.steady.Steady`, exactly as long as it can tell within its patience; what it
-cannot tell counts as loss of interval.
+Depths are judged by :class:`hwflow.schedule.throughput.steady.Steady`, exactly as long as it can tell within its
+patience; what it cannot tell counts as loss of interval.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from hwflow.cores import costs
+from hwflow.cores.operator import Device, Folding
+from hwflow.cores.registry import hardware
+from hwflow.cores.windows.sliding_window import has_line_buffer, least_rows, line_buffer_rows, row_bits
 from hwflow.errors import Finding, InternalError
 from hwflow.ir.graph import Graph, Node, Value
-from hwflow.ops import costs
-from hwflow.ops.operator import Device, Folding
-from hwflow.ops.registry import hardware
-from hwflow.ops.sliding_window import has_line_buffer, least_rows, line_buffer_rows, row_bits
-from hwflow.schedule.evaluate import Run, evaluate
-from hwflow.schedule.events import Channel
-from hwflow.schedule.plumbing import Fresh, insert
-from hwflow.schedule.steady import Bases, Steady
+from hwflow.schedule.converters import Fresh, insert
+from hwflow.schedule.throughput.evaluate import Run, evaluate
+from hwflow.schedule.throughput.events import Channel
+from hwflow.schedule.throughput.steady import Bases, Steady
 
 FRAMES = 6  # enough for the slowest core to set the pace
 MOST_FRAMES = 96  # looked at where it takes longer

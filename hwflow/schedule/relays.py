@@ -3,19 +3,20 @@
 A core with multiplier blocks stands where the part has them: in a few rows or columns, far from each other. In a design
 that takes many of them, two neighbours of a stream may thus lie at opposite ends of the part; the way there, and into
 the logic that decides about a step, then is the longest of the design (4.5 of 8.1 ns, seen in ResNet-8 on an
-LFE5U-85F). Between any two such cores stands a relay (:class:`hwflow.ops.plumbing.Relay`), where the stream between
-them is narrowest; a fork or a core with several inputs, whose neighbours pull at it from all sides, counts as one.
+LFE5U-85F). Between any two such cores stands a relay (:class:`hwflow.cores.beat_movers.Relay`), where the stream
+between them is narrowest; a fork or a core with several inputs, whose neighbours pull at it from all sides, counts as
+one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hwflow.cores.operator import Folding
+from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph, Node, Value
-from hwflow.ops.operator import Folding
-from hwflow.ops.registry import hardware
-from hwflow.schedule.folding import Chip
-from hwflow.schedule.plumbing import Fresh, insert
+from hwflow.schedule.converters import Fresh, insert
+from hwflow.schedule.search.folding_search import Chip
 
 _SHARE = 0.5  # of a part's multiplier blocks: a design with fewer finds a place where they are close together
 

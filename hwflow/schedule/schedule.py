@@ -10,16 +10,16 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
 
+from hwflow.cores.operator import Folding, Resources
+from hwflow.cores.registry import hardware
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph, Node, Stage
-from hwflow.ops.operator import Folding, Resources
-from hwflow.ops.registry import hardware
-from hwflow.schedule.evaluate import Run, evaluate
-from hwflow.schedule.folding import RESOURCES, Budget, Chip, FoldingSearch, enough_text
-from hwflow.schedule.plumbing import insert_plumbing
+from hwflow.schedule.converters import insert_plumbing
 from hwflow.schedule.queues import MOST_FRAMES, size_queues
 from hwflow.schedule.relays import insert_relays
+from hwflow.schedule.search.folding_search import RESOURCES, Budget, Chip, FoldingSearch, enough_text
+from hwflow.schedule.throughput.evaluate import Run, evaluate
 
 _NEAR = 0.05  # of an interval: how near to the least one that a search among whole designs goes
 _WIDER = 16  # times 1/32 more of what is short

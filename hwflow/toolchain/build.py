@@ -17,9 +17,9 @@ from typing import Any, Literal
 from hwflow.display import show_path
 from hwflow.errors import Finding, ToolError, UsageError
 from hwflow.toolchain import nextpnr, pack, routing, vendor, yosys
+from hwflow.toolchain.build_result import BuildResult as BuildResult
 from hwflow.toolchain.nextpnr import ClockResult
 from hwflow.toolchain.packing.files import pack_file, place_file
-from hwflow.toolchain.results import BuildResult as BuildResult
 from hwflow.toolchain.tool import Found, Tool, run
 from hwflow.toolchain.up_to_date import UpToDate
 

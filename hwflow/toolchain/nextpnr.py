@@ -89,7 +89,7 @@ WAYS: Mapping[str, Sequence[Sequence[str]]] = {
 
 
 def takes_places(way: Sequence[str]) -> bool:
-    """Whether a way begins with places for the multiplier blocks (:mod:`hwflow.toolchain.packing.places`).
+    """Whether a way begins with places for the multiplier blocks (:mod:`hwflow.toolchain.packing.block_places`).
 
     Wires are shorter then, and logic is denser, which the negotiating router copes with; the default one was seen to
     route a design in the looser placement sooner.

@@ -8,14 +8,14 @@ import pytest
 
 from boards import TOOLCHAINS, UnknownBoard, all_boards, find_board
 from boards.registry import __name__ as registry_name
-from hwflow.codegen.board_files import check_streams, frame_ports, write_board
-from hwflow.codegen.board_top import FramePort
+from hwflow.codegen.board.board_files import check_streams, frame_ports, write_board
+from hwflow.codegen.board.board_top import FramePort
+from hwflow.codegen.board.clock_plan import FAMILIES as CLOCK_FAMILIES
+from hwflow.codegen.board.clock_plan import plan_clock
 from hwflow.codegen.clock import clock_for
-from hwflow.codegen.clock_plan import FAMILIES as CLOCK_FAMILIES
-from hwflow.codegen.clock_plan import plan_clock
+from hwflow.cores.costs import FAMILIES as COST_FAMILIES
 from hwflow.errors import UsageError
-from hwflow.ops.costs import FAMILIES as COST_FAMILIES
-from tests.boards.plus_one import emit, stream
+from tests.codegen.plus_one import emit, stream
 
 NAMES = [board.name for board in all_boards()]
 SERIAL = [board.name for board in all_boards() if board.uart]

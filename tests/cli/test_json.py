@@ -125,7 +125,7 @@ def test_synth(hwflow, tmp_path):
 def test_a_mismatch_is_one_object(hwflow, tmp_path, monkeypatch):
     models.relu(tmp_path / "m.onnx")
     finding = Finding("bit-exact", "simulation", "1 element differs", "report it")
-    monkeypatch.setattr("hwflow.simulation._findings", lambda *arguments: iter([finding]))
+    monkeypatch.setattr("hwflow.verify.simulation._findings", lambda *arguments: iter([finding]))
     ran = hwflow("sim", "m.onnx", "--simulator", "icarus", "--frames", 1, "--format", "json")
     table = json.loads(ran.out)
     assert (ran.code, table["verdict"], table["findings"]) == (1, "different", [finding.table()])

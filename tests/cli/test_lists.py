@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from boards import all_boards
+from hwflow.api.operator_list import operators
 from hwflow.cli.tables import Table
-from hwflow.operator_list import operators
 from hwflow.toolchain import catalogue
 from hwflow.toolchain.icarus import ICARUS
 

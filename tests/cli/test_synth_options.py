@@ -11,7 +11,7 @@ import pytest
 from boards import all_boards, find_board
 from hwflow.codegen.clock import clock_for
 from tests.cli import models
-from tests.cli.refusals import DIGITS, WRITING, error, refused, synth, too_fast
+from tests.cli.refused.refusals import DIGITS, WRITING, error, refused, synth, too_fast
 
 KNOWN = ", ".join(board.name for board in all_boards())
 MEANT = "did you mean 'ulx3s_45f'? see 'hwflow boards'"

@@ -8,7 +8,7 @@ import pytest
 
 from boards import find_board
 from tests.cli import models
-from tests.cli.refusals import WRITING, error
+from tests.cli.refused.refusals import WRITING, error
 
 NOTE = (
     "note: a bitstream for {board} needs {title}, and {tool} is not on PATH: "

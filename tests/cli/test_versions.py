@@ -14,7 +14,7 @@ from onnx import external_data_helper
 
 from hwflow import versions
 from tests.cli import models
-from tests.cli.refusals import synth
+from tests.cli.refused.refusals import synth
 
 
 @pytest.fixture(autouse=True)

@@ -10,12 +10,12 @@ import pytest
 
 from hwflow.boards import find_board
 from hwflow.codegen.conversion import Conversion
-from hwflow.codegen.names import identifiers
+from hwflow.codegen.verilog_names import identifiers
+from hwflow.cores.beat_movers import PLUMBING
+from hwflow.cores.windows.sliding_window import has_line_buffer
 from hwflow.ir.graph import Graph
-from hwflow.ops.plumbing import PLUMBING
-from hwflow.ops.sliding_window import has_line_buffer
-from hwflow.schedule.folding import Budget
 from hwflow.schedule.schedule import schedule
+from hwflow.schedule.search.folding_search import Budget
 from tests.schedule.graphs import dataflow, meeting_graph
 
 PART = find_board("ulx3s_85f").part

@@ -9,10 +9,10 @@ import pytest
 from amaranth.back import rtlil
 from amaranth.hdl import Shape
 
-from hdl_lib.digit_product import Digits
-from hdl_lib.mvu import Mvu
-from hdl_lib.packed_product import Packing
-from hdl_lib.rom import Table
+from hdl_lib.arithmetic.digit_product import Digits
+from hdl_lib.arithmetic.packed_product import Packing
+from hdl_lib.matrices.mvu import Mvu
+from hdl_lib.memories.rom import Table
 from hdl_lib.shared import CommonComponent
 from hwflow.codegen import modules
 from hwflow.codegen.common import linked

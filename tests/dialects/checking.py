@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from hwflow import golden
-from hwflow.compiler import Model, load
+from hwflow.api.compiler import Model, load
 from hwflow.errors import Finding, ModelRefused
-from hwflow.host import model_outputs
+from hwflow.host.boundary_models import model_outputs
 from hwflow.ir.graph import Graph, Value
 from hwflow.passes import pipeline
-from tests.dialects.exact_call import Array, objects
-from tests.dialects.exact_model import evaluate
+from hwflow.verify import golden
+from tests.dialects.exact.exact_call import Array, objects
+from tests.dialects.exact.exact_model import evaluate
 from tests.dialects.nets import Net
 
 

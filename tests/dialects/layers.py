@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.dialects.exact_windows import windows
+from tests.dialects.exact.exact_windows import windows
 from tests.dialects.nets import Net, Tensor
 
 Layer = Callable[[Net, Tensor], Tensor]

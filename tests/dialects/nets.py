@@ -14,7 +14,7 @@ import onnx.printer
 from onnx import helper
 
 from tests.dialects.choices import Choices
-from tests.dialects.exact_call import bounds_of
+from tests.dialects.exact.exact_call import bounds_of
 from tests.models import Builder, kind_of
 
 Array = npt.NDArray[Any]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import onnx
 
-from tests.quantize.networks import Network
+from tests.quantization.networks import Network
 
 SHAPE = [3, 6, 6]
 

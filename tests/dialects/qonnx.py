@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.dialects import layers, qdq
 from tests.dialects.choices import Choices
-from tests.dialects.exact_qonnx import limits
+from tests.dialects.exact.exact_qonnx import limits
 from tests.dialects.islands import island
 from tests.dialects.nets import Feed, Net, Tensor, new_net
 

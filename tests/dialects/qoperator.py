@@ -11,7 +11,7 @@ import numpy as np
 
 from tests.dialects import layers, qdq
 from tests.dialects.choices import Choices
-from tests.dialects.exact_call import bounds_of
+from tests.dialects.exact.exact_call import bounds_of
 from tests.dialects.islands import island
 from tests.dialects.nets import Feed, Net, Tensor, new_net
 from tests.models import kind_of

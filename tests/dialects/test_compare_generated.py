@@ -13,22 +13,22 @@ import onnx
 import onnxruntime
 import pytest
 
-from hwflow import golden
-from hwflow.comparison import compare
-from hwflow.compiler import Model, load
+from hwflow.api.compiler import Model, load
 from hwflow.errors import ModelRefused
-from hwflow.host import port_inputs
-from hwflow.known_values import known_values
-from hwflow.numerics.stages import QuantizerStage
-from hwflow.onnxspec.dialect_operators import microsoft, qoperator
-from hwflow.onnxspec.dialects import MICROSOFT_DOMAIN
+from hwflow.host.boundary_models import port_inputs
+from hwflow.numerics.requantizers.stages import QuantizerStage
+from hwflow.onnxspec.dialect_operators import microsoft_operators, qoperator
+from hwflow.onnxspec.shapes.dialects import MICROSOFT_DOMAIN
 from hwflow.passes.infer_types import infer_types
-from tests.compare.test_evaluator_defects import quantized_model, runtime
-from tests.compare.test_runtime_differences import KINDS
+from hwflow.verify import golden
+from hwflow.verify.comparison import compare
+from hwflow.verify.known_values import known_values
 from tests.dialects import qdq, qonnx
 from tests.dialects import qoperator as qoperator_networks
 from tests.dialects.choices import Choices, Seeded
 from tests.dialects.nets import Net
+from tests.verify.test_evaluator_defects import quantized_model, runtime
+from tests.verify.test_runtime_differences import KINDS
 
 Array = np.ndarray[Any, Any]
 GENERATORS: Mapping[str, tuple[Callable[[Choices], Net], range]] = {
@@ -39,7 +39,7 @@ GENERATORS: Mapping[str, tuple[Callable[[Choices], Net], range]] = {
 }
 # A level may be off where onnxruntime's float32 quotient, of at most 255 levels and a few roundings, is near a tie.
 NEAR = 2.0**-12
-LOOSE = {"QLinearSoftmax": 1.0}  # more: runtime-softmax in hwflow.onnxspec.evaluator_defects.RUNTIME_DIFFERENCES
+LOOSE = {"QLinearSoftmax": 1.0}  # more: runtime-softmax in evaluator_defects.RUNTIME_DIFFERENCES
 
 
 def written(net: Net, folder: Path) -> tuple[Path, dict[str, Array]]:
@@ -139,7 +139,7 @@ def by_onnxruntime(
 def test_qoperator_against_onnxruntime(tmp_path: Path) -> None:
     """Each node on the golden model's integers: what onnxruntime makes of them lies within half a level (and what
     float32 may add) of the exact quotient plus zero point, and golden is that quotient, rounded."""
-    levels = {**microsoft.LEVELS, **qoperator.LEVELS}
+    levels = {**microsoft_operators.LEVELS, **qoperator.LEVELS}
     seen: dict[str, int] = {}
     for seed in range(600, 780):
         path, arrays = written(qoperator_networks.network(Seeded(seed)), tmp_path)

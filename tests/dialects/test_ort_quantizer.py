@@ -17,9 +17,10 @@ import pytest
 from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 
 import hwflow
-from hwflow import golden
-from hwflow.host import port_inputs
-from tests.dialects import exact_model, ort_networks
+from hwflow.host.boundary_models import port_inputs
+from hwflow.verify import golden
+from tests.dialects import ort_networks
+from tests.dialects.exact import exact_model
 from tests.dialects.ort_networks import SHAPE, Layers, build
 
 FRAMES = 2

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hwflow
-from hwflow.ops.registry import hardware
+from hwflow.cores.registry import hardware
 from tests.models import Builder
 
 QONNX = "qonnx.custom_op.general"

@@ -12,7 +12,7 @@ import onnx.reference
 import pytest
 
 import hwflow
-from hwflow.checking import check
+from hwflow.api.checking import check
 from tests.models import Builder
 
 Array = npt.NDArray[np.generic]

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwflow import golden
-from hwflow.compiler import compile
-from hwflow.host import model_outputs, port_inputs
+from hwflow.api.compiler import compile
+from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.verify import golden
 from tests.models import Builder
 from tests.onnx_node_tests.top_simulation import simulate_top
 

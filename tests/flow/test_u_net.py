@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import hwflow
-from hwflow.comparison import compare
-from hwflow.ops.registry import hardware
-from hwflow.schedule.evaluate import evaluate
+from hwflow.cores.registry import hardware
+from hwflow.schedule.throughput.evaluate import evaluate
+from hwflow.verify.comparison import compare
 from tests.models import Builder
 
 FRAMES = 10

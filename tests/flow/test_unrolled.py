@@ -7,12 +7,13 @@ import json
 import numpy as np
 import pytest
 
-from hwflow import compile, golden, load, simulate
+from hwflow import compile, load, simulate
 from hwflow.boards import find_board
-from hwflow.codegen.clock_plan import plan_clock
-from hwflow.host import port_inputs
-from hwflow.inputs import choose_inputs
+from hwflow.codegen.board.clock_plan import plan_clock
+from hwflow.host.boundary_models import port_inputs
 from hwflow.toolchain.icarus import ICARUS
+from hwflow.verify import golden
+from hwflow.verify.inputs import choose_inputs
 from sim.manifest import load_design
 from sim.uart_run import run_uart
 from tests.flow.conftest import DIGITS, ROOT

@@ -6,7 +6,7 @@ the beats that were inside before it (order, no loss, no duplication), unchanged
 
 from amaranth.hdl import Array, Assert, Cover, Mux, Signal
 
-from hdl_lib.storage import BlockStorage, LutramStorage, RegisterStorage
+from hdl_lib.memories.storage import BlockStorage, LutramStorage, RegisterStorage
 
 
 def lookup(function, index, count):

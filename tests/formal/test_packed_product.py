@@ -14,8 +14,8 @@ from amaranth.hdl import Assert, Assume, Cover, Module, Shape, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from hdl_lib.adder_tree import Term, tree_levels
-from hdl_lib.packed_product import Packing, split_sums
+from hdl_lib.arithmetic.adder_tree import Term, tree_levels
+from hdl_lib.arithmetic.packed_product import Packing, split_sums
 from tests.formal.prover import prove, refute
 
 LIMIT = 30

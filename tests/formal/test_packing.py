@@ -16,7 +16,7 @@ import pytest
 
 from hwflow.toolchain.packing import ecp5, ice40, pack
 from hwflow.toolchain.packing.registers import Bank, ecp5_register
-from tests.flow.netlists import models
+from tests.flow.sizes.netlists import models
 from tests.formal.prover import check, yosys
 
 # pins of one bit that a product alone leaves at 0

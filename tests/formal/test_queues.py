@@ -5,14 +5,14 @@ from amaranth.hdl import Assert, Assume, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from hdl_lib import storage
-from hdl_lib.fifo import Fifo
-from hdl_lib.fork import Fork
-from hdl_lib.frame_mark import FrameMark
-from hdl_lib.frame_sync import FrameSync
-from hdl_lib.output_queue import OutputQueue
-from hdl_lib.skid_buffer import SkidBuffer
-from hdl_lib.width_converter import WidthConverter
+from hdl_lib.memories import storage
+from hdl_lib.streams.fifo import Fifo
+from hdl_lib.streams.fork import Fork
+from hdl_lib.streams.frame_mark import FrameMark
+from hdl_lib.streams.frame_sync import FrameSync
+from hdl_lib.streams.output_queue import OutputQueue
+from hdl_lib.streams.skid_buffer import SkidBuffer
+from hdl_lib.streams.width_converter import WidthConverter
 from tests.formal.prover import has_path, prove, refute
 from tests.formal.scoreboard import Follower, storage_invariants, stream_rules
 

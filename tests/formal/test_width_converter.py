@@ -9,9 +9,9 @@ from amaranth.hdl import Array, Assert, Assume, Cat, Const, Cover, Module, Signa
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from hdl_lib import width_converter
-from hdl_lib.output_queue import OutputQueue
-from hdl_lib.width_converter import Up, WidthConverter
+from hdl_lib.streams import width_converter
+from hdl_lib.streams.output_queue import OutputQueue
+from hdl_lib.streams.width_converter import Up, WidthConverter
 from tests.formal.prover import check_bounded, prove, refute
 from tests.formal.scoreboard import lookup, stream_rules
 

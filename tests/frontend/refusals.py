@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from hwflow.compiler import dataflow_of
+from hwflow.api.compiler import dataflow_of
 from hwflow.errors import ModelRefused
 from hwflow.onnxspec import read_model, validate
 from tests.models import Builder

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import shape_inference
 
-from hwflow.checking import check
+from hwflow.api.checking import check
 from tests.models import Builder
 
 SCALES = st.sampled_from([0.5, 1.0, 2.0, 0.1, 0.0, -1.0, float("inf"), float("nan"), 1e-30, 1e30])

@@ -11,17 +11,17 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from hwflow import golden
-from hwflow.compiler import Model, load
+from hwflow.api.compiler import Model, load
 from hwflow.errors import ModelRefused
-from hwflow.host import model_outputs, port_inputs
-from hwflow.inputs import choose_inputs
+from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.ir.printer import to_text
 from hwflow.onnxspec import dialect_operators
-from hwflow.onnxspec.dialects import MICROSOFT_DOMAIN
-from hwflow.onnxspec.evaluator_defects import substitutes
 from hwflow.onnxspec.frames import FRAMES
+from hwflow.onnxspec.reference.evaluator_defects import substitutes
+from hwflow.onnxspec.shapes.dialects import MICROSOFT_DOMAIN
 from hwflow.passes import pipeline
+from hwflow.verify import golden
+from hwflow.verify.inputs import choose_inputs
 from tests.models import Builder
 
 BATCH = 3

@@ -10,9 +10,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from hwflow.checking import check
-from hwflow.onnxspec import element_types
-from hwflow.onnxspec.element_types import ElementType
+from hwflow.api.checking import check
+from hwflow.onnxspec.reading import element_types
+from hwflow.onnxspec.reading.element_types import ElementType
 
 INT8, FLOAT = TensorProto.INT8, TensorProto.FLOAT
 INTEGERS = {f"{sign}int{bits}" for bits in (2, 4, 8, 16, 32) for sign in ("", "u")}

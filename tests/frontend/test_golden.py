@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwflow import golden
-from hwflow.compiler import load
+from hwflow.api.compiler import load
 from hwflow.errors import ModelRefused
+from hwflow.verify import golden
 from tests.agreement import agree
 from tests.models import Builder
 

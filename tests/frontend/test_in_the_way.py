@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from hwflow.checking import check
-from hwflow.compiler import load
+from hwflow.api.checking import check
+from hwflow.api.compiler import load
 from hwflow.errors import Finding, ModelRefused
 from tests.models import Builder
 

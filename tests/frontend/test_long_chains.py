@@ -10,12 +10,12 @@ import numpy as np
 import onnx
 import pytest
 
-from hwflow import golden
-from hwflow.checking import check
-from hwflow.compiler import Model, load
-from hwflow.numerics.piecewise import Relu
+from hwflow.api.checking import check
+from hwflow.api.compiler import Model, load
+from hwflow.numerics.functions.piecewise import Relu
+from hwflow.numerics.functions.smooth import Tanh
 from hwflow.numerics.rounding import quantize
-from hwflow.numerics.smooth import Tanh
+from hwflow.verify import golden
 from tests.models import Builder
 
 NODES = 200

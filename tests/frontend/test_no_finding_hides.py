@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from hwflow.checking import check
+from hwflow.api.checking import check
 from tests.models import Builder
 
 Put = Callable[[Builder, str, str], str]

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwflow.checking import check
+from hwflow.api.checking import check
 from hwflow.errors import ModelRefused
 from hwflow.frontend.lower import lower
 from hwflow.frontend.unquantized import refuse_unquantized
 from hwflow.onnxspec import resolve
-from hwflow.onnxspec.graph import scopes
+from hwflow.onnxspec.graphs.scopes import scopes
 from tests.frontend.refusals import DECLARE, FLOAT_MODEL, QUANTIZE, Cases, conv, image
 from tests.models import Builder
 

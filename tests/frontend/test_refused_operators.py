@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hwflow.checking import check
+from hwflow.api.checking import check
 from hwflow.frontend.handlers import HANDLERS
 from hwflow.frontend.refused_operators import REASONS
 from tests.models import Builder

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwflow import golden
-from hwflow.compiler import load
-from hwflow.host import model_outputs, port_inputs
+from hwflow.api.compiler import load
+from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.verify import golden
 
 BENCH = Path(__file__).resolve().parents[2].parent / "shared" / "bench"
 

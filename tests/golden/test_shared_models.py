@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hwflow.checking import check
-from hwflow.comparison import compare
+from hwflow.api.checking import check
+from hwflow.verify.comparison import compare
 
 MODELS = Path(__file__).resolve().parents[2].parent / "shared" / "models"
 README = Path(__file__).resolve().parents[1] / "README.md"

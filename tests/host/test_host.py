@@ -10,13 +10,20 @@ import onnx
 import onnx.reference
 import pytest
 
-from hwflow import golden
-from hwflow.checking import check
+from hwflow.api.checking import check
 from hwflow.errors import ModelRefused
-from hwflow.host import boundary_value, model_outputs, port_inputs, prefix_model, suffix_model, to_integers
+from hwflow.host.boundary_models import (
+    boundary_value,
+    model_outputs,
+    port_inputs,
+    prefix_model,
+    suffix_model,
+    to_integers,
+)
 from hwflow.ir.graph import Meaning, Port, Value, identity_order
-from hwflow.onnxspec.subgraph import SubModel
+from hwflow.onnxspec.graphs.subgraph import SubModel
 from hwflow.types import IntType, TensorType
+from hwflow.verify import golden
 from tests.host.networks import Network, branches, classifier, random_frames, real_output
 from tests.models import Array, Builder
 

@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 import pytest
 
-from hwflow.checking import check
+from hwflow.api.checking import check
+from hwflow.api.compiler import load
 from hwflow.cli import main
-from hwflow.compiler import load
 from tests.host.networks import classifier
 from tests.models import Builder
 

@@ -11,16 +11,16 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from hwflow import golden
-from hwflow.checking import check
+from hwflow.api.checking import check
+from hwflow.api.compiler import compile, load
 from hwflow.cli import main
-from hwflow.comparison import compare
-from hwflow.compiler import compile, load
 from hwflow.errors import UsageError
 from hwflow.frontend.input_types import InputType
-from hwflow.host import model_outputs, port_inputs
-from hwflow.inputs import choose_inputs
-from hwflow.simulation import simulate
+from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.verify import golden
+from hwflow.verify.comparison import compare
+from hwflow.verify.inputs import choose_inputs
+from hwflow.verify.simulation import simulate
 from tests.models import Builder
 
 DOMAIN = "qonnx.custom_op.general"

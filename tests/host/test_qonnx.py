@@ -10,13 +10,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from hwflow import golden
-from hwflow.checking import check
-from hwflow.compiler import Model, compile, load
+from hwflow.api.checking import check
+from hwflow.api.compiler import Model, compile, load
 from hwflow.errors import ModelRefused
-from hwflow.host import model_outputs, port_inputs, prefix_model, suffix_model
-from hwflow.inputs import choose_inputs
-from hwflow.onnxspec.graph import model_opsets
+from hwflow.host.boundary_models import model_outputs, port_inputs, prefix_model, suffix_model
+from hwflow.onnxspec.graphs.scopes import model_opsets
+from hwflow.verify import golden
+from hwflow.verify.inputs import choose_inputs
 
 DOMAIN = "qonnx.custom_op.general"
 SCALES = np.array([0.5, 0.3, 0.25], np.float32)  # of the input's channels

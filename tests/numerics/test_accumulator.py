@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwflow.numerics.accumulator import bounds, width_of
+from hwflow.numerics.accumulator_bounds import bounds, width_of
 
 
 @given(st.data())

@@ -16,10 +16,10 @@ import onnx
 from onnx import TensorProto, numpy_helper
 from onnx.backend.test.loader import load_node_model_tests
 
-from hwflow import golden
-from hwflow.compiler import Model, compile, load
+from hwflow.api.compiler import Model, compile, load
 from hwflow.errors import HwflowError
-from hwflow.host import model_outputs, port_inputs
+from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.verify import golden
 from tests.onnx_node_tests.top_simulation import simulate_top
 
 Array = npt.NDArray[Any]

@@ -9,9 +9,9 @@ import numpy as np
 from amaranth.sim import Simulator
 
 from hwflow.codegen.top import StreamPort, Top
+from hwflow.cores.operator import Built
 from hwflow.ir.graph import Graph, IntArray
-from hwflow.ops.operator import Built
-from tests.ops.harness import with_words
+from tests.cores.harness import with_words
 
 _TIMEOUT = 100_000  # cycles
 

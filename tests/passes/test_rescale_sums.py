@@ -7,14 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hwflow import golden
+from hwflow.cores.requantizers.requantize import form_of
 from hwflow.ir.graph import Graph, Node
-from hwflow.numerics.elementwise import Relu
-from hwflow.numerics.requantizer import MultiplyAddShift
-from hwflow.numerics.stages import QuantizerStage
-from hwflow.ops.requantize import form_of
+from hwflow.numerics.functions.chains import Relu
+from hwflow.numerics.requantizers.requantizer import MultiplyAddShift
+from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.passes.rescale_sums import rescale_sums
 from hwflow.types import IntType
+from hwflow.verify import golden
 from tests.schedule.graphs import Builder, dataflow
 
 I8, U8, I5, I16 = IntType(8, True), IntType(8, False), IntType(5, True), IntType(16, True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwflow.checking import check
+from hwflow.api.checking import check
 from hwflow.passes import pipeline
 from tests.agreement import agree
 from tests.models import Builder

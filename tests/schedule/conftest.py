@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hwflow.schedule import events, steady
+from hwflow.schedule.throughput import events, steady
 from tests.schedule.cycles import Operator
 
 

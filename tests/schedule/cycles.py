@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from hwflow.cores.timing import Process, Timing, Wait
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
-from hwflow.ops.timing import Process, Timing, Wait
 from hwflow.types import Interval, IntType, TensorType
 
 ANY = TensorType((1, 1), IntType(1, False), Interval(0, 1))

@@ -12,10 +12,10 @@ from hwflow.codegen import verilog
 from hwflow.codegen.cores import apart
 from hwflow.codegen.manifest import manifest
 from hwflow.codegen.top import Top, memory_text
+from hwflow.cores.registry import OPERATORS
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
-from hwflow.numerics.elementwise import Relu
-from hwflow.numerics.stages import QuantizerStage
-from hwflow.ops.registry import OPERATORS
+from hwflow.numerics.functions.chains import Relu
+from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.passes import pipeline
 from hwflow.schedule.schedule import Schedule
 from hwflow.toolchain import tool

@@ -6,9 +6,9 @@ from math import prod
 
 import numpy as np
 
+from hwflow.cores.logical.index_map import FILL
 from hwflow.ir.graph import Graph, Value
 from hwflow.ir.integer_functions import Extreme
-from hwflow.ops.index_map import FILL
 from hwflow.types import IntType
 from tests.schedule.graphs import Builder
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from hwflow.cores.operator import Folding
 from hwflow.ir.graph import Node, Value
-from hwflow.ops.operator import Folding
-from hwflow.schedule.plumbing import Step, conversions
+from hwflow.schedule.converters import Step, conversions
 from hwflow.types import IntType, TensorType
 
 I4 = IntType(4, True)

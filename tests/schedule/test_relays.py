@@ -9,10 +9,10 @@ import pytest
 
 from hwflow.boards import find_board
 from hwflow.boards.board import Part
+from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph, Node
-from hwflow.ops.registry import hardware
-from hwflow.schedule.folding import Budget
 from hwflow.schedule.schedule import Schedule, schedule
+from hwflow.schedule.search.folding_search import Budget
 from tests.schedule.graphs import dataflow, meeting_graph, random_graph
 from tests.schedule.mixed import mixed_graph
 

@@ -10,19 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwflow import golden
 from hwflow.boards import find_board
 from hwflow.boards.board import Part
+from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph
-from hwflow.ops.registry import hardware
-from hwflow.schedule.evaluate import evaluate
-from hwflow.schedule.folding import Budget
 from hwflow.schedule.schedule import Schedule, schedule
+from hwflow.schedule.search.folding_search import Budget
+from hwflow.schedule.throughput.evaluate import evaluate
 from hwflow.sim.icarus_run import run_icarus
 from hwflow.sim.manifest import load_design
 from hwflow.sim.vectors import Vectors
 from hwflow.toolchain.icarus import ICARUS
 from hwflow.types import IntType
+from hwflow.verify import golden
 from tests.schedule.graphs import Builder, dataflow, emit, meeting_graph, random_graph, skewed_graph
 from tests.schedule.mixed import mixed_graph
 from tests.schedule.skips import skip_graph

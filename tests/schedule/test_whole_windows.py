@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwflow import golden
 from hwflow.boards import find_board
 from hwflow.ir.graph import Graph
-from hwflow.schedule.folding import Budget
 from hwflow.schedule.schedule import schedule
+from hwflow.schedule.search.folding_search import Budget
 from hwflow.sim.icarus_run import run_icarus
 from hwflow.sim.manifest import load_design
 from hwflow.sim.vectors import Vectors
 from hwflow.toolchain.icarus import ICARUS
 from hwflow.types import IntType
+from hwflow.verify import golden
 from tests.schedule.graphs import Builder, dataflow, emit
 
 PART = find_board("ulx3s_85f").part

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from boards import find_board
-from hwflow.codegen.board_files import write_board
+from hwflow.codegen.board.board_files import write_board
 from sim.testbench import write_overlay_host, write_testbench
 from sim.vectors import Vectors
-from tests.boards.plus_one import emit
+from tests.codegen.plus_one import emit
 
 PYNQ = """
 import numpy

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from boards import find_board
-from hwflow.codegen.board_files import write_board
+from hwflow.codegen.board.board_files import write_board
 from hwflow.errors import ToolError, UsageError
 from hwflow.toolchain import build as build_module
 from hwflow.toolchain.build import FLOWS, PACKED, PLACED_BLOCKS, build, write_top_verilog
 from hwflow.toolchain.nextpnr import WAYS, arguments, takes_places
-from tests.boards.plus_one import emit
+from tests.codegen.plus_one import emit
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from boards import find_board
-from hwflow.codegen.board_files import write_board
+from hwflow.codegen.board.board_files import write_board
 from hwflow.errors import ToolError
 from hwflow.toolchain import yosys
 from hwflow.toolchain.build import build
@@ -21,7 +21,7 @@ from hwflow.toolchain.nextpnr import NEXTPNR_ICE40
 from hwflow.toolchain.pack import ICEPACK
 from hwflow.toolchain.tool import Found, run
 from hwflow.toolchain.yosys import YOSYS
-from tests.boards.plus_one import emit
+from tests.codegen.plus_one import emit
 
 CELLS = {"modules": {name: {"num_cells_by_type": {"SB_LUT4": 7}} for name in ("\\top", "\\hwflow_top")}}
 NETLIST = {"modules": {"top": {"attributes": {"top": "1"}, "cells": {}}}}

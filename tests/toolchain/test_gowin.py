@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from boards import find_board
-from hwflow.codegen.board_files import write_board
+from hwflow.codegen.board.board_files import write_board
 from hwflow.toolchain.build import build
-from tests.boards.plus_one import emit
+from tests.codegen.plus_one import emit
 
 # Bits of a frame and how many frames there are, with the header's identification code: GW1N-9C and GW2A-18C.
 IDENTIFICATIONS = {"tang_nano_9k": 0x1100481B, "tang_primer_20k": 0x0000081B}

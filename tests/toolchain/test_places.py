@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from hwflow.toolchain import nextpnr
-from hwflow.toolchain.packing import places
+from hwflow.toolchain.packing import block_places
+from hwflow.toolchain.packing.block_places import SITES, Site, arrange, place_blocks, pulls
 from hwflow.toolchain.packing.files import place_file
 from hwflow.toolchain.packing.netlist import Netlist
-from hwflow.toolchain.packing.places import SITES, Site, arrange, place_blocks, pulls
 from hwflow.toolchain.tool import run
 
 OUTPUTS = {"MULT18X18D": [f"P{k}" for k in range(36)], "LUT4": ["Z"]}
@@ -55,7 +55,7 @@ def test_pulls_are_those_of_resistors(monkeypatch):
         {"a": "MULT18X18D", "b": "MULT18X18D", "c": "MULT18X18D", "between": "LUT4"},
         [("a", "b"), ("a", "b"), ("b", "between"), ("between", "c")],
     )
-    monkeypatch.setattr(places, "STEPS", 60)
+    monkeypatch.setattr(block_places, "STEPS", 60)
     found = pulls(Netlist(table), ["a", "b", "c"])
     assert found == pytest.approx(np.array([[0, 1, 0], [1, 0, 0.25], [0, 0.25, 0]]))
 
@@ -67,7 +67,7 @@ def test_a_net_of_three_pulls_by_thirds():
 
 
 def test_the_best_of_all_orders_is_nearly_found(monkeypatch):
-    monkeypatch.setattr(places, "MOVES", 20_000)
+    monkeypatch.setattr(block_places, "MOVES", 20_000)
     sites = [Site(f"s{k}", 9 * k % 27, 24 * (k // 3)) for k in range(6)]
 
     def cost(order):
@@ -85,7 +85,7 @@ def test_the_best_of_all_orders_is_nearly_found(monkeypatch):
 
 def test_what_belongs_together_stands_together(monkeypatch):
     """Six chains of thirteen, with nothing between them: a part's row is long, and none is torn."""
-    monkeypatch.setattr(places, "MOVES", 100_000)
+    monkeypatch.setattr(block_places, "MOVES", 100_000)
     names = {f"c{c}_{k}": "MULT18X18D" for c in range(6) for k in range(13)}
     wires = [(a, b) for a, b in pairwise(names) if a[:2] == b[:2] for _ in range(8)]
     table = design(names, wires)
@@ -101,7 +101,7 @@ def test_what_belongs_together_stands_together(monkeypatch):
 
 
 def test_every_block_has_a_place_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.setattr(places, "MOVES", 1000)
+    monkeypatch.setattr(block_places, "MOVES", 1000)
     (tmp_path / "in.json").write_text(json.dumps(chain(156)))
     assert place_file("LFE5UM5G-85F", tmp_path / "in.json", tmp_path / "out.json") == 156
     found = bels(json.loads((tmp_path / "out.json").read_text()))
@@ -119,7 +119,7 @@ def test_what_is_left_to_nextpnr(blocks, device):
 @pytest.mark.parametrize(("device", "blocks"), [("25F", 28), ("45F", 72), ("85F", 156)])
 def test_nextpnr_has_these_places(tmp_path, monkeypatch, device, blocks):
     """All blocks of a part, placed by nextpnr itself: the same places."""
-    monkeypatch.setattr(places, "MOVES", 1000)
+    monkeypatch.setattr(block_places, "MOVES", 1000)
     table = chain(blocks)
     (tmp_path / "in.json").write_text(json.dumps(table))
     run(
@@ -128,6 +128,6 @@ def test_nextpnr_has_these_places(tmp_path, monkeypatch, device, blocks):
         tmp_path, tmp_path / "log", step="place", remedy="r", outputs=("out.json",),
     )
     placed = json.loads((tmp_path / "out.json").read_text())["modules"]["top"]["cells"].values()
-    theirs = {cell["attributes"]["NEXTPNR_BEL"] for cell in placed if cell["type"] == places.BLOCK}
+    theirs = {cell["attributes"]["NEXTPNR_BEL"] for cell in placed if cell["type"] == block_places.BLOCK}
     assert place_blocks(Netlist(table), f"LFE5U-{device}") == blocks
     assert theirs == set(bels(table))

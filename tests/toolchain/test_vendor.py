@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from boards import find_board
-from hwflow.codegen.board_files import write_board
+from hwflow.api.request import check_until
+from hwflow.codegen.board.board_files import write_board
 from hwflow.errors import ToolError, UsageError
-from hwflow.request import check_until
 from hwflow.toolchain.build import build, write_top_verilog, write_vendor_project
-from tests.boards.plus_one import emit
+from tests.codegen.plus_one import emit
 
 NOTHING = "/usr/bin:/bin"  # a PATH without vendors' tools
 

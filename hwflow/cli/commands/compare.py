@@ -14,7 +14,7 @@ from hwflow.errors import Mismatch
 
 def run_compare(arguments: argparse.Namespace) -> int:
     """Golden model against reference evaluator."""
-    from hwflow.comparison import compare
+    from hwflow.verify.comparison import compare
 
     seed = seed_of(arguments)
     with Steps() as progress:

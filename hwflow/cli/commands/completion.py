@@ -26,8 +26,8 @@ def completion(parser: argparse.ArgumentParser, shell: str) -> str:
     """The script for one of :data:`SHELLS`. Changes ``parser``, which is then for this alone."""
     import shtab
 
+    from hwflow.api.request import UNTIL
     from hwflow.boards import all_boards
-    from hwflow.request import UNTIL
 
     # What argparse does not check, since the commands collect more complaints before they give up.
     choices = {"board": [board.name for board in all_boards()], "until": list(UNTIL)}

@@ -44,7 +44,7 @@ def _board(board: Any) -> dict[str, Any]:
 
 def run_ops(arguments: argparse.Namespace) -> int:
     """List the operators."""
-    from hwflow.operator_list import TITLES, markdown, operators
+    from hwflow.api.operator_list import TITLES, markdown, operators
 
     if arguments.format == "markdown":
         say(*markdown())

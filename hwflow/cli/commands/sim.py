@@ -15,7 +15,7 @@ from hwflow.errors import Mismatch
 
 def run_sim(arguments: argparse.Namespace) -> int:
     """Simulate and compare."""
-    from hwflow.simulation import simulate
+    from hwflow.verify.simulation import simulate
 
     with Steps() as progress:
         simulation = simulate(

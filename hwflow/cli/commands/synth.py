@@ -17,16 +17,16 @@ from hwflow.display import cell, show
 from hwflow.errors import Finding
 
 if TYPE_CHECKING:
+    from hwflow.api.compiler import Design
+    from hwflow.api.making import Made
     from hwflow.boards import Board
-    from hwflow.compiler import Design
-    from hwflow.making import Made
 
 
 def run_synth(arguments: argparse.Namespace) -> int:
     """Compile a model for a board."""
-    from hwflow.making import make
-    from hwflow.output_folder import check_writable, claimed
-    from hwflow.request import Gathered, check_until, request
+    from hwflow.api.making import make
+    from hwflow.api.output_folder import check_writable, claimed
+    from hwflow.api.request import Gathered, check_until, request
 
     gathered = Gathered()
     fps = clock = budget = None
@@ -59,7 +59,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
     }
 
     def compiled(progress: Callable[[str], None], executor: Executor | None) -> Design:
-        from hwflow.compiler import compile
+        from hwflow.api.compiler import compile
 
         return compile(
             arguments.model, arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if,
@@ -91,7 +91,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
 
 
 def _print_report(board: Board, made: Made, target: Path) -> None:
-    from hwflow.ops.costs import FAMILIES
+    from hwflow.cores.costs import FAMILIES
 
     table = made.table
     timing, clock = table["timing"], table["clock"]

@@ -1,6 +1,6 @@
 """Products with a constant matrix as networks of adders: see :mod:`hwflow.numerics.shift_add.search`."""
 
-from hwflow.numerics.shift_add.levels import levels_of as levels_of
+from hwflow.numerics.shift_add.adder_levels import levels_of as levels_of
 from hwflow.numerics.shift_add.network import Adder as Adder
 from hwflow.numerics.shift_add.network import Network as Network
 from hwflow.numerics.shift_add.network import Output as Output

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from hwflow.onnxspec.clauses import (
-    arity,
-    attributes,
-    external_data,
-    functions,
-    graph,
-    history,
-    model,
-    names,
-    nodes,
-    onnx_checks,
-    operators,
-    opsets,
-    optional_outputs,
-    shapes,
-    storage,
-    tensors,
-    training,
-    types,
-)
-from hwflow.onnxspec.rules import Rule
+from hwflow.onnxspec.clauses.graphs import arity, attributes, graph, names, nodes, operators, optional_outputs
+from hwflow.onnxspec.clauses.models import functions, history, model, onnx_checks, opsets, training
+from hwflow.onnxspec.clauses.rules import Rule
+from hwflow.onnxspec.clauses.values import annotations as storage
+from hwflow.onnxspec.clauses.values import external_data, shapes, stated_types, tensors
 
 # A clause becomes a check by one entry in the RULES of the file of its subject. Rules see what those before them found:
 # `names` and `graph.LATE_RULES` gather, and `onnx_checks` runs where nothing else has an objection.
@@ -37,7 +21,7 @@ RULES: tuple[Rule, ...] = (
     *arity.RULES,
     *optional_outputs.RULES,
     *functions.RULES,
-    *types.RULES,
+    *stated_types.RULES,
     *tensors.RULES,
     *external_data.RULES,
     *training.RULES,

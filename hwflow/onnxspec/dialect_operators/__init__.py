@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hwflow.onnxspec.dialect_operators import microsoft, qonnx
-from hwflow.onnxspec.dialect_operators.levels import AnyArray
-from hwflow.onnxspec.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
+from hwflow.onnxspec.dialect_operators import microsoft_operators, qonnx_operators
+from hwflow.onnxspec.dialect_operators.quantizer_levels import AnyArray
+from hwflow.onnxspec.shapes.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
 
 if TYPE_CHECKING:
     from onnx.reference.op_run import OpRun
@@ -34,8 +34,8 @@ def can_run(domain: str, name: str) -> bool:
 
 def _runs() -> Iterator[tuple[str, str, _Run]]:
     """Domain and name of each operator, and what computes it."""
-    yield from ((domain, name, run) for domain in sorted(QONNX_DOMAINS) for name, run in qonnx.RUN.items())
-    yield from ((MICROSOFT_DOMAIN, name, run) for name, run in microsoft.RUN.items())
+    yield from ((domain, name, run) for domain in sorted(QONNX_DOMAINS) for name, run in qonnx_operators.RUN.items())
+    yield from ((MICROSOFT_DOMAIN, name, run) for name, run in microsoft_operators.RUN.items())
 
 
 @cache

@@ -1,8 +1,8 @@
 """ONNX's own operators on quantized integers (QOperator format), as their specification says.
 
-They stand in for those of the reference evaluator, whose defects are in ``hwflow.onnxspec.evaluator_defects``. Products
-of integers are exact; quotients are computed in float64. Source: ONNX's Operators.md (QLinearConv 10, QLinearMatMul 21,
-ConvInteger 10, MatMulInteger 10).
+They stand in for those of the reference evaluator, whose defects are in
+``hwflow.onnxspec.reference.evaluator_defects``. Products of integers are exact; quotients are computed in float64.
+Source: ONNX's Operators.md (QLinearConv 10, QLinearMatMul 21, ConvInteger 10, MatMulInteger 10).
 """
 
 from __future__ import annotations
@@ -11,9 +11,17 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from hwflow.onnxspec.dialect_operators.arguments import Attributes, Inputs, maybe, need
-from hwflow.onnxspec.dialect_operators.levels import AnyArray, Floats, Levels, along, centred, requantized, scalar
-from hwflow.onnxspec.dialect_operators.windows import convolve
+from hwflow.onnxspec.dialect_operators.call_arguments import Attributes, Inputs, maybe, need
+from hwflow.onnxspec.dialect_operators.quantized_windows import convolve
+from hwflow.onnxspec.dialect_operators.quantizer_levels import (
+    AnyArray,
+    Floats,
+    Levels,
+    along,
+    centred,
+    requantized,
+    scalar,
+)
 
 
 def _less(q: AnyArray, zero_point: AnyArray | None, axis: int) -> Floats:

@@ -19,8 +19,8 @@ from collections.abc import Callable, Container
 import onnx
 
 from hwflow.onnxspec.frames.axes import rule_of
-from hwflow.onnxspec.frames.build import Build
-from hwflow.onnxspec.model import OnnxNode, ResolvedModel
+from hwflow.onnxspec.frames.frame_model import Build
+from hwflow.onnxspec.resolving.resolved_model import OnnxNode, ResolvedModel
 
 FRAMES = "frames"
 """The variable of a batch that has become frames."""

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from hwflow.onnxspec.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
-from hwflow.onnxspec.frames.build import Build, integer, integers, set_attribute
-from hwflow.onnxspec.frames.products import gemm_apart, gemm_raised, matmul_apart, matmul_raised, qgemm_raised
-from hwflow.onnxspec.model import OnnxNode
+from hwflow.onnxspec.frames.frame_model import Build, integer, integers, set_attribute
+from hwflow.onnxspec.frames.matrix_products import gemm_apart, gemm_raised, matmul_apart, matmul_raised, qgemm_raised
+from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.onnxspec.shapes.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
 
 Translate = Callable[[Build, OnnxNode, onnx.NodeProto], bool]
 """Changes a copy of a node; False where it cannot be done."""

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from hwflow.toolchain.packing import Packing, pack
+from hwflow.toolchain.packing.block_places import place_blocks
 from hwflow.toolchain.packing.netlist import Netlist
-from hwflow.toolchain.packing.places import place_blocks
 
 
 def pack_file(family: str, source: str | Path, target: str | Path) -> Packing:

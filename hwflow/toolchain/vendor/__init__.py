@@ -15,7 +15,7 @@ from typing import Any
 
 from hwflow.display import show_path
 from hwflow.errors import Finding, ToolError
-from hwflow.toolchain.results import BuildResult
+from hwflow.toolchain.build_result import BuildResult
 from hwflow.toolchain.tool import Tool, on_path, run
 
 VIVADO = Tool(

@@ -1,0 +1,1 @@
+"""Adders, multipliers, dividers."""

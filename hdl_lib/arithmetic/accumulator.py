@@ -1,0 +1,52 @@
+"""Running sums with nothing but an adder between registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from amaranth.hdl import Module, Shape, Signal, Value
+
+from hdl_lib.arithmetic.adder_tree import Term
+from hdl_lib.arithmetic.carried_sum import carried_sum
+
+GROUP = 8  # sums that share the registers of their control signals
+
+
+def controls(m: Module, count: int, update: Value, last: Value) -> Iterator[tuple[Signal, Signal]]:
+    """``update`` and ``last`` a cycle later for each of ``count`` accumulators, in registers of their own for each
+    :data:`GROUP` of them: the ones given belong to the terms of the *next* cycle."""
+    group_update = group_last = Signal()
+    for index in range(count):
+        if index % GROUP == 0:
+            # Synthesis must not merge these registers: one for all would have to reach everywhere.
+            group_update, group_last = (
+                Signal(name=f"{name}_of_{index}", attrs={"keep": 1}) for name in ("update", "last")
+            )
+            m.d.sync += [group_update.eq(update), group_last.eq(last)]
+        yield group_update, group_last
+
+
+def accumulator(
+    m: Module, name: str, term: Term, carry: Value | None, shape: Shape, update: Value, last: Value
+) -> Term:
+    """Modulo the width of ``shape``, the sum of the terms of all cycles with ``update`` up to one with ``last`` as
+    well.
+
+    ``carry`` is a bit that is still to be added to the term. The result is there in the cycle after the last term, for
+    that cycle, in a register called ``result<name>``.
+
+    What is carried on is zero again behind the last term of a sum, and the sum goes to another register: a multiplexer
+    in front of the adder would be in its path. ``last`` must never come without ``update``: then the zero is the
+    flip-flops' reset, which takes no tables.
+    """
+    carried = Signal(shape, name=f"accumulator{name}")
+    result = Signal(shape, name=f"result{name}", reset_less=True)
+    total = Signal(shape, name=f"total{name}")
+    value = Value.cast(term.value)
+    m.d.comb += total.eq(carried + value if carry is None else carried_sum(carried, value, carry))
+    m.d.sync += result.eq(total)
+    with m.If(last):
+        m.d.sync += carried.eq(0)
+    with m.Elif(update):
+        m.d.sync += carried.eq(total)
+    return Term(result, 0, 0)

@@ -1,0 +1,191 @@
+"""Two products that share a factor in one multiplier block: ``x * (high * 2**shift + low)``.
+
+The product of an input with two packed weights is ``high product * 2**shift + low product``. Its lower ``shift`` bits
+are the low product, if that fits them with its sign; the bits above are the high product, less one where the low
+product is negative (the principle: Y. Fu et al., "Deep Learning with INT8 Optimization on Xilinx Devices", Xilinx
+WP486, 2016). The same holds for sums of such products, so that as many products as ``shift`` leaves room for are added
+before they are split; the missing ones go into the carry inputs of the adders behind.
+
+A packed operand is made of bits of the table without logic: below the bits of the low weight, its sign to fill
+``shift`` bits, above the high weight, less one where the low one is negative (:func:`borrowed`): so tables store it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Shape, Value
+
+from hdl_lib.arithmetic.adder_tree import Term, adder_tree, registered, shape_of, tree_levels
+from hdl_lib.arithmetic.carried_sum import Carried, carried_tree
+from hdl_lib.arithmetic.multiplier import Multiplier, Operand, interval
+
+Range = tuple[int, int]
+
+# The widest operands with sign of a multiplier block: the packed weights, the input. Lattice FPGA-TN-02205 (ECP5
+# sysDSP), FPGA-TN-02007 (iCE40 DSP), AMD UG479 (7 series DSP48E1), UG579 (UltraScale DSP48E2).
+BLOCKS = {"MULT18X18D": (18, 18), "SB_MAC16": (16, 16), "DSP48E1": (25, 18), "DSP48E2": (27, 18)}
+WIDEST_INPUT = 18  # of all of them
+
+
+def borrowed(high: Any, low: Any) -> Any:
+    """What the table stores for the weight ``high`` beside ``low`` (numbers, or arrays of them)."""
+    return high - (low < 0)
+
+
+def _corners(a: Range, b: Range) -> Range:
+    products = [p * q for p in a for q in b]
+    return min(products), max(products)
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How two weights within ``weights`` share a multiplier block for inputs within ``inputs``.
+
+    ``shift``: bits of a low product, or of a sum of ``2**levels`` of them. Inputs outside ``inputs`` are right beside
+    two weights of zero only.
+    """
+
+    inputs: Range
+    weights: Range
+    shift: int
+    levels: int
+
+    @classmethod
+    def of(cls, inputs: Range, weights: Range, lanes: int, block: tuple[int, int]) -> Packing | None:
+        """For sums of ``lanes`` products, those splits as late as ``block`` (see :data:`BLOCKS`) allows; None where two
+        products do not fit it, or all are zero."""
+        if _signed_bits(inputs) > block[1]:
+            return None
+        if inputs == (0, 0) or weights == (0, 0):
+            return None
+        for levels in reversed(range(tree_levels(lanes) + 1)):
+            terms = min(lanes, 1 << levels)
+            low, high = (terms * bound for bound in _corners(inputs, weights))
+            packing = cls(inputs, weights, _signed_bits((low, high)), levels)
+            if _signed_bits(packing.operand) <= block[0]:
+                return packing
+        return None
+
+    @property
+    def low_shape(self) -> Shape:
+        """Of the low weight in the table."""
+        return shape_of(*self.weights)
+
+    @property
+    def high_shape(self) -> Shape:
+        """Of the high weight in the table, after the borrow."""
+        return shape_of(self.weights[0] - (self.weights[0] < 0), self.weights[1])
+
+    @property
+    def bits(self) -> int:
+        """Of two weights in the table, the low one in the least significant bits."""
+        return self.low_shape.width + self.high_shape.width
+
+    @cached_property
+    def operand(self) -> Range:
+        """The least and the greatest pattern ``stored high weight * 2**shift + lower bits`` that may stand in the
+        table, whether or not there are weights for it."""
+        low, high = interval(self.high_shape)
+        return low << self.shift, (high + 1 << self.shift) - 1
+
+    @property
+    def operand_shape(self) -> Shape:
+        """Of the packed operand."""
+        return Shape(self.shift + self.high_shape.width, self.high_shape.signed)
+
+    @property
+    def products(self) -> Range:
+        """The least and the greatest product of an input with a weight."""
+        return _corners(self.inputs, self.weights)
+
+    @property
+    def packed_products(self) -> Range:
+        """The least and the greatest product of an input with two packed weights."""
+        low, high = self.weights
+        return _corners(self.inputs, ((low << self.shift) + low, (high << self.shift) + high))
+
+    def packed(self, weights: Value) -> Value:
+        """The operand of :attr:`bits` of the table: wiring only."""
+        low, high = weights[: self.low_shape.width], weights[self.low_shape.width :]
+        missing = self.shift - len(low)
+        fill = low[-1].replicate(missing) if self.low_shape.signed else Const(0, missing)
+        operand = Cat(low, fill, high)
+        return operand.as_signed() if self.high_shape.signed else operand
+
+
+def _signed_bits(ends: Range) -> int:
+    """Bits with sign that hold an interval."""
+    return max(bound.bit_length() if bound >= 0 else (~bound).bit_length() for bound in ends) + 1
+
+
+@dataclass(frozen=True)
+class PackedSum:
+    """``sum over lanes of input * weight`` for two rows of weights.
+
+    Timing: the product's latency, one a level of the adder tree, and one more for the last carry unless the sum behind
+    takes it (``accumulated``); a pair of sums a cycle.
+    """
+
+    packing: Packing
+    multiplier: Multiplier
+    lanes: int
+    accumulated: bool
+
+    @property
+    def products(self) -> Range:
+        """The least and the greatest product of either row."""
+        return self.packing.products
+
+    @property
+    def latency(self) -> int:
+        """Cycles from operands to the sums; weights come the multiplier's ``weight_lead`` earlier."""
+        return self.multiplier.latency + tree_levels(self.lanes) + int(not self.accumulated)
+
+    def sums(
+        self, m: Module, names: tuple[str, str], operands: Sequence[Operand], weights: Sequence[Value], limit: int
+    ) -> tuple[Term, tuple[Term, Value | None]]:
+        """The low row's sum and the high row's modulo ``2**limit``, the latter with the bit still to be added to it if
+        ``accumulated``; ``weights``: :attr:`Packing.bits` a lane. Registers are called ``product<low name>_<lane>``,
+        ``packed<low name>_...``, ``carry<high name>_...`` and ``sum<name>_...``."""
+        width = shape_of(*self.packing.packed_products).width
+        products = []
+        for lane, (operand, pair) in enumerate(zip(operands, weights, strict=True)):
+            term = self.multiplier.product(m, f"product{names[0]}_{lane}", operand, self.packing.packed(pair))
+            value = Value.cast(term.value)
+            bits = value[: min(width, len(value))]
+            signed = min(self.packing.packed_products) < 0
+            products.append(Term(bits.as_signed() if signed else bits, *self.packing.packed_products))
+        return split_sums(m, names, self.packing, products, limit, self.accumulated)
+
+
+def split_sums(
+    m: Module, names: tuple[str, str], packing: Packing, products: Sequence[Term], limit: int, accumulated: bool
+) -> tuple[Term, tuple[Term, Value | None]]:
+    """The sums of the low and of the high products of packed ``products``, as :meth:`PackedSum.sums` has them,
+    ``tree_levels(len(products))`` cycles later, or without ``accumulated`` one more."""
+    group = 1 << packing.levels
+    lows, highs = [], []
+    for index in range(0, len(products), group):
+        together = products[index : index + group]
+        total = adder_tree(m, f"packed{names[0]}_{index // group}", together)
+        value = Value.cast(total.value)
+        for level in range(tree_levels(len(together)), packing.levels):  # a last group of fewer products
+            total = registered(m, f"packed{names[0]}_{index // group}_{level}", total)
+            value = Value.cast(total.value)
+        low, high = (len(together) * bound for bound in packing.products)
+        lows.append(Term(value[: packing.shift].as_signed(), low, high))
+        upper = value[packing.shift :]
+        if value.shape().signed:
+            upper = upper.as_signed()
+        highs.append(Carried(Term(upper, low - 1, high), value[packing.shift - 1]))
+    low_sum = adder_tree(m, f"sum{names[0]}", lows, limit)
+    high_sum = carried_tree(m, names[1], highs, limit)
+    if accumulated:
+        return low_sum, (high_sum.term, high_sum.carry)
+    return registered(m, f"sum{names[0]}_exact", low_sum, limit), (
+        high_sum.settled(m, f"sum{names[1]}_exact", limit), None,
+    )

@@ -1,0 +1,205 @@
+"""Products of operands too wide for a multiplier block: the sum of the products of their parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from amaranth.hdl import Cat, Const, Module, Mux, Shape, Value
+
+from hdl_lib.arithmetic.adder_tree import Term, registered, shape_of, tree_levels
+from hdl_lib.arithmetic.block_product import BLOCK_LATENCY, block_product
+
+
+@dataclass(frozen=True)
+class Part:
+    """Bits ``first .. first + shape.width - 1`` of an operand as a number of ``shape``."""
+
+    first: int
+    shape: Shape
+
+    def of(self, operand: Value) -> Value:
+        """These bits of the operand."""
+        bits = operand[self.first : self.first + self.shape.width]
+        return bits.as_signed() if self.shape.signed else bits
+
+    def of_number(self, number: int) -> int:
+        """These bits of a constant operand."""
+        width = self.shape.width
+        bits = number >> self.first & ((1 << width) - 1)
+        return bits - (1 << width) if self.shape.signed and bits >> (width - 1) else bits
+
+    @property
+    def interval(self) -> tuple[int, int]:
+        """The least and the greatest number."""
+        width = self.shape.width
+        return (-(1 << width - 1), (1 << width - 1) - 1) if self.shape.signed else (0, (1 << width) - 1)
+
+
+def parts_of(shape: Shape, part: int) -> list[Part]:
+    """``shape`` cut from the bottom into numbers of ``part`` bits without sign; the top one may have a sign, and one
+    bit more for it."""
+    parts, first = [], 0
+    while shape.width - first > part + shape.signed:
+        parts.append(Part(first, Shape(part)))
+        first += part
+    return [*parts, Part(first, Shape(shape.width - first, shape.signed))]
+
+
+@dataclass(frozen=True)
+class Summand:
+    """A term of the sum: a number within ``low .. high`` times ``2**first``."""
+
+    first: int
+    low: int
+    high: int
+
+    @property
+    def shape(self) -> Shape:
+        """Of the number."""
+        return shape_of(self.low, self.high)
+
+    @property
+    def end(self) -> int:
+        """The place above its bits."""
+        return self.first + self.shape.width
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A register of the tree: what it holds, the bits by which its two summands are shifted against each other, and
+    the bits of the adder in front of it (None and 0: there is none, one summand is kept)."""
+
+    summand: Summand
+    distance: int | None
+    adder: int
+
+
+@dataclass(frozen=True)
+class WideProduct:
+    """``x * w`` with operands cut into parts of at most ``part`` bits without sign, or one more with sign.
+
+    Timing: the products of parts are there after :data:`hdl_lib.arithmetic.block_product.BLOCK_LATENCY` cycles. Those
+    without sign whose bits do not meet are one number without an adder. The numbers are added in a tree with a register
+    behind every adder. ``latency`` cycles; a product a cycle.
+    """
+
+    x_shape: Shape
+    w_shape: Shape
+    part: int
+
+    @cached_property
+    def pairs(self) -> list[tuple[Part, Part]]:
+        """The parts that are multiplied with each other, the least significant products first."""
+        pairs = [(x, w) for x in parts_of(self.x_shape, self.part) for w in parts_of(self.w_shape, self.part)]
+        return sorted(pairs, key=lambda pair: pair[0].first + pair[1].first)
+
+    @property
+    def blocks(self) -> int:
+        """Multiplier blocks: products with a part of a single bit are selections and need none."""
+        return sum(min(x.shape.width, w.shape.width) > 1 for x, w in self.pairs)
+
+    @property
+    def latency(self) -> int:
+        """Cycles from operands to product."""
+        return BLOCK_LATENCY + tree_levels(len(self.groups))
+
+    @cached_property
+    def summands(self) -> list[Summand]:
+        """The product of each pair."""
+        return [Summand(x.first + w.first, *_corners(x.interval, w.interval)) for x, w in self.pairs]
+
+    @cached_property
+    def groups(self) -> list[list[int]]:
+        """The products that are put into one number: none but the top one may be negative, and the bits of each are
+        above those of the one below."""
+        groups: list[list[int]] = []
+        for index, summand in enumerate(self.summands):
+            for group in groups:
+                below = self.summands[group[-1]]
+                if below.low >= 0 and below.end <= summand.first:
+                    group.append(index)
+                    break
+            else:
+                groups.append([index])
+        return groups
+
+    @cached_property
+    def levels(self) -> list[list[Sum]]:
+        """The registers of each level of the tree."""
+        levels: list[list[Sum]] = []
+        summands = [self._sum([self.summands[index] for index in group]) for group in self.groups]
+        while len(summands) > 1:
+            sums = []
+            for index in range(0, len(summands), 2):
+                pair = summands[index : index + 2]
+                total = self._sum(pair)
+                if len(summands) == 2:  # the parts of an operand do not take their extremes together
+                    total = Summand(0, *_corners(Part(0, self.x_shape).interval, Part(0, self.w_shape).interval))
+                distance = pair[1].first - pair[0].first if len(pair) == 2 else None
+                sums.append(Sum(total, distance, 0 if distance is None else total.shape.width - distance))
+            levels.append(sums)
+            summands = [total.summand for total in sums]
+        return levels
+
+    def product(self, m: Module, name: str, x: Value, w: Value) -> Term:
+        """The product, ``latency`` cycles later; its registers are called ``<name>_part<index>`` and
+        ``<name>_sum<level>_<index>``, the last one ``name``."""
+        products = []
+        for index, ((x_part, w_part), summand) in enumerate(zip(self.pairs, self.summands, strict=True)):
+            term = Term(part_product(x_part.of(x), w_part.of(w)), summand.low, summand.high)
+            products.append(Value.cast(block_product(m, f"{name}_part{index}", term).value))
+        values = [self._concatenated(group, products) for group in self.groups]
+        for level, sums in enumerate(self.levels):
+            results = []
+            for index, total in enumerate(sums):
+                value = values[2 * index]
+                if total.distance is not None:
+                    value = shifted_sum(value, values[2 * index + 1], total.distance)
+                full_name = name if len(sums) == 1 else f"{name}_sum{level}_{index}"
+                term = Term(value, total.summand.low, total.summand.high)
+                results.append(Value.cast(registered(m, full_name, term).value))
+            values = results
+        last = self.levels[-1][0].summand if self.levels else self.summands[0]
+        return Term(values[0], last.low, last.high)
+
+    @staticmethod
+    def _sum(summands: list[Summand]) -> Summand:
+        first = summands[0].first
+        low, high = (sum(getattr(s, end) << s.first - first for s in summands) for end in ("low", "high"))
+        return Summand(first, low, high)
+
+    def _concatenated(self, group: list[int], products: list[Value]) -> Value:
+        """The products of a group as one number."""
+        bits: Value = products[group[0]]
+        base = self.summands[group[0]].first
+        for index in group[1:]:
+            gap = self.summands[index].first - base - len(bits)
+            bits = Cat(bits, Const(0, gap), products[index])
+        return bits.as_signed() if products[group[-1]].shape().signed else bits
+
+
+def _corners(x: tuple[int, int], w: tuple[int, int]) -> tuple[int, int]:
+    """The least and the greatest product."""
+    products = [a * b for a in x for b in w]
+    return min(products), max(products)
+
+
+def part_product(x: Value, w: Value) -> Value:
+    """``x * w``; with an operand of a single bit a selection, which synthesis would put into a multiplier block."""
+    for factor, bit in ((x, w), (w, x)):
+        if len(bit) == 1:
+            return Mux(bit[0], -factor if bit.shape().signed else factor, 0)
+    return x * w
+
+
+def shifted_sum(low: Value, high: Value, distance: int) -> Value:
+    """``low + (high << distance)``. The bits of ``low`` below the other pass by the adder."""
+    if len(low) < distance:  # then there is nothing to add but a sign
+        fill = low[-1].replicate(distance - len(low)) if low.shape().signed else Const(0, distance - len(low))
+        bits: Value = Cat(low, fill)
+    else:
+        bits = low[:distance]
+    upper = low.shift_right(distance) + high
+    total = Cat(bits, upper)
+    return total.as_signed() if upper.shape().signed else total

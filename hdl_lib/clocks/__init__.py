@@ -1,0 +1,1 @@
+"""Phase-locked loops of each family."""

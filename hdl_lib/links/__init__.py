@@ -1,0 +1,1 @@
+"""Lines of bytes between board and host."""

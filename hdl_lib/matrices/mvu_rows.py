@@ -1,0 +1,133 @@
+"""The rows of a matrix-vector unit: what each makes of the operands of a beat, and of the beats of a vector.
+
+All rows take the same operands, and each takes its own weights, which are bits of a word of the table. Rows that are
+alike are instances of one module (:mod:`hdl_lib.shared`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from amaranth.hdl import Module, Shape, Value
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+
+from hdl_lib.arithmetic.accumulator import accumulator, controls
+from hdl_lib.arithmetic.adder_tree import Term, registered
+from hdl_lib.arithmetic.digit_product import Digits, DigitSum
+from hdl_lib.arithmetic.lane_sums import LaneSum, Layouts, ports, sums_over_lanes
+from hdl_lib.arithmetic.multiplier import Multiplier
+from hdl_lib.arithmetic.packed_product import PackedSum, Packing
+from hdl_lib.matrices.dot_product import MatchCount, ProductSum
+from hdl_lib.shared import SharedComponent
+
+Ranges = tuple[tuple[int, int], tuple[int, int]]  # least and greatest of the inputs, of the weights
+RowSum = ProductSum | MatchCount | DigitSum
+
+
+def row_of(
+    input_shape: Shape, weight_shape: Shape, simd: int, form: str, part: int, ranges: Ranges | None,
+    digits: Digits | None, accumulated: bool,
+) -> RowSum:
+    """What computes a row of the matrix; parameters as those of :class:`hdl_lib.matrices.mvu.Mvu`. ``accumulated``: an
+    accumulator takes the bit that is still to be added."""
+    if form == "xnor":
+        return MatchCount(simd)
+    if digits is not None:
+        return DigitSum(input_shape, digits, simd, accumulated)
+    return ProductSum(Multiplier(input_shape, weight_shape, "dsp" if form == "dsp2" else form, part, ranges), simd)
+
+
+class Rows(SharedComponent):
+    """A row, or two of packed weights.
+
+    Parameters
+    ----------
+    kind: the sum over lanes.
+    operands: layouts of what it takes of the inputs.
+    weight_shape: of a lane, for ``kind`` to extend.
+    shape: of a result, integer shape; sums are modulo ``2**shape.width``.
+    accumulated: there are accumulators. settled: where there are none, a register follows behind the sum, which takes
+        the bit that is still to be added.
+
+    Members
+    -------
+    Those of :func:`hdl_lib.arithmetic.lane_sums.ports`.
+    update, last: In(1), with ``accumulated``: as :func:`hdl_lib.arithmetic.accumulator.accumulator` wants them.
+    low, high, or for one row sum: Out(``shape``).
+    """
+
+    def __init__(
+        self, kind: LaneSum, operands: Layouts, weight_shape: Shape, shape: Shape, accumulated: bool, settled: bool
+    ) -> None:
+        self.results = ("low", "high") if isinstance(kind, PackedSum) else ("sum",)
+        self._kind = kind
+        self._multiples = tuple(operands)
+        self._weight_shape = weight_shape
+        self._shape = shape
+        self._accumulated = accumulated
+        self._settled = settled and not accumulated
+        members = dict(ports(operands, weight_shape.width))
+        if accumulated:
+            members |= {"update": In(1), "last": In(1)}
+        members |= {name: Out(shape) for name in self.results}
+        name = "row" if len(self.results) == 1 else "rows"
+        super().__init__(name, (kind, weight_shape, shape, accumulated, self._settled), members)
+
+    def build(self) -> Module:
+        m = Module()
+        limit = self._shape.width
+        operands = {name: getattr(self, name) for name in self._multiples}
+        sums = sums_over_lanes(m, self._kind, operands, self.weights, self._weight_shape, limit)
+        for name, (term, carry) in sums.items():
+            if self._accumulated:
+                term = accumulator(m, f"_{name}", term, carry, self._shape, self.update, self.last)
+            elif self._settled:
+                whole = term.value if carry is None else Value.cast(term.value) + carry
+                term = registered(m, f"{name}_settled", Term(whole, term.low, term.high), limit)
+            m.d.comb += getattr(self, name).eq(term.value)
+        return m
+
+
+def parts_of(
+    row: RowSum, pe: int, operands: Layouts, weight_shape: Shape, shape: Shape, accumulated: bool,
+    packing: Packing | None,
+) -> list[Rows]:
+    """``pe`` rows, the lowest first: with ``packing`` two at a time, and a last one of an odd number by itself. ``row``
+    computes a row by itself, whose weights have ``weight_shape``."""
+    if packing is None:
+        settled = isinstance(row, DigitSum)
+        return [Rows(row, operands, weight_shape, shape, accumulated, settled) for _ in range(pe)]
+    assert isinstance(row, ProductSum), "the last row of an odd number is one of products"
+    single = row.multiplier
+    product = Multiplier(single.input_shape, packing.operand_shape, "dsp", single.part)
+    pair = PackedSum(packing, product, row.lanes, accumulated)
+    parts = [Rows(pair, operands, Shape(packing.bits), shape, accumulated, True) for _ in range(pe // 2)]
+    if pe % 2:
+        parts.append(Rows(row, operands, packing.low_shape, shape, accumulated, True))
+    return parts
+
+
+def connect_rows(
+    m: Module, parts: Sequence[Rows], operands: Mapping[str, data.View], word: Value, update: Value | None,
+    last: Value | None,
+) -> list[Value]:
+    """Make ``parts`` submodules; returns the rows' results.
+
+    ``word``: the weights of a lane of a part, lane after lane, part after part. ``update`` and ``last``: as
+    :func:`hdl_lib.arithmetic.accumulator.controls` wants them, where the parts have accumulators.
+    """
+    rows = sum(len(part.results) for part in parts)
+    groups = [] if update is None or last is None else list(controls(m, rows, update, last))
+    results: list[Value] = []
+    first = 0
+    for part in parts:
+        row = len(results)
+        m.submodules[f"{part.name}_{row}"] = part
+        end = first + len(Value.cast(part.weights))
+        m.d.comb += [part.weights.eq(word[first:end]), *(getattr(part, name).eq(x) for name, x in operands.items())]
+        if groups:
+            m.d.comb += [signal.eq(kept) for signal, kept in zip((part.update, part.last), groups[row], strict=True)]
+        results += [getattr(part, name) for name in part.results]
+        first = end
+    return results

@@ -1,0 +1,1 @@
+"""Tables, storages, and walks through them."""

@@ -1,0 +1,356 @@
+"""The beats of a frame in another order, some of them more than once, some not at all."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl_lib.arithmetic.multiplier import interval
+from hdl_lib.blocks import count_up, delayed, loop
+from hdl_lib.memories.address_walk import AddressWalk
+from hdl_lib.memories.release_steps import ReleaseStep, gathered, present_change
+from hdl_lib.memories.storage import check_depth
+from hdl_lib.streams.output_queue import OutputQueue
+
+MOST_PHASES = 16
+"""Runs of equal changes between rounds that the counters follow. A round is one of the outermost loop, or as many of
+these as it takes to have no more runs; where none do, the whole walk, which then waits for the whole frame and releases
+it as a whole."""
+
+MOST_GROUPED = 64
+"""Rounds of the outermost loop in one round that the counters follow."""
+
+
+@dataclass(frozen=True)
+class RearrangePlan:
+    """When the beats of a frame are needed and released, and how many the buffer holds.
+
+    ``beats``: of an input frame. ``walk``: for each output beat the number of the input beat it repeats. ``interval``:
+    cycles a frame that the buffer must keep up with, at least :attr:`cycles`, which None stands for.
+    """
+
+    walk: AddressWalk
+    beats: int
+    interval: int | None = None
+
+    @property
+    def has_holes(self) -> bool:
+        """Whether some output beats repeat none."""
+        return any(None in axis.table for axis in self.walk.axes)
+
+    @cached_property
+    def rounds(self) -> int:
+        """The grains in which reader and writer wait for each other: those of the outermost loop, or several of them
+        together; 1 where they would need too many phases."""
+        outer = self.walk.axes[0].count
+        for group in range(1, min(outer, MOST_GROUPED + 1)):
+            if outer % group == 0 and len(_phases(self.beats, *self._bounds(outer // group))) <= MOST_PHASES:
+                return outer // group
+        return 1
+
+    @property
+    def group(self) -> int:
+        """Rounds of the outermost loop in one round."""
+        return self.walk.axes[0].count // self.rounds
+
+    @property
+    def steps(self) -> int:
+        """Output beats a round."""
+        return self.walk.steps // self.rounds
+
+    @cached_property
+    def needed(self) -> list[int]:
+        """For each round the beats of the frame, from the first, that must have come in: at least one, so that nothing
+        of a frame comes out before it comes in."""
+        return self._bounds(self.rounds)[0]
+
+    @cached_property
+    def released(self) -> list[int]:
+        """For each round the beats of the frame, from the first, that are no longer needed behind it; behind the last
+        round all of them and :attr:`skipped` of the next frame."""
+        return self._bounds(self.rounds)[1]
+
+    @property
+    def skipped(self) -> int:
+        """Beats at a frame's beginning that no output repeats."""
+        return self.released[-1] - self.beats
+
+    @cached_property
+    def phases(self) -> tuple[ReleaseStep, ...]:
+        """The changes behind each round of a frame, equal neighbours gathered."""
+        return _phases(self.beats, self.needed, self.released)
+
+    @property
+    def cycles(self) -> int:
+        """The fewest cycles a frame."""
+        return max(self.beats, self.walk.steps)
+
+    @property
+    def writer_lag(self) -> int:
+        """Cycles from a reader step to the first one in which what it read may be overwritten."""
+        return self.walk.latency + 2
+
+    @property
+    def least_rows(self) -> int:
+        """The fewest beats the buffer must hold."""
+        before = [self.skipped, *self.released[:-1]]
+        return max(1, *(need - release for need, release in zip(self.needed, before, strict=True)))
+
+    @cached_property
+    def lasting_rows(self) -> int:
+        """Beats of buffer with which a frame can follow every :attr:`interval` cycles: as many as lie in it, in the one
+        of two schedules of that pace that needs fewer; where the interval is :attr:`cycles`, no fewer do."""
+        return max(self.least_rows, min(self._held(*self._early()), self._held(*self._late())))
+
+    def _held(self, reads: list[int], written: Callable[[int], int]) -> int:
+        """The most beats that lie in the buffer in a schedule: of a frame the cycle each round begins in, and how many
+        beats have been written before a cycle; what belongs to the next frame is an interval later."""
+        before = [self.skipped, *self.released[:-1]]
+        ends = (start + self.steps - 1 + self.writer_lag for start in reads)
+        # The next beat beyond the ones released so far needs the place that a round gives back.
+        rounds = zip(ends, before, self.released, strict=True)
+        return max((written(end) - old for end, old, new in rounds if new > old), default=0)
+
+    @property
+    def _interval(self) -> int:
+        return self.cycles if self.interval is None else self.interval
+
+    def _early(self) -> tuple[list[int], Callable[[int], int]]:
+        """Writes that follow each other from the frame's beginning, rounds as early as that lets them be."""
+        period, steps, reads = self._interval, self.steps, list(self.needed)
+        for _ in range(2):  # the last round delays the next frame's first one
+            reads[0] = max(reads[0], reads[-1] + steps - period)
+            for index in range(1, self.rounds):
+                reads[index] = max(reads[index], reads[index - 1] + steps)
+
+        def written(cycle: int) -> int:
+            frames, within = divmod(cycle, period)
+            return frames * self.beats + min(within, self.beats)
+
+        return reads, written
+
+    def _late(self) -> tuple[list[int], Callable[[int], int]]:
+        """Rounds that follow each other, writes as late as they can be, in groups of what a round needs first."""
+        period = self._interval
+        reads = [index * self.steps for index in range(self.rounds)]
+        groups = [(need, have) for need, have in zip(self.needed, [0, *self.needed[:-1]], strict=True)]
+        rest = self.beats - self.needed[-1]  # beats no round waits for come last
+        begins, tail = [0] * self.rounds, period - rest
+        for _ in range(2):  # the next frame's first write limits the last ones
+            following = tail
+            for index in reversed(range(self.rounds)):
+                need, have = groups[index]
+                begins[index] = following = min(reads[index], following) - (need - have)
+            tail = following + period - rest
+
+        def written(cycle: int) -> int:
+            frames, within = divmod(cycle - begins[0], period)
+            at = within + begins[0]
+            index = bisect_right(begins, at) - 1
+            need, have = groups[index]
+            return frames * self.beats + have + min(at - begins[index], need - have) + max(0, at - tail)
+
+        return reads, written
+
+    @cached_property
+    def rows(self) -> int:
+        """Beats of the buffer: :attr:`lasting_rows`, up to a power of two where that is less than a frame (addresses
+        then wrap by themselves)."""
+        power = 1 << (self.lasting_rows - 1).bit_length()
+        return power if power < self.beats else max(self.beats, self.lasting_rows)
+
+    def _bounds(self, rounds: int) -> tuple[list[int], list[int]]:
+        """:attr:`needed` and :attr:`released` of so many rounds: the ends of what the outermost loop adds to the ends
+        of what those within it do."""
+        outer, *inner = self.walk.axes
+        low, high = self.walk.start, self.walk.start
+        for axis in inner:
+            low, high = low + min(axis.known), high + max(axis.known)
+        ends: list[tuple[int, int] | None] = []
+        group, offsets = outer.count // rounds, outer.offsets
+        for start in range(0, outer.count, group):
+            known = [at for at in offsets[start : start + group] if at is not None]
+            ends.append((low + min(known), high + max(known)) if known else None)
+        needed, most = [], 1
+        for end in ends:
+            most = most if end is None else max(most, end[1] + 1)
+            needed.append(most)
+        released, least = [], self.beats
+        for end in reversed(ends):
+            released.append(least)
+            least = least if end is None else min(least, end[0])
+        return needed, [*released[:0:-1], self.beats + least]
+
+
+def _phases(beats: int, needed: list[int], released: list[int]) -> tuple[ReleaseStep, ...]:
+    following = [*needed[1:], beats + needed[0]]
+    before = [released[-1] - beats, *released[:-1]]
+    changes = zip(needed, following, before, released, strict=True)
+    return gathered([(after - need, new - old) for need, after, old, new in changes])
+
+
+class Rearrange(wiring.Component):
+    """A frame's beats from a circular buffer in the order of an address walk.
+
+    Parameters
+    ----------
+    shape: of an input element, an integer shape. lanes: elements a beat.
+    plan: the walk over the numbers of a frame's input beats, and their number.
+    output_shape: of an output element, an integer shape that holds ``shape``'s values and ``fill``.
+    fill: every lane of an output beat that repeats none.
+    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+
+    Members
+    -------
+    i: In(stream). ``plan.beats`` a frame.
+    o: Out(stream). ``plan.walk.steps`` a frame.
+
+    Timing
+    ------
+    Two processes, each at most one step a cycle. A *writer* step consumes an input beat, a *reader* step produces an
+    output beat, :meth:`latency_of` cycles later on ``o.valid``. Beats of the input are numbered through all frames.
+
+    - A writer step of beat g comes at least ``plan.writer_lag`` cycles after the last reader step of the round that
+      released beat ``g - plan.rows`` (``plan.released``).
+    - A reader step comes at least one cycle after the writer step of the last beat its round needs
+      (``plan.needed``).
+    - A reader step needs a credit of the output queue.
+
+    Initiation interval: ``plan.cycles`` with the buffer that a plan without an interval asks for, else no more than
+    its interval.
+
+    Ordering
+    --------
+    Frames leave in the order they came. Nothing of a frame is used in another one.
+    """
+
+    def __init__(
+        self, shape: Shape, lanes: int, plan: RearrangePlan, output_shape: Shape, *, fill: int = 0, depth: int
+    ) -> None:
+        check_depth(depth)
+        if lanes < 1:
+            raise ValueError(f"lanes must be at least 1, not {lanes}")
+        self.output_shape = Shape.cast(output_shape)
+        low, high = interval(self.output_shape)
+        if not low <= fill <= high:
+            raise ValueError(f"fill must be in {low}..{high}, the range of {self.output_shape}, not {fill}")
+        self.lanes = lanes
+        self.plan = plan
+        self.fill = fill
+        self.depth = depth
+        super().__init__(
+            {
+                "i": In(stream.Signature(data.ArrayLayout(shape, lanes))),
+                "o": Out(stream.Signature(data.ArrayLayout(output_shape, lanes))),
+            }
+        )
+
+    @staticmethod
+    def latency_of(plan: RearrangePlan) -> int:
+        """Cycles from a reader step to ``o.valid``: the walk, its place in the buffer, memory, register, queue."""
+        return plan.walk.latency + 5
+
+    @property
+    def latency(self) -> int:
+        """As :meth:`latency_of`."""
+        return self.latency_of(self.plan)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        plan, word_width = self.plan, len(Value.cast(self.i.payload))
+        m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
+        # Reads and writes of a word never meet in a cycle: they are ordered through the counts.
+        m.submodules.buffer = buffer = memory.Memory(
+            shape=word_width, depth=max(2, plan.rows), init=[], attrs={"no_rw_check": 1}
+        )
+        issue = Signal()
+        address, outside, done = plan.walk.elaborate_on(m, issue)
+        accept = self._elaborate_writer(m, buffer)
+        round_last: Value = done[0]
+        if plan.rounds > 1:
+            inner_done: Value = done[1] if len(done) > 1 else Const(1)
+            round_last = loop(m, "round", plan.group, issue & inner_done) & inner_done
+        frame_done, round_done = Signal(), Signal()
+        m.d.comb += [frame_done.eq(issue & done[0]), round_done.eq(issue & round_last)]
+        self._elaborate_counts(m, accept, round_done, queue, issue)
+
+        place = self._elaborate_place(m, address, delayed(m, "frame_done", frame_done, plan.walk.latency))
+        # The memory's read register is written out: synthesis takes "no read meets a write" for such ones only.
+        read = buffer.read_port(domain="comb")
+        read_data = Signal(word_width, reset_less=True)
+        word = Signal(self.i.payload.shape(), reset_less=True)
+        m.d.comb += read.addr.eq(place)
+        m.d.sync += [read_data.eq(read.data), Value.cast(word).eq(read_data)]
+        m.d.comb += [
+            queue.reserve.eq(issue),
+            queue.push.eq(delayed(m, "read_valid", issue, plan.walk.latency + 4)),
+        ]
+        word_outside = delayed(m, "read_outside", outside, 4)
+        fill = Const(self.fill, self.output_shape)
+        for lane in range(self.lanes):
+            m.d.comb += queue.payload[lane].eq(Mux(word_outside, fill, word[lane]) if plan.has_holes else word[lane])
+        wiring.connect(m, wiring.flipped(self.o), queue.o)
+        return m
+
+    def _elaborate_writer(self, m: Module, buffer: memory.Memory) -> Value:
+        """Write each accepted beat one cycle later; returns "a beat is accepted"."""
+        accept = Signal()
+        write = buffer.write_port()
+        write_enable = Signal()
+        write_data = Signal.like(write.data, name="write_data", reset_less=True)
+        m.d.comb += accept.eq(self.i.valid & self.i.ready)
+        m.d.sync += [write_enable.eq(accept), write_data.eq(Value.cast(self.i.payload))]
+        m.d.comb += [
+            write.en.eq(write_enable),
+            write.data.eq(write_data),
+            write.addr.eq(count_up(m, "write_address", self.plan.rows, write_enable)),
+        ]
+        return accept
+
+    def _elaborate_counts(
+        self, m: Module, accept: Value, round_done: Value, queue: OutputQueue, issue: Signal
+    ) -> None:
+        """The two counts through which writer and reader wait for each other."""
+        plan = self.plan
+        needed, released = present_change(m, plan.phases, round_done)
+        # Beats the writer may take, less one; beats taken beyond those the round waits for. The sign says "none".
+        ahead = plan.beats + plan.skipped
+        spare = Signal(range(-1, plan.rows + ahead), init=plan.rows + plan.skipped - 1)
+        # What the reader releases is free when it has been read, some cycles later.
+        lag = plan.writer_lag - 1
+        free = delayed(m, "free", round_done, lag)
+        freed = delayed(m, "freed", Mux(round_done, released, 0), lag)
+        greatest = max(plan.beats + plan.needed[0], *(phase.needed for phase in plan.phases))
+        lead = Signal(range(-greatest, plan.rows + ahead + 1), init=-plan.needed[0])
+        m.d.sync += [
+            spare.eq(
+                Mux(free, Mux(accept, spare + freed - 1, spare + freed), Mux(accept, spare - 1, spare))
+            ),
+            lead.eq(Mux(round_done, lead - needed + accept, lead + accept)),
+        ]
+        m.d.comb += [self.i.ready.eq(spare >= 0), issue.eq((lead >= 0) & queue.available)]
+
+    def _elaborate_place(self, m: Module, address: Value, frame_done: Value) -> Signal:
+        """The row of the buffer that holds input beat ``address`` of the frame, two cycles later."""
+        rows, beats = self.plan.rows, self.plan.beats
+        base = Signal(range(max(2, rows)), name="frame_place")
+        with m.If(frame_done):
+            m.d.sync += base.eq(_wrapped(base + beats % rows, rows))
+        sum_ = Signal(range(2 * max(2, rows)), name="place_sum", reset_less=True)
+        place = Signal(range(max(2, rows)), name="place", reset_less=True)
+        m.d.sync += [sum_.eq(base + address), place.eq(_wrapped(sum_, rows))]
+        return place
+
+
+def _wrapped(value: Value, rows: int) -> Value:
+    """``value``, below ``2 * rows`` unless ``rows`` is a power of two, modulo ``rows``."""
+    if rows & (rows - 1) == 0:
+        return value[: (rows - 1).bit_length()] if rows > 1 else Const(0)
+    less = (value - rows).as_signed()
+    return Mux(less[-1], value, less.as_unsigned())

@@ -1,0 +1,238 @@
+"""Read-only tables: where their words come from, and the synchronous memory that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from amaranth.hdl import ClockSignal, Instance, Module, Signal
+from amaranth.lib import memory, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+VERILOG = Path(__file__).parents[1] / "verilog" / "hwflow_rom.v"
+"""The Verilog module a file-based :class:`Rom` instantiates; it must be read along with the emitted design."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The words of a read-only table: exactly one of ``words`` (written out) and ``file`` (in a ``$readmemh`` file).
+
+    ``words``: ``depth`` bit patterns in ``0 .. 2**width - 1``. ``file``: a path as the tool that reads the Verilog
+    sees it. ``width``: bits of a word, at least 1. ``depth``: words, at least 1.
+    """
+
+    words: Sequence[int] | None
+    file: str | None
+    width: int
+    depth: int
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise ValueError(f"Table width must be at least 1 bit, not {self.width}; leave out a table without bits")
+        if self.depth < 1:
+            raise ValueError(f"Table depth must be at least 1 word, not {self.depth}; leave out an empty table")
+        if (self.words is None) == (self.file is None):
+            given = "neither" if self.words is None else "both"
+            raise ValueError(f"Table must have exactly one of words and file, not {given}; pass None for the other one")
+        if self.words is not None:
+            if len(self.words) != self.depth:
+                raise ValueError(
+                    f"Table words must be {self.depth} (depth), not {len(self.words)}; "
+                    "pad with words that are never read"
+                )
+            for index, word in enumerate(self.words):
+                if not 0 <= word < 1 << self.width:
+                    raise ValueError(
+                        f"Table word {index} must be in 0..2**{self.width}-1, not {word}; "
+                        "mask a negative number to its two's complement"
+                    )
+
+    @classmethod
+    def of_words(cls, words: Sequence[int], width: int) -> Table:
+        """A table of these words."""
+        return cls(tuple(words), None, width, len(words))
+
+
+_BLOCK_SHAPES = ((1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1))  # words, bits: beside 512 of 36
+_BANK_SHAPES = ((512, 36), (1024, 18), (2048, 9))  # those that hold the same; deeper ones have no parity bits
+_BLOCK_WORTH = 160  # look-up tables and flip-flops that a block RAM is worth
+SELECT_REACH = 32
+"""Bits of a word for which a register chooses the bank."""
+
+
+BLOCK_BITS = 2048  # of a table of no more for each of its block RAMs synthesis makes look-up tables
+FAR_BITS = 16384  # about a block RAM of the larger families
+
+
+@cache
+def lies_in_block(width: int, depth: int) -> bool:
+    """Whether a table is large enough for block RAMs of 18 Kbit. Where its words go to a multiplier block, and nowhere
+    else, neither can be placed near the other in a device that is full of them: a register halves their way."""
+    blocks = min(-(-(-(-depth // words) * width) // bits) for words, bits in (_BANK_SHAPES[0], *_BLOCK_SHAPES))
+    return width * depth > BLOCK_BITS * blocks
+
+
+def lies_far(width: int, depth: int) -> bool:
+    """Whether a table takes so many block RAMs that some lie far from what reads them: its words then want a register
+    on their way."""
+    return width * depth >= FAR_BITS
+
+
+@cache
+def bank_words(width: int, depth: int) -> int:
+    """Words of a bank of a table: 512, 1024 or 2048, the rows of block RAMs of 18 Kbit, or ``depth`` for one bank.
+
+    Banks lie side by side in the rows of one memory where that takes fewer block RAMs than a row for every word.
+    Synthesis would find the same memory by itself, but would choose among the words in front of the output register,
+    which then is not the block RAM's own. Of a few deep banks, words are chosen by fewer look-up tables, of many
+    shallow ones fewer block RAMs stay empty; the cheaper ones are taken.
+    """
+    found = []
+    for words, bits in _BANK_SHAPES:
+        banks = -(-depth // words)
+        found.append((-(-banks * width // bits), banks, words))
+    plain = [-(-width // bits) for words, bits in _BLOCK_SHAPES if words >= depth]
+    if depth <= _BANK_SHAPES[0][0] or (plain and min(plain) <= min(found)[0]):
+        return depth
+    # Of each bank but one a register and a look-up table for every bit. One bank is none of them: synthesis would cut
+    # it into those with the fewest blocks.
+    _, words = min(
+        (_BLOCK_WORTH * blocks + 2 * width * (banks - 1), words) for blocks, banks, words in found if banks > 1
+    )
+    return words
+
+
+def banks_of(width: int, depth: int) -> int:
+    """Banks that a table is stored in, 1 or more (:func:`bank_words`)."""
+    return -(-depth // bank_words(width, depth))
+
+
+def readmemh_text(words: Sequence[int], width: int) -> str:
+    """A table's ``$readmemh`` file: one word a line, fixed number of hexadecimal digits, address 0 first. Of a table in
+    banks (:func:`bank_words`) a line is a row: word ``r`` of each bank, bank 0 in the lowest bits."""
+    rows = _rows(words, width)
+    digits = -(-banks_of(width, len(words)) * width // 4)
+    return "".join(f"{row:0{digits}x}\n" for row in rows)
+
+
+def _rows(words: Sequence[int], width: int) -> Sequence[int]:
+    count = bank_words(width, len(words))
+    if count == len(words):
+        return words
+    banks_at = (words[row::count] for row in range(count))
+    return [sum(word << (bank * width) for bank, word in enumerate(some)) for some in banks_at]
+
+
+class Rom(wiring.Component):
+    """A read-only memory with one synchronous read port.
+
+    Parameters
+    ----------
+    width: bits of a word, >= 1.
+    depth: number of words, >= 1.
+    init: the words (bit patterns), as an Amaranth memory: simulates in Python, for small tables.
+    file: path of a ``$readmemh`` file instead: an instance of Verilog module ``hwflow_rom`` (:data:`VERILOG`).
+    output_register: one more register behind the memory, for clock speed.
+
+    Members
+    -------
+    addr: In. The word to read; values from ``depth`` on give an unspecified word.
+    data: Out(width).
+
+    Timing
+    ------
+    ``latency`` cycles from ``addr`` to ``data``: 1, or 2 with ``output_register``. A word is read in every cycle: an
+    enable would have to reach every bit of a table in look-up tables. Unspecified before that. Reset has no effect.
+
+    Ordering
+    --------
+    Words arrive in the order of their reads.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        depth: int,
+        *,
+        init: Sequence[int] | None = None,
+        file: str | None = None,
+        output_register: bool = False,
+    ) -> None:
+        self._table = Table(init, file, width, depth)
+        self._output_register = output_register
+        # A port of no bits is not Verilog: a table of one word keeps an address bit that is not looked at.
+        self.address_width = max(1, ceil_log2(depth))
+        super().__init__({"addr": In(self.address_width), "data": Out(width)})
+
+    @classmethod
+    def of_table(cls, table: Table, *, output_register: bool = False) -> Rom:
+        """The memory that holds ``table``."""
+        return cls(table.width, table.depth, init=table.words, file=table.file, output_register=output_register)
+
+    @property
+    def latency(self) -> int:
+        """Cycles from ``addr`` to ``data``."""
+        return 2 if self._output_register else 1
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        banks = banks_of(self._table.width, self._table.depth)
+        row = self._elaborate_rows(m, banks)
+        if self._output_register:
+            registered = Signal(len(row), name="word_registered", reset_less=True)
+            m.d.sync += registered.eq(row)
+            row = registered
+        if banks == 1:
+            m.d.comb += self.data.eq(row)
+        else:
+            self._elaborate_choice(m, row, banks)
+        return m
+
+    def _elaborate_rows(self, m: Module, banks: int) -> Signal:
+        """The memory; returns the row read a cycle ago."""
+        table = self._table
+        # A single word is a register that never changes: synthesis makes a constant of it.
+        constant = table.words[0] if table.words is not None and table.depth == 1 else None
+        row = Signal(banks * table.width, name="word", init=constant or 0, reset_less=True)
+        count = bank_words(table.width, table.depth)
+        address_width = self.address_width if banks == 1 else ceil_log2(count)
+        if table.file is not None:
+            m.submodules.table = Instance(
+                "hwflow_rom",
+                p_WIDTH=len(row),
+                p_DEPTH=count,
+                p_ADDRESS_WIDTH=address_width,
+                p_FILE=table.file,
+                i_clk=ClockSignal("sync"),
+                i_addr=self.addr[:address_width],
+                o_data=row,
+            )
+        elif constant is not None:
+            m.d.sync += row.eq(constant)
+        else:
+            rows = list(_rows(table.words or (), table.width))
+            m.submodules.table = cells = memory.Memory(shape=len(row), depth=len(rows), init=rows)
+            port = cells.read_port(domain="sync")
+            m.d.comb += [port.addr.eq(self.addr[:address_width]), row.eq(port.data)]
+        return row
+
+    def _elaborate_choice(self, m: Module, row: Signal, banks: int) -> None:
+        """The bank's word of a row. What chooses is registered once for every few bits: those lie far apart."""
+        width = self._table.width
+        bank = self.addr[ceil_log2(bank_words(width, self._table.depth)) :]
+        if self._output_register:
+            before = Signal.like(bank, name="bank", reset_less=True)
+            m.d.sync += before.eq(bank)
+            bank = before
+        for low in range(0, width, SELECT_REACH):
+            high = min(width, low + SELECT_REACH)
+            chosen_bank = Signal.like(bank, name=f"bank_of_{low}", reset_less=True, attrs={"keep": 1})
+            m.d.sync += chosen_bank.eq(bank)
+            with m.Switch(chosen_bank):
+                for index in range(banks):
+                    start = index * width
+                    with m.Case(index) if index < banks - 1 else m.Default():
+                        m.d.comb += self.data[low:high].eq(row[start + low : start + high])

@@ -1,0 +1,267 @@
+"""The three storages behind every queue: shift registers, an async-read memory, a sync-read memory.
+
+All have the same members and none looks at its own room: whoever pushes knows (by a credit, or by ``full``) that an
+entry is free. Use :class:`hdl_lib.streams.fifo.Fifo` or :class:`hdl_lib.streams.output_queue.OutputQueue`, which do
+that.
+
+Members of each storage:
+    ``push`` (in 1), ``payload`` (in, ``shape``): write an entry; the caller guarantees ``~full``.
+    ``o`` (out, stream of ``shape``): the oldest entry.
+    ``level`` (out): number of entries pushed and not popped; ``full`` (out 1): that is ``depth``. Both are functions of
+    registers alone.
+
+Timing: a push at cycle t into an empty storage shows ``o.valid`` at t + :func:`latency_of` (style); each later entry at
+``max(push + latency, pop of the one before + 1)``: one beat a cycle, no bubble.
+"""
+
+from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
+from amaranth.lib import memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+STYLES = ("register", "lutram", "block")
+
+REGISTER_DEPTH = 4  # up to this depth flip-flops are smaller than a memory and its two pointers
+BLOCK_BITS = 4096  # from this size on a block RAM is cheaper than look-up tables used as memory
+
+_LATENCY = {"register": 1, "lutram": 1, "block": 3}
+
+
+def style_of(shape, depth, style="auto", *, block=True):
+    """The storage style that ``style`` stands for: itself, or for ``"auto"`` the one that is cheapest by size.
+
+    ``block=False`` keeps "auto" to the styles with a latency of one cycle.
+    """
+    if style in STYLES:
+        return style
+    if style != "auto":
+        raise ValueError(f"style must be one of 'auto', 'register', 'lutram', 'block', not {style!r}")
+    if depth <= REGISTER_DEPTH:
+        return "register"
+    return "block" if block and depth * Shape.cast(shape).width >= BLOCK_BITS else "lutram"
+
+
+def latency_of(style):
+    """Cycles from a push into an empty storage of this style ("register", "lutram" or "block") to ``o.valid``."""
+    return _LATENCY[style]
+
+
+def check_depth(depth, *, later=True):
+    """Raise :class:`ValueError` unless ``depth`` is an integer of at least 1, or (``later``) None: it will be known
+    when the queue itself is made (see :class:`hdl_lib.streams.output_queue.OutputQueue`)."""
+    if depth is None and later:
+        return
+    if not isinstance(depth, int) or depth < 1:
+        raise ValueError(f"depth must be an integer of at least 1, not {depth!r}")
+
+
+def storage_for(shape, depth, style):
+    """A storage of ``depth`` entries of ``shape``; ``style`` is "register", "lutram" or "block"."""
+    return {"register": RegisterStorage, "lutram": LutramStorage, "block": BlockStorage}[style](shape, depth)
+
+
+def count(m, counter, up, down):
+    """``counter`` goes up by one in a cycle with ``up``, down with ``down``, and stays with both.
+
+    The adder waits for ``up`` alone; ``down``, which may come later in the cycle, goes to the enable.
+    """
+    with m.If(up ^ down):
+        m.d.sync += counter.eq(counter + Mux(up, 1, Const(-1, 2)))
+
+
+def flag_full(m, full, level, depth, push, pop):
+    """``full``, a register: ``level`` is ``depth``."""
+    with m.If(push ^ pop):
+        m.d.sync += full.eq(push & (level == depth - 1))
+
+
+class _Storage(wiring.Component):
+    def __init__(self, shape, depth):
+        check_depth(depth, later=False)
+        self.shape = shape
+        self.depth = depth
+        self._width = Shape.cast(shape).width
+        super().__init__(
+            {
+                "push": In(1),
+                "payload": In(shape),
+                "o": Out(stream.Signature(shape)),
+                "level": Out(range(depth + 1)),
+                "full": Out(1),
+            }
+        )
+
+
+class RegisterStorage(_Storage):
+    """Shift registers: the oldest entry sits in entry 0, whose flip-flops are ``o.payload``.
+
+    Parameters: ``shape`` (any Amaranth shape), ``depth`` (entries, at least 1).
+    Members: see the module. Timing: latency 1; one beat a cycle. Ordering: first in, first out.
+    Cost a bit: ``depth`` flip-flops and ``depth - 1`` multiplexers of two inputs.
+    """
+
+    def __init__(self, shape, depth):
+        super().__init__(shape, depth)
+        # occupied[k]: entry k holds a beat; ones from the bottom without a gap, so that each is level > k.
+        self.occupied = Signal(depth)
+        self.entries = [Signal(self._width, name=f"entry_{k}", reset_less=True) for k in range(depth)]
+
+    def elaborate(self, platform):
+        m = Module()
+        depth = self.depth
+        occupied = self.occupied
+        entries = self.entries
+        payload = Value.cast(self.payload)
+        ready = self.o.ready
+        m.d.comb += [
+            self.o.valid.eq(occupied[0]),
+            Value.cast(self.o.payload).eq(entries[0]),
+            self.level.eq(sum(occupied[k] for k in range(depth))),
+            self.full.eq(occupied[depth - 1]),
+        ]
+        # What moves on asks for "ready" alone, where "valid and ready" would do as well: an empty queue has nothing
+        # above its first entry. Synthesis makes one table of that conjunction and the reader's own, placed at the
+        # reader, and the way there and back is the longest path of a design.
+        for k in range(depth):
+            below = occupied[k - 1] if k else 1
+            above = occupied[k + 1] if k + 1 < depth else 0
+            m.d.sync += occupied[k].eq(
+                Mux(self.push, Mux(ready, occupied[k], below) if k else 1, Mux(ready, above, occupied[k]))
+            )
+        for k, entry in enumerate(entries):
+            # A free entry may take anything: it follows the input, so that its enable needs neither push nor level. The
+            # last one takes nothing else (there is no push while it is occupied), and its enable is a register.
+            if k + 1 < depth:
+                with m.If(ready | ~occupied[k]):
+                    m.d.sync += entry.eq(Mux(occupied[k + 1], entries[k + 1], payload))
+            else:
+                with m.If(~occupied[k]):
+                    m.d.sync += entry.eq(payload)
+        return m
+
+
+def _advance(pointer, rows):
+    """The next value of a row pointer that runs through ``rows`` rows."""
+    return pointer + 1 if rows & (rows - 1) == 0 else Mux(pointer == rows - 1, 0, pointer + 1)
+
+
+class LutramStorage(_Storage):
+    """A memory with asynchronous read (look-up tables as memory on most devices).
+
+    Parameters: ``shape`` (any Amaranth shape), ``depth`` (entries, at least 1).
+    Members: see the module. Timing: latency 1; one beat a cycle. ``o.payload`` is the memory's read path.
+    Ordering: first in, first out.
+    """
+
+    def __init__(self, shape, depth):
+        super().__init__(shape, depth)
+        # A power of two costs nothing in a 16-row primitive and spares the pointers a comparison.
+        self.rows = 1 << max(1, (depth - 1).bit_length()) if depth <= 16 else depth
+        self.memory = memory.Memory(shape=self._width, depth=self.rows, init=[])
+        self.write_row = Signal(range(self.rows))
+        self.read_row = Signal(range(self.rows))
+        # One less than the level: its sign bit alone says empty.
+        self.surplus = Signal(range(-1, depth), init=-1)
+        self._write = self.memory.write_port()
+        self._read = self.memory.read_port(domain="comb")
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.memory = self.memory
+        rows = self.rows
+        write = self._write
+        read = self._read
+        write_row = self.write_row
+        read_row = self.read_row
+        surplus = self.surplus
+        pop = Signal()
+        full = Signal(name="is_full")
+        m.d.comb += [
+            write.addr.eq(write_row),
+            write.data.eq(Value.cast(self.payload)),
+            write.en.eq(self.push),
+            read.addr.eq(read_row),
+            Value.cast(self.o.payload).eq(read.data),
+            self.o.valid.eq(surplus >= 0),
+            pop.eq(self.o.valid & self.o.ready),
+            self.level.eq(surplus + 1),
+            self.full.eq(full),
+        ]
+        flag_full(m, full, surplus, self.depth - 1, self.push, pop)
+        count(m, surplus, self.push, pop)
+        with m.If(self.push):
+            m.d.sync += write_row.eq(_advance(write_row, rows))
+        with m.If(pop):
+            m.d.sync += read_row.eq(_advance(read_row, rows))
+        return m
+
+
+class BlockStorage(_Storage):
+    """A memory with synchronous read (block RAM), its read register and an output register behind it.
+
+    A beat goes memory -> ``read_data`` (the memory's own register) -> ``o.payload``; each of the two moves on when the
+    next place is free or becomes free in the same cycle, so nothing waits that need not. All three together hold
+    ``depth`` beats. Nothing stands between the two registers, so that both may be the block RAM's own.
+
+    Parameters: ``shape`` (any Amaranth shape), ``depth`` (entries, at least 1).
+    Members: see the module. Timing: latency 3; one beat a cycle. Ordering: first in, first out.
+    """
+
+    def __init__(self, shape, depth):
+        super().__init__(shape, depth)
+        # One row more than the memory ever holds, so that equal pointers can only mean that it is empty.
+        self.rows = max(2, depth - 1)
+        # A row is never read while it is written: equal pointers say that there is nothing to read.
+        self.memory = memory.Memory(shape=self._width, depth=self.rows, init=[], attrs={"no_rw_check": 1})
+        self.write_row = Signal(range(self.rows))
+        self.read_row = Signal(range(self.rows))
+        # One less than the rows that hold a beat: its sign bit alone says that none does.
+        self.waiting = Signal(range(-1, self.rows), init=-1)
+        self.read_data = Signal(self._width, reset_less=True)
+        self.read_valid = Signal()
+        self.output_valid = Signal()
+        self.output = Signal(self._width, reset_less=True)
+        self._write = self.memory.write_port()
+        # The memory's read register is written out: synthesis takes "no read meets a write" for such ones only.
+        self._read = self.memory.read_port(domain="comb")
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.memory = self.memory
+        rows = self.rows
+        write = self._write
+        read = self._read
+        write_row = self.write_row
+        read_row = self.read_row
+        read_valid = self.read_valid
+        output_valid = self.output_valid
+        output = self.output
+        level = Signal(range(self.depth + 1))
+        full = Signal(name="is_full")
+        pop = Signal()
+        fetch = Signal()
+        move = Signal()
+        m.d.comb += [
+            pop.eq(output_valid & self.o.ready),
+            move.eq(~output_valid | self.o.ready),  # the output register takes what the read register has
+            fetch.eq((self.waiting >= 0) & (~read_valid | move)),  # the read register takes the oldest row
+            write.addr.eq(write_row),
+            write.data.eq(Value.cast(self.payload)),
+            write.en.eq(self.push),
+            read.addr.eq(read_row),
+            self.o.valid.eq(output_valid),
+            Value.cast(self.o.payload).eq(output),
+            self.level.eq(level),
+            self.full.eq(full),
+        ]
+        flag_full(m, full, level, self.depth, self.push, pop)
+        count(m, level, self.push, pop)
+        count(m, self.waiting, self.push, fetch)
+        with m.If(self.push):
+            m.d.sync += write_row.eq(_advance(write_row, rows))
+        with m.If(fetch):
+            m.d.sync += [read_row.eq(_advance(read_row, rows)), self.read_data.eq(read.data)]
+        with m.If(move):
+            m.d.sync += [output_valid.eq(read_valid), output.eq(self.read_data)]
+        with m.If(fetch | move):
+            m.d.sync += read_valid.eq(fetch)
+        return m

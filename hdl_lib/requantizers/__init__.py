@@ -1,0 +1,1 @@
+"""Step functions, a channel each."""

@@ -1,0 +1,89 @@
+"""What the requantizers have in common: one step a beat, and a table of parameters with a word for each block."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Mux, Shape, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl_lib.arithmetic.adder_tree import Term
+from hdl_lib.blocks import block_count, count_up, delayed, less
+from hdl_lib.memories.rom import Rom, Table
+from hdl_lib.memories.storage import check_depth
+from hdl_lib.streams.output_queue import OutputQueue
+
+
+class PerChannel(wiring.Component):
+    """A core with one step a beat, which consumes it and produces one; the base of the requantizers.
+
+    Parameters: ``input_shape``, ``output_shape`` of an element; ``channels`` a pixel, ``lanes`` a beat, so
+    ``blocks = ceil(channels / lanes)`` beats a pixel; ``depth``, the beats of the output queue.
+    """
+
+    @property
+    def latency(self) -> int:
+        """Cycles from a step to ``o.valid``."""
+        raise AttributeError("each requantizer has its own latency")
+
+    def __init__(self, input_shape: Shape, output_shape: Shape, *, lanes: int, channels: int, depth: int) -> None:
+        self.blocks = block_count(channels, lanes)
+        check_depth(depth)
+        self.input_shape = Shape.cast(input_shape)
+        self.output_shape = Shape.cast(output_shape)
+        self.lanes = lanes
+        self.channels = channels
+        self.depth = depth
+        super().__init__(
+            {
+                "i": In(stream.Signature(data.ArrayLayout(input_shape, lanes))),
+                "o": Out(stream.Signature(data.ArrayLayout(output_shape, lanes))),
+            }
+        )
+
+    def _check_table(self, table: Table, width: int, contents: str) -> None:
+        if table.width != width:
+            raise ValueError(f"the table's words must have {width} bits ({contents}), not {table.width}")
+        if table.depth not in (1, self.blocks):
+            raise ValueError(
+                f"the table must have {self.blocks} words (one for each beat of a pixel) "
+                f"or 1 (the same for all), not {table.depth}"
+            )
+
+    def _issue(self, m: Module) -> tuple[OutputQueue, Signal]:
+        """The output queue and the step; the caller drives ``queue.payload`` in the cycle before ``o.valid``."""
+        m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
+        step = Signal()
+        m.d.comb += [
+            self.i.ready.eq(queue.available),
+            step.eq(self.i.valid & queue.available),
+            queue.reserve.eq(step),
+            queue.push.eq(delayed(m, "push", step, self.latency - 1)),
+        ]
+        wiring.connect(m, wiring.flipped(self.o), queue.o)
+        return queue, step
+
+    def _operands(self, m: Module, step: Value, table: Table) -> tuple[list[Value], Value]:
+        """The input's lanes and the block's word of the table, both in registers, 2 cycles after the step."""
+        arrived, operand = (Signal(self.i.payload.shape(), name=name, reset_less=True) for name in ("arrived", "x"))
+        m.d.sync += [arrived.eq(self.i.payload), operand.eq(arrived)]
+        m.submodules.parameters = rom = Rom.of_table(table, output_register=True)
+        m.d.comb += rom.addr.eq(count_up(m, "block", table.depth, step))
+        return [operand[lane] for lane in range(self.lanes)], rom.data
+
+
+def limited(m: Module, lane: int, quotient: Term, low: int, high: int, shape: Shape) -> Value:
+    """A lane's result within ``low .. high``, of ``shape``: comparisons and low bits in registers, the choice behind
+    them."""
+    shifted = quotient.value
+    body = Signal(shape, name=f"body_{lane}", reset_less=True)
+    m.d.sync += body.eq(shifted)
+    result: Value = body
+    for name, limit, beyond, possible in (
+        ("below", low, less(shifted, low), quotient.low < low),
+        ("above", high, less(high, shifted), quotient.high > high),
+    ):
+        if possible:
+            flag = Signal(name=f"{name}_{lane}", reset_less=True)
+            m.d.sync += flag.eq(beyond)
+            result = Mux(flag, limit, result)
+    return result

@@ -1,0 +1,1 @@
+"""Streams: queues, forks, converters, and functions of beats."""

@@ -1,0 +1,254 @@
+"""The sum of two streams, each multiplied by constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Module, Shape, Signal, Value
+
+from hdl_lib.arithmetic.adder_tree import Term, registered, tree_levels
+from hdl_lib.arithmetic.block_product import BLOCK_LATENCY, block_product
+from hdl_lib.arithmetic.multiplier import FORMS, PART, Multiplier, interval
+from hdl_lib.arithmetic.signed_sum import Register, Summand, planned, signed_digits, signed_sum
+from hdl_lib.blocks import count_up
+from hdl_lib.memories.rom import Rom, Table
+from hdl_lib.streams.joined import Joined
+
+_READ_LATENCY = 2  # of a table: its memory and the register behind it
+_FACTOR_LATENCY = 1 + BLOCK_LATENCY  # of a product with a constant, its operand in a register
+
+
+class StreamAdd(Joined):
+    """``o = ma * a + mb * b``, element by element, with a multiplier of each input for each channel.
+
+    Exact modulo ``2**output_shape.width``: right wherever the result lies in the range of ``output_shape``.
+
+    Parameters
+    ----------
+    input_shapes, output_shape: of an element of ``a`` and ``b``, and of the sum; integer shapes.
+    lanes, channels: elements a beat and elements a pixel; ``blocks = ceil(channels / lanes)`` beats a pixel.
+    multipliers: of ``a`` and of ``b``: integers that are not 0, one for all channels or one a channel.
+    multiplier: "dsp" (products in multiplier blocks) or "lut" (sums of shifted inputs). A multiplier that is a power of
+        two, or the negative of one, costs nothing in either form.
+    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+    part: in the form "dsp" multipliers of more bits are cut into parts of so many, each with a block of its own, which
+        the sum's tree adds: no adder follows a block in the same cycle.
+    tables: of ``a`` and of ``b``; needed where multipliers differ between a pixel's beats (:attr:`table_shapes`
+        tells), else None. A word for each block: for each lane, lane 0 in the least significant bits, the multiplier in
+        two's complement of its shape (any bits in lanes beyond ``channels``).
+
+    Members
+    -------
+    a, b: In(stream). Elements of the inputs.
+    o: Out(stream). Sums; lanes beyond ``channels`` in a pixel's last beat carry anything.
+
+    Timing
+    ------
+    As :class:`hdl_lib.streams.joined.Joined` says; :attr:`latency` cycles from a step to ``o.valid``: the products
+    where there are any (4 in the form "dsp"; with a table 2 and those of
+    :class:`hdl_lib.arithmetic.multiplier.Multiplier`), a register for each level of the sum, 1 for the output queue.
+    Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun go on.
+
+    Ordering
+    --------
+    Beats leave in the order they came; beat n of ``a`` meets beat n of ``b``.
+    """
+
+    def __init__(
+        self,
+        input_shapes: Sequence[Shape],
+        output_shape: Shape,
+        *,
+        lanes: int,
+        channels: int,
+        multipliers: Sequence[Sequence[int]],
+        multiplier: str,
+        depth: int,
+        part: int = PART,
+        tables: Sequence[Table | None] = (None, None),
+    ) -> None:
+        if multiplier not in FORMS:
+            raise ValueError(f"multiplier must be one of {', '.join(FORMS)}, not {multiplier!r}")
+        for values in multipliers:
+            if len(values) not in (1, channels):
+                raise ValueError(f"multipliers must be 1 or {channels} (one a channel), not {len(values)}")
+            if not all(values):
+                raise ValueError("multipliers must not be 0")
+        super().__init__(input_shapes, output_shape, lanes=lanes, channels=channels, depth=depth)
+        self.plan = AddPlan(self.input_shapes, self.output_shape.width, lanes, channels, multipliers, multiplier, part)
+        for name, table, shape in zip("ab", tables, self.table_shapes, strict=True):
+            if (table is None) != (shape is None):
+                needed = "no table" if shape is None else "a table"
+                raise ValueError(f"{name} needs {needed} of multipliers")
+            if table is not None and shape is not None and (table.width, table.depth) != (
+                lanes * shape.width, self.blocks
+            ):
+                raise ValueError(
+                    f"the table of {name} must have {self.blocks} words of {lanes * shape.width} bits, "
+                    f"not {table.depth} of {table.width}"
+                )
+        self.table_a, self.table_b = tables
+
+    @property
+    def table_shapes(self) -> tuple[Shape | None, ...]:
+        """Shape of a multiplier in the table of ``a`` and of ``b``; None where there is no table."""
+        return self.plan.table_shapes
+
+    @property
+    def latency(self) -> int:
+        """Cycles from a step to ``o.valid``."""
+        return self.plan.latency
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        queue, step, payloads = self._issue(m)
+        plan = self.plan
+        words: list[Value | None] = []
+        for name, table in (("a", self.table_a), ("b", self.table_b)):
+            if table is None:
+                words.append(None)
+                continue
+            m.submodules[f"multipliers_{name}"] = rom = Rom.of_table(table, output_register=True)
+            m.d.comb += rom.addr.eq(count_up(m, f"block_{name}", self.blocks, step))
+            words.append(rom.data)
+        for lane in range(self.lanes):
+            summands: list[Summand] = []
+            for index, (name, payload) in enumerate(zip("ab", payloads, strict=True)):
+                summands += self._summands(m, lane, index, name, payload[lane], words[index])
+            total = signed_sum(m, f"sum_{lane}", summands, plan.levels, self.output_shape.width)
+            m.d.comb += queue.payload[lane].eq(total)
+        return m
+
+    def _summands(
+        self, m: Module, lane: int, index: int, name: str, x: Value, word: Value | None
+    ) -> list[Summand]:
+        """What one input adds in one lane, ``plan.product_latency`` cycles after the step."""
+        plan, shape = self.plan, self.input_shapes[index]
+        low, high = interval(shape)
+        if word is None:
+            operand: Value | None = None
+            summands: list[Summand] = []
+            for number, (factor, digits) in enumerate(plan.constant(index, lane)):
+                label = f"{name}_{lane}" if number == 0 else f"{name}_{lane}_part{number}"
+                term, delay = Term(x, low, high), plan.product_latency
+                if factor > 1:
+                    if operand is None:
+                        operand = Value.cast(registered(m, f"{label}_operand", term).value)
+                    product = Term(operand * factor, low * factor, high * factor)
+                    term = block_product(m, f"{label}_product", product)
+                    delay -= _FACTOR_LATENCY
+                for stage in range(delay):
+                    term = registered(m, f"{label}_{stage}", term)
+                value = Value.cast(term.value)
+                summands += [Summand(value, term.low, term.high, bit, minus) for bit, minus in digits]
+            return summands
+        multiplier = plan.products[index]
+        assert multiplier is not None, "a table has a multiplier"
+        label = f"{name}_{lane}"
+        weight = Signal(multiplier.weight_shape, name=f"{label}_multiplier")
+        m.d.comb += weight.eq(word.word_select(lane, multiplier.weight_shape.width))
+        arrived = Term(x, low, high)
+        for stage in range(_READ_LATENCY):
+            arrived = registered(m, f"{label}_arrived_{stage}", arrived)
+        operand = multiplier.operand(m, label, Value.cast(arrived.value))
+        held: Value = weight
+        for stage in range(multiplier.operand_latency - multiplier.weight_lead):
+            later = Signal(multiplier.weight_shape, name=f"{label}_multiplier_{stage}", reset_less=True)
+            m.d.sync += later.eq(held)
+            held = later
+        term = multiplier.product(m, f"{label}_product", operand, held)
+        for stage in range(plan.product_latency - plan.tabled_latency(index)):
+            term = registered(m, f"{label}_{stage}", term)
+        return [Summand(Value.cast(term.value), term.low, term.high)]
+
+
+class AddPlan:
+    """How a :class:`StreamAdd` is built: what is a table, a product, a sum of shifted inputs, and when it is ready.
+
+    ``products``: the multiplier of each input that has a table, else None; ``product_latency``: cycles from a step to
+    the summands; ``levels``: of the sum.
+    """
+
+    def __init__(
+        self,
+        input_shapes: Sequence[Shape],
+        width: int,
+        lanes: int,
+        channels: int,
+        multipliers: Sequence[Sequence[int]],
+        form: str,
+        part: int = PART,
+    ) -> None:
+        self.input_shapes = tuple(input_shapes)
+        self.width = width
+        self.lanes = lanes
+        self.form = form
+        self.part = part
+        blocks = -(-channels // lanes)
+        self.multipliers = [
+            tuple(values[:1]) if len(set(values)) == 1 else tuple(values) for values in multipliers
+        ]
+        self.table_shapes = tuple(
+            None if blocks == 1 or len(values) == 1 else _shape_holding(values) for values in self.multipliers
+        )
+        self.products = [
+            None if weight is None else Multiplier(shape, weight, form, part)
+            for shape, weight in zip(self.input_shapes, self.table_shapes, strict=True)
+        ]
+        times = [self.tabled_latency(index) for index, product in enumerate(self.products) if product]
+        constants = [self.constant(i, lane) for i in (0, 1) if not self.products[i] for lane in range(lanes)]
+        in_blocks = any(factor > 1 for parts in constants for factor, _ in parts)
+        self.product_latency = max([*times, _FACTOR_LATENCY if in_blocks else 0])
+        self.levels = max(1, *(tree_levels(len(self.summands(lane))) for lane in range(lanes)))
+
+    @property
+    def latency(self) -> int:
+        return self.product_latency + self.levels + 1
+
+    def constant(self, index: int, lane: int) -> list[tuple[int, list[tuple[int, bool]]]]:
+        """The multiplier of a lane as a sum of parts, each ``factor`` times the sum of its digits; the factor is an odd
+        number above 1 where a multiplier block makes the product, else 1."""
+        values = self.multipliers[index]
+        value = values[0] if len(values) == 1 or lane >= len(values) else values[lane]
+        digits = signed_digits(value)
+        if self.form == "lut" or len(digits) == 1 or self.input_shapes[index].width == 1:
+            return [(1, digits)]
+        parts, rest, bit = [], abs(value), 0
+        while rest:
+            zeros = (rest & -rest).bit_length() - 1
+            rest, bit = rest >> zeros, bit + zeros
+            parts.append((rest & ((1 << self.part) - 1), [(bit, value < 0)]))
+            rest, bit = rest >> self.part, bit + self.part
+        return parts
+
+    def tabled_latency(self, index: int) -> int:
+        """Cycles from a step to the product of an input with a table."""
+        product = self.products[index]
+        assert product is not None, "only inputs with a table have a product"
+        return _READ_LATENCY + product.operand_latency + product.latency
+
+    def summands(self, lane: int) -> list[Summand]:
+        """What is added in a lane, without values."""
+        result = []
+        for index, (shape, product) in enumerate(zip(self.input_shapes, self.products, strict=True)):
+            low, high = interval(shape)
+            if product is None:
+                for number, (factor, digits) in enumerate(self.constant(index, lane)):
+                    ends, key = (low * factor, high * factor), (index, number) if number else index
+                    result += [Summand(None, *ends, bit, minus, key) for bit, minus in digits]
+            else:
+                corners = [x * w for x in (low, high) for w in interval(product.weight_shape)]
+                result.append(Summand(None, min(corners), max(corners), key=index))
+        return result
+
+    def registers(self, lane: int) -> list[Register]:
+        """The registers of a lane's sum."""
+        return planned(self.summands(lane), self.levels, self.width)
+
+
+def _shape_holding(values: Sequence[int]) -> Shape:
+    """The narrowest shape for all of ``values``."""
+    low, high = min(values), max(values)
+    if low >= 0:
+        return Shape(max(1, high.bit_length()))
+    return Shape(max((~low).bit_length(), max(0, high).bit_length()) + 1, signed=True)

@@ -1,0 +1,1 @@
+"""Line buffers, sliding windows, pools."""

@@ -1,0 +1,453 @@
+"""Depthwise convolution over an image stream: windows from a circular buffer, each channel's pixels times its weights.
+
+What :class:`hdl_lib.windows.sliding_window.SlidingWindow` and :class:`hdl_lib.windows.weighted_pool.WeightedPool` do
+one behind the other, with nothing between: a channel's taps follow each other, so that one running sum a lane is
+enough.
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl_lib.arithmetic.accumulator import accumulator, controls
+from hdl_lib.arithmetic.adder_tree import adder_tree, tree_levels
+from hdl_lib.arithmetic.multiplier import PART, Multiplier, interval
+from hdl_lib.blocks import block_count, count_up, delayed, loop
+from hdl_lib.memories.release_steps import present_change
+from hdl_lib.memories.rom import Rom, Table, lies_in_block
+from hdl_lib.memories.storage import check_depth
+from hdl_lib.shared import SharedComponent
+from hdl_lib.streams.output_queue import OutputQueue
+from hdl_lib.windows.window_geometry import WindowGeometry
+
+ARRIVAL = 3
+"""Cycles from a step to its elements: the buffer's address, its word, a register behind."""
+
+
+class Depthwise(wiring.Component):
+    """For each window of an image and each channel the sum of its elements times constants.
+
+    Exact modulo ``2**result_shape.width``: right wherever the sums lie in the range of ``result_shape``.
+
+    Parameters
+    ----------
+    shape, weight_shape, result_shape: of an element, a weight and a sum, integer shapes.
+    geometry: of the windows.
+    channels, lanes: elements a pixel and elements a beat; ``blocks = ceil(channels / lanes)`` beats a pixel.
+    row: a step takes a row of the kernel, from as many copies of the buffer, and not one tap.
+    weights: a word for each block, kernel row and, unless ``row``, kernel column, innermost last; each of the three
+        numbers in the address has as many bits as it needs, so that words may be left over (:func:`weight_places`).
+        A word has ``lanes`` weights for each tap of the step, tap 0 and lane 0 in the low bits, lanes innermost.
+    pad_value, padded_shape: every lane of a pixel outside the image; what holds that and the elements.
+    rows: image rows that the buffer is taken to hold, at least ``geometry.minimum_rows``; it has as many words as the
+        next power of two.
+    multiplier: "dsp" or "lut" (:class:`hdl_lib.arithmetic.multiplier.Multiplier`). part: as for
+    :class:`hdl_lib.matrices.mvu.Mvu`. depth: beats of the output queue.
+
+    Members
+    -------
+    i: In(stream). ``height * width`` pixels a frame, row by row.
+    o: Out(stream). A pixel for each window, row by row; lanes beyond ``channels`` in a pixel's last beat carry
+        anything.
+
+    Timing
+    ------
+    Two processes, each at most one step a cycle. A *writer* step consumes an input beat. The *reader* has, for each
+    window, for each block, a step for each kernel row, or for each of its taps; the last one of a block produces, needs
+    a credit of the output queue, and :meth:`latency_of` cycles later the beat shows on ``o.valid``. Image rows are
+    numbered through all frames.
+
+    - A writer step of row g comes at least one cycle after the reader step that released row ``g - rows``. The last
+      step of output row y of a frame releases the frame's rows up to ``geometry.released_rows(y)``.
+    - A reader step of output row y comes at least one cycle after the writer step that completed the last of the
+      frame's ``geometry.needed_rows(y)`` first rows.
+
+    Initiation interval: the reader's steps, or ``height * width * blocks`` if that is more, both provided that ``rows``
+    lets the two overlap. Under backpressure the reader stops, then the writer when the buffer is full.
+
+    Ordering
+    --------
+    Frames leave in the order they came. Nothing of a frame is used in another one.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        weight_shape: Shape,
+        result_shape: Shape,
+        geometry: WindowGeometry,
+        channels: int,
+        lanes: int,
+        *,
+        row: bool = False,
+        weights: Table,
+        pad_value: int = 0,
+        padded_shape: Shape,
+        rows: int,
+        multiplier: str,
+        part: int = PART,
+        depth: int,
+    ) -> None:
+        self.shape, self.weight_shape = Shape.cast(shape), Shape.cast(weight_shape)
+        self.result_shape, self.padded_shape = Shape.cast(result_shape), Shape.cast(padded_shape)
+        self.geometry = geometry
+        self.blocks = block_count(channels, lanes)
+        self.lanes = lanes
+        self.row = row
+        self.rows = rows
+        self.depth = depth
+        self.pad_value = pad_value
+        self.weights = weights
+        self.multiplier = Multiplier(self.padded_shape, self.weight_shape, multiplier, part)
+        check_depth(depth)
+        if rows < geometry.minimum_rows:
+            raise ValueError(
+                f"rows must be at least {geometry.minimum_rows}, not {rows}: "
+                "with fewer the window's rows are never in the buffer together"
+            )
+        low, high = interval(self.padded_shape)
+        if not low <= min(pad_value, interval(self.shape)[0]) <= max(pad_value, interval(self.shape)[1]) <= high:
+            raise ValueError(
+                f"padded_shape must hold {self.shape} and pad_value, {pad_value}, not {low}..{high}, as {padded_shape}"
+            )
+        width, words = self.taps * lanes * self.weight_shape.width, weight_places(geometry, self.blocks, row)[-1]
+        if (weights.width, weights.depth) != (width, words):
+            raise ValueError(
+                f"weights must be {words} words of {width} bits (taps a step * lanes * weight bits), not "
+                f"{weights.depth} of {weights.width}"
+            )
+        super().__init__(
+            {
+                "i": In(stream.Signature(data.ArrayLayout(shape, lanes))),
+                "o": Out(stream.Signature(data.ArrayLayout(result_shape, lanes))),
+            }
+        )
+
+    @property
+    def taps(self) -> int:
+        """Of a step."""
+        return self.geometry.kernel[1] if self.row else 1
+
+    @property
+    def words(self) -> int:
+        """Of the buffer."""
+        return buffer_words(self.rows * self.geometry.width * self.blocks)
+
+    @staticmethod
+    def latency_of(
+        padded_shape: Shape, weight_shape: Shape, geometry: WindowGeometry, row: bool, multiplier: str, part: int = PART
+    ) -> int:
+        """Cycles from the step that produces a beat to ``o.valid``: 3 for the elements, 1 more where windows touch
+        padding and products are made in multiplier blocks, the operand's and the product's (see
+        :class:`hdl_lib.arithmetic.multiplier.Multiplier`), one for each level of the sum over a kernel row, 1 for the
+        running sum where there are several steps a window, 1 for the queue."""
+        product = Multiplier(Shape.cast(padded_shape), Shape.cast(weight_shape), multiplier, part)
+        taps = geometry.kernel[1] if row else 1
+        steps = geometry.kernel[0] * geometry.kernel[1] // taps
+        arrival = ARRIVAL + masks(geometry, product)
+        return arrival + product.operand_latency + product.latency + tree_levels(taps) + int(steps > 1) + 1
+
+    @property
+    def latency(self) -> int:
+        """As :meth:`latency_of`."""
+        product = self.multiplier
+        return self.latency_of(
+            self.padded_shape, self.weight_shape, self.geometry, self.row, product.form, product.part or PART
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
+        wiring.connect(m, wiring.flipped(self.o), queue.o)
+        issue, lead = Signal(name="issue"), Signal(name="image_rows_there")
+        written, buffers = self._write(m)
+        walk = _Walk(m, self, issue)
+        m.d.comb += [
+            issue.eq(lead & (queue.available | ~walk.window_last)),
+            queue.reserve.eq(issue & walk.window_last),
+        ]
+        self._count_rows(m, written, issue & walk.row_last, lead)
+
+        product = self.multiplier
+        arrival = ARRIVAL + masks(self.geometry, product)
+        stages = arrival + product.operand_latency + product.latency + tree_levels(self.taps)
+        m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
+        ahead = arrival + product.operand_latency - product.weight_lead - rom.latency
+        weights = rom.data
+        if lies_in_block(self.weights.width, self.weights.depth):  # elements always come a cycle later than words
+            weights = Signal(len(rom.data), name="weights_near", reset_less=True)
+            m.d.sync += weights.eq(rom.data)
+            ahead -= 1
+        m.d.comb += rom.addr.eq(delayed(m, "weight_address", walk.place, ahead))
+        groups = []
+        if walk.steps > 1:
+            update = delayed(m, "update", issue, stages - 1)
+            last = delayed(m, "last", queue.reserve, stages - 1)
+            groups = list(controls(m, self.lanes, update, last))
+        words, outside = self._words(m, walk, buffers)
+        outside_bits = Signal(len(outside), name="taps_outside")
+        m.d.comb += outside_bits.eq(Cat(*outside))
+        fixed = tuple(tap.value if isinstance(tap, Const) else None for tap in outside)
+        for index in range(self.lanes):
+            lane = _Lane(self, walk.steps > 1, fixed)
+            m.submodules[f"lane_{index}"] = lane
+            m.d.comb += [lane.outside.eq(outside_bits), queue.payload[index].eq(lane.sum)]
+            for tap, word in enumerate(words):
+                m.d.comb += [
+                    lane.x[tap].eq(word.word_select(index, self.shape.width)),
+                    lane.weights[tap].eq(weights.word_select(tap * self.lanes + index, self.weight_shape.width)),
+                ]
+            if groups:
+                m.d.comb += [s.eq(kept) for s, kept in zip((lane.update, lane.last), groups[index], strict=True)]
+        m.d.comb += queue.push.eq(delayed(m, "push", queue.reserve, self.latency - 1))
+        return m
+
+    def _write(self, m: Module) -> tuple[Value, list[memory.Memory]]:
+        """Write each accepted beat one cycle later; returns "the last beat of an image row is accepted" and the copies
+        of the buffer."""
+        accept, payload = Signal(name="accept"), Value.cast(self.i.payload)
+        m.d.comb += accept.eq(self.i.valid & self.i.ready)
+        # Reads and writes of a word never meet in a cycle (they are ordered through the row counts).
+        buffers = []
+        enable = Signal(name="write_enable")
+        beat = Signal(len(payload), name="write_data", reset_less=True)
+        m.d.sync += [enable.eq(accept), beat.eq(payload)]
+        address = count_up(m, "write_address", self.words, enable)
+        for tap in range(self.taps):
+            buffer = memory.Memory(shape=len(payload), depth=self.words, init=[], attrs={"no_rw_check": 1})
+            m.submodules[f"buffer_{tap}"] = buffer
+            write = buffer.write_port()
+            m.d.comb += [write.en.eq(enable), write.addr.eq(address), write.data.eq(beat)]
+            buffers.append(buffer)
+        written = Signal(name="row_written")
+        m.d.comb += written.eq(accept & loop(m, "write_row", self.geometry.width * self.blocks, accept))
+        return written, buffers
+
+    def _count_rows(self, m: Module, written: Value, read: Value, lead_there: Signal) -> None:
+        """The two row counts through which writer and reader wait for each other."""
+        geometry = self.geometry
+        needed, released = present_change(m, geometry.row_steps, read)
+        first = geometry.needed_rows(0)
+        # Rows the writer may begin, less one; rows written beyond those the output row waits for. The sign says "none".
+        spare = Signal(range(-1, self.rows + geometry.greatest_surplus), name="spare_rows", init=self.rows - 1)
+        most = max(first, *(step.needed for step in geometry.row_steps))
+        lead = Signal(range(-most, self.rows + geometry.greatest_lead + 1), name="lead", init=-first)
+        m.d.sync += [
+            # All sums at once, the choice last: whether the reader steps and what arrives is known late.
+            spare.eq(
+                Mux(
+                    read,
+                    Mux(written, spare + (released - 1), spare + released),
+                    Mux(written, spare - 1, spare),
+                )
+            ),
+            lead.eq(Mux(read, lead - needed + written, lead + written)),
+        ]
+        m.d.comb += [self.i.ready.eq(spare >= 0), lead_there.eq(lead >= 0)]
+
+    def _words(self, m: Module, walk: _Walk, buffers: list[memory.Memory]) -> tuple[list[Value], list[Value]]:
+        """For each tap of a step its word, and whether it lies outside of the image, :data:`ARRIVAL` cycles later."""
+        words: list[Value] = []
+        beyond: list[Value] = []
+        for tap, buffer in enumerate(buffers):
+            # The memory's read register is written out: synthesis takes "no read meets a write" for such ones only.
+            read = buffer.read_port(domain="comb")
+            address = Signal.like(read.addr, name=f"read_address_{tap}", reset_less=True)
+            enable = Signal(name=f"read_enable_{tap}")
+            read_data, word = (
+                Signal(len(read.data), name=f"{name}_{tap}", reset_less=True) for name in ("read_data", "word")
+            )
+            outside = walk.outside[tap]
+            m.d.comb += read.addr.eq(address)
+            m.d.sync += [address.eq(walk.address_of(tap)), enable.eq(walk.issue & ~outside), word.eq(read_data)]
+            with m.If(enable):
+                m.d.sync += read_data.eq(read.data)
+            words.append(word)
+            beyond.append(outside if isinstance(outside, Const) else delayed(m, f"outside_{tap}", outside, ARRIVAL))
+        return words, beyond
+
+
+class _Lane(SharedComponent):
+    """A lane's elements of the taps of a step times their weights, added.
+
+    ``outside``: of each tap whether it always, or never, lies outside of the image; None where that changes.
+    ``accumulated``: the steps of a window are added as well.
+
+    Members: x: In(an element a tap, as the buffer has it); outside: In(1 a tap); weights: In(a weight a tap); update,
+    last: In(1), with ``accumulated``, as :func:`hdl_lib.arithmetic.accumulator.accumulator` wants them; sum: Out(a
+    sum).
+    """
+
+    def __init__(self, core: Depthwise, accumulated: bool, outside: tuple[int | None, ...]) -> None:
+        self._shape, self._weight_shape, self._result_shape = core.shape, core.weight_shape, core.result_shape
+        self._product = core.multiplier
+        self._pad = Const(core.pad_value, core.padded_shape)
+        self._masked = bool(masks(core.geometry, core.multiplier))
+        self._accumulated = accumulated
+        self._outside = outside
+        members = {
+            "x": In(data.ArrayLayout(core.shape, core.taps)),
+            "outside": In(core.taps),
+            "weights": In(data.ArrayLayout(core.weight_shape, core.taps)),
+        }
+        if accumulated:
+            members |= {"update": In(1), "last": In(1)}
+        key = (
+            core.shape, core.multiplier, core.pad_value, self._masked, core.weight_shape, core.result_shape,
+            accumulated, outside,
+        )
+        super().__init__("lane", key, members | {"sum": Out(core.result_shape)})
+
+    def build(self) -> Module:
+        m = Module()
+        terms = []
+        for tap, fixed in enumerate(self._outside):
+            outside = self.outside[tap] if fixed is None else Const(fixed)
+            element = Signal(self._product.input_shape, name=f"x_{tap}", reset_less=self._masked)
+            m.d["sync" if self._masked else "comb"] += element.eq(Mux(outside, self._pad, self.x[tap]))
+            operand = self._product.operand(m, f"input_{tap}", element)
+            terms.append(self._product.product(m, f"product_{tap}", operand, self.weights[tap]))
+        term = adder_tree(m, "sum", terms, self._result_shape.width)
+        if self._accumulated:
+            term = accumulator(m, "", term, None, self._result_shape, self.update, self.last)
+        m.d.comb += self.sum.eq(term.value)
+        return m
+
+
+def masks(geometry: WindowGeometry, product: Multiplier) -> int:
+    """Cycles that padding has to itself: 1 where elements may be padding and go into multiplier blocks, whose own
+    operand registers take what comes as it is; else 0, padding being a reset of the next registers."""
+    return int(product.blocks > 0 and touches_padding(geometry))
+
+
+def touches_padding(geometry: WindowGeometry) -> bool:
+    """Whether some window reaches beyond the image."""
+    g = geometry
+    rows = (g.pads[0], g.stride[0], g.out_height, g.reach[0], g.height)
+    columns = (g.pads[1], g.stride[1], g.out_width, g.reach[1], g.width)
+    return any(
+        pad > 0 or (count - 1) * stride + extent - pad > size for pad, stride, count, extent, size in (rows, columns)
+    )
+
+
+def buffer_words(least: int) -> int:
+    """Words of a circular buffer of at least so many: a power of two, in which addresses wrap by themselves."""
+    return 1 << max(1, (least - 1).bit_length())
+
+
+def weight_places(geometry: WindowGeometry, blocks: int, row: bool) -> tuple[int, int, int, int]:
+    """Of an address of the weights the bits of the kernel column, of the kernel row, of the block; and the words."""
+    kh, kw = geometry.kernel
+    bits = [(count - 1).bit_length() for count in (1 if row else kw, kh, blocks)]
+    return bits[0], bits[1], bits[2], 1 << sum(bits)
+
+
+class _Walk:
+    """Where the reader is: everything here belongs to its next step, ``issue``, and is a register or a function of
+    registers. Innermost are the taps of a window and block, then the blocks, the columns, the rows."""
+
+    def __init__(self, m: Module, core: Depthwise, issue: Signal) -> None:
+        self._m, self._core, self.issue = m, core, issue
+        g, blocks, taps = core.geometry, core.blocks, core.taps
+        kh, kw = g.kernel
+        self.steps = kh * kw // taps
+        tap, tap_last = self._loop("kernel_column", kw // taps, issue)
+        row, kernel_row_last = self._loop("kernel_row", kh, issue & tap_last)
+        self.window_last = tap_last & kernel_row_last
+        block, block_last = self._loop("block", blocks, issue & self.window_last)
+        column_done = self.window_last & block_last
+        _, column_last = self._loop("column", g.out_width, issue & column_done)
+        self.row_last = column_done & column_last
+        _, frame_last = self._loop("row", g.out_height, issue & self.row_last)
+        self.place = Cat(*(value for value in (tap, row, block) if value is not None))
+        if not len(self.place):
+            self.place = Const(0, 1)
+
+        # The address of the step's first tap: pixels follow each other in the buffer through all frames.
+        pitch, mask = g.width * blocks, core.words - 1
+        across = (kw - taps) * g.dilation[1] * blocks  # to a window's last tap in a row
+        down = (kh - 1) * g.dilation[0] * pitch
+        back = -across - down - (blocks - 1)
+        home = back - (g.out_width - 1) * g.stride[1] * blocks
+        moves = [
+            (tap_last, g.dilation[1] * blocks * taps),
+            (kernel_row_last, g.dilation[0] * pitch - across),
+            (block_last, 1 - across - down),
+            (column_last, back + g.stride[1] * blocks),
+            (frame_last, home + g.stride[0] * pitch),
+        ]
+        change: Value = Const((home + (g.height - (g.out_height - 1) * g.stride[0]) * pitch) & mask, len(bin(mask)) - 2)
+        for last, move in reversed(moves):
+            if not isinstance(last, Const):
+                change = Mux(last, change, Const(move & mask, len(bin(mask)) - 2))
+        start = -(g.pads[0] * g.width + g.pads[1]) * blocks & mask
+        self.address = Signal(range(core.words), name="address", init=start)
+        with m.If(issue):
+            m.d.sync += self.address.eq(self.address + change)
+        left = self._position("window_column", -g.pads[1], g.stride[1], g.out_width, issue & column_done, column_last)
+        top = self._position("window_row", -g.pads[0], g.stride[0], g.out_height, issue & self.row_last, frame_last)
+        above = self._outside(top, -g.pads[0], g.stride[0], g.out_height, g.dilation[0], g.height, row, range(kh))
+        self.outside: list[Value] = []
+        for index in range(taps):
+            which = range(index, index + 1) if taps > 1 else range(kw)
+            beside = self._outside(
+                left, -g.pads[1], g.stride[1], g.out_width, g.dilation[1], g.width, tap if taps == 1 else None, which
+            )
+            self.outside.append(self._any([*above, *beside], f"outside_{index}"))
+
+    def address_of(self, tap: int) -> Value:
+        """Of a tap of the step."""
+        g = self._core.geometry
+        return (self.address + tap * g.dilation[1] * self._core.blocks)[: len(self.address)]
+
+    def _loop(self, name: str, count: int, advance: Value) -> tuple[Signal | None, Value]:
+        """A loop that moves on with ``advance``: its count (None for one round), and "this is the last round"."""
+        if count == 1:
+            return None, Const(1)
+        value = Signal(range(count), name=name)
+        last = Signal(name=f"{name}_last")
+        with self._m.If(advance):
+            with self._m.If(last):
+                self._m.d.sync += [value.eq(0), last.eq(0)]
+            with self._m.Else():
+                self._m.d.sync += [value.eq(value + 1), last.eq(value == count - 2)]
+        return value, last
+
+    def _position(self, name: str, start: int, stride: int, count: int, advance: Value, last: Value) -> Signal | None:
+        """Of the window's first column or row in the image, where it moves."""
+        if count == 1:
+            return None
+        value = Signal(range(min(start, 0), max(start + stride * (count - 1), 0) + 1), name=name, init=start)
+        with self._m.If(advance):
+            self._m.d.sync += value.eq(Mux(last, start, value + stride))
+        return value
+
+    @staticmethod
+    def _outside(
+        position: Signal | None, start: int, stride: int, count: int, dilation: int, size: int, which: Signal | None,
+        taps: range,
+    ) -> list[Value]:
+        """Terms of which one is true where a tap, ``which`` of ``taps``, lies outside of the image in one direction."""
+        terms: list[Value] = []
+        end = start + stride * (count - 1)
+        for tap in taps:
+            offset = tap * dilation
+            chosen = Const(1) if which is None else which == tap
+            for some, every, outside in (
+                (start + offset < 0, end + offset < 0, lambda p, o=offset: p < -o),
+                (end + offset >= size, start + offset >= size, lambda p, o=offset: p >= size - o),
+            ):
+                if some:
+                    terms.append(chosen if every or position is None else chosen & outside(position))
+        return terms
+
+    def _any(self, terms: list[Value], name: str) -> Value:
+        if not terms:
+            return Const(0)
+        if any(isinstance(term, Const) for term in terms):
+            return Const(1)
+        result = Signal(name=name)
+        self._m.d.comb += result.eq(Cat(*terms).any())
+        return result

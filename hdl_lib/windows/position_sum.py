@@ -1,0 +1,86 @@
+"""Weighted sums over groups of pixels, the weights by the group's position: interpolation behind a rearranger."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Shape, Signal, Value
+
+from hdl_lib.arithmetic.multiplier import PART
+from hdl_lib.blocks import block_count
+from hdl_lib.memories.address_walk import AddressWalk, LoopAxis
+from hdl_lib.memories.rom import Table
+from hdl_lib.windows.weighted_pool import WeightedPool
+
+
+class PositionSum(WeightedPool):
+    """The sum over each ``window`` successive pixels of each pixel times a constant of its own, the same for all of its
+    channels; the constants change from group to group.
+
+    Exact modulo ``2**result_shape.width``: right wherever the sums lie in the range of ``result_shape``.
+
+    Parameters
+    ----------
+    shape, weight_shape, result_shape, channels, lanes, window, multiplier, part, depth: as for
+        :class:`hdl_lib.windows.weighted_pool.WeightedPool`.
+    weights: a word a weight: for each position its ``window`` weights.
+    repeat: successive groups of one position; then comes the next position, behind the last one the first.
+
+    Members
+    -------
+    i: In(stream). ``window`` pixels for each output pixel.
+    o: Out(stream). The sums; lanes beyond ``channels`` in a pixel's last beat carry anything.
+
+    Timing
+    ------
+    As of :class:`hdl_lib.windows.weighted_pool.WeightedPool`: a step each input beat, the steps of a group's last pixel
+    produce :meth:`weighted_latency_of` cycles later and need a credit. Initiation interval 1 cycle an input beat. Under
+    backpressure the steps that would produce wait.
+
+    Ordering
+    --------
+    Pixels leave in the order of their groups, beats of a pixel in the order they came.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        weight_shape: Shape,
+        result_shape: Shape,
+        channels: int,
+        lanes: int,
+        window: int,
+        *,
+        repeat: int,
+        weights: Table,
+        multiplier: str,
+        part: int = PART,
+        depth: int,
+    ) -> None:
+        if repeat < 1:
+            raise ValueError(f"repeat must be at least 1 group, not {repeat}")
+        self.repeat = repeat
+        super().__init__(
+            shape, weight_shape, result_shape, channels, lanes, window, weights=weights, multiplier=multiplier,
+            part=part, depth=depth,
+        )
+
+    def _check_weights(self, blocks: int, window: int, lanes: int) -> None:
+        if self.weights.width != self.weight_shape.width or self.weights.depth % window:
+            raise ValueError(
+                f"weights must be words of {self.weight_shape.width} bits (weight bits), a multiple of {window} "
+                f"(window) of them, not {self.weights.depth} words of {self.weights.width} bits"
+            )
+
+    @staticmethod
+    def walk_of(positions: int, repeat: int, window: int, blocks: int) -> AddressWalk:
+        """The order in which the weights are read, step by step."""
+        axes = (LoopAxis(positions, window), LoopAxis(repeat, 0), LoopAxis(window, 1), LoopAxis(blocks, 0))
+        return AddressWalk(axes)
+
+    def _weights(self, m: Module, step: Value, ahead: int) -> list[Value]:
+        walk = self.walk_of(
+            self.weights.depth // self.window, self.repeat, self.window, block_count(self.channels, self.lanes)
+        )
+        address, _, _ = walk.elaborate_on(m, step)
+        weight = Signal(self.weight_shape, name="weight")
+        m.d.comb += weight.eq(self._word(m, address, ahead))
+        return [weight] * self.lanes

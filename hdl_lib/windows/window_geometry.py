@@ -1,0 +1,104 @@
+"""Where the windows of a convolution or pooling lie in an image, and which image rows they need when.
+
+Plain integers, no hardware. Rows and columns are counted in pixels from 0; a window that reaches over the image's edge
+has negative coordinates or some of ``height`` and above there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from hdl_lib.memories.release_steps import ReleaseStep, gathered
+
+
+@dataclass(frozen=True)
+class WindowGeometry:
+    """Windows of size ``kernel`` at distance ``stride`` over an image of ``height`` by ``width`` pixels.
+
+    ``kernel``, ``stride``, ``dilation`` are (vertical, horizontal) and at least 1; ``pads`` is (top, left, bottom,
+    right) and at least 0. Raises ValueError if a number is out of range or no window fits.
+    """
+
+    height: int
+    width: int
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    pads: tuple[int, int, int, int]
+    dilation: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        for name, value in (("height", self.height), ("width", self.width)):
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, not {value}")
+        for name, values in (("kernel", self.kernel), ("stride", self.stride), ("dilation", self.dilation)):
+            if len(values) != 2 or min(values) < 1:
+                raise ValueError(f"{name} must be two numbers of at least 1 (vertical, horizontal), not {values}")
+        if len(self.pads) != 4 or min(self.pads) < 0:
+            raise ValueError(f"pads must be four numbers of at least 0 (top, left, bottom, right), not {self.pads}")
+        for name, reach, size in (
+            ("height", self.reach[0], self.height + self.pads[0] + self.pads[2]),
+            ("width", self.reach[1], self.width + self.pads[1] + self.pads[3]),
+        ):
+            if reach > size:
+                raise ValueError(
+                    f"{name} with pads must be at least {reach} (the dilated kernel's), not {size}; "
+                    "enlarge the pads or take a smaller kernel"
+                )
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """Rows and columns from a window's first pixel to its last, both counted."""
+        (kh, kw), (dh, dw) = self.kernel, self.dilation
+        return (kh - 1) * dh + 1, (kw - 1) * dw + 1
+
+    @property
+    def out_height(self) -> int:
+        """Output rows."""
+        return (self.height + self.pads[0] + self.pads[2] - self.reach[0]) // self.stride[0] + 1
+
+    @property
+    def out_width(self) -> int:
+        """Output columns."""
+        return (self.width + self.pads[1] + self.pads[3] - self.reach[1]) // self.stride[1] + 1
+
+    def needed_rows(self, row: int) -> int:
+        """Rows of the image, counted from the top, that must be there before output row ``row``: at least one, so
+        that no output of a frame comes before its input, even where the windows lie above the image altogether.
+        """
+        return min(max(row * self.stride[0] - self.pads[0] + self.reach[0], 1), self.height)
+
+    def released_rows(self, row: int) -> int:
+        """Rows of the image, counted from the top, that are no longer needed after output row ``row``."""
+        if row == self.out_height - 1:
+            return self.height
+        return min(max((row + 1) * self.stride[0] - self.pads[0], 0), self.height)
+
+    def _before(self, row: int) -> int:
+        """Rows released before output row ``row``."""
+        return self.released_rows(row - 1) if row else 0
+
+    @property
+    def minimum_rows(self) -> int:
+        """Least number of image rows a buffer must hold: the most an output row needs and the ones before did not
+        release."""
+        return max(1, *(self.needed_rows(row) - self._before(row) for row in range(self.out_height)))
+
+    @property
+    def greatest_surplus(self) -> int:
+        """How far the released rows can be ahead of the rows that are surely in the buffer by then."""
+        return max(self.released_rows(row) - self.needed_rows(row) for row in range(self.out_height))
+
+    @property
+    def greatest_lead(self) -> int:
+        """How far the rows released before an output row can be ahead of those it needs (0 or less: behind)."""
+        return max(self._before(row) - self.needed_rows(row) for row in range(self.out_height))
+
+    @cached_property
+    def row_steps(self) -> tuple[ReleaseStep, ...]:
+        """The changes after each output row of a frame, equal neighbours gathered."""
+        changes = []
+        for row in range(self.out_height):
+            following = self.height + self.needed_rows(0) if row == self.out_height - 1 else self.needed_rows(row + 1)
+            changes.append((following - self.needed_rows(row), self.released_rows(row) - self._before(row)))
+        return gathered(changes)

@@ -1,0 +1,1 @@
+"""The verbs as functions: options in, an output folder out."""

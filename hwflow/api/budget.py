@@ -1,0 +1,137 @@
+"""What a design may use of a part: by default, or as it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite, prod
+from typing import TYPE_CHECKING
+
+from hwflow.codegen.board.board_top import surroundings
+from hwflow.display import show
+from hwflow.errors import Finding, UsageError
+from hwflow.ir.graph import Graph, Port
+from hwflow.schedule.search.folding_search import RESOURCES, Budget
+
+if TYPE_CHECKING:
+    from hwflow.boards.board import Board
+
+# Place and route gets slow and clocks fall when a device is full; multipliers and memories are placed easily.
+FILL = {"lut": 0.5, "ff": 0.5, "dsp": 1.0, "bram": 0.9}
+
+SHARED_CELLS = frozenset({"ice40"})
+"""Families whose flip-flops are in the cells of look-up tables: those that the table drives; others, alone."""
+
+SHARES = ((0.5, 0.5), *((lut, 0.95 - lut) for lut in (0.45, 0.4, 0.35, 0.325, 0.3, 0.275, 0.25)))
+"""Of such a part's cells for look-up tables, and for flip-flops: what a network needs more of depends on its bits, so
+the best of these is taken. Together no more than the cells, even if no flip-flop shares one, less a twentieth for what
+does not go together in a tile: of five designs those that take 83 to 88 % so counted were placed, one of 91 % not."""
+
+# Without a wish, a design stays small enough for place and route to take minutes (6,000 look-up tables take one to two
+# of them, 30,000 more than seven): whoever wants more asks for it by --fps or --budget. Flip-flops are not limited
+# beyond that: most of a design's are those of its multiplier blocks, which go into the blocks.
+UNASKED = {"lut": 20_000}
+
+LEEWAY = 1_000
+"""Look-up tables beyond :data:`UNASKED` that queues may take, which the search for foldings knows least of."""
+
+MOST = 1 << 30  # of any resource: beyond what any design is made of, and within what the search counts with
+
+
+def check_values(asked: Mapping[str, int | float | str] | None) -> None:
+    """Raise :class:`UsageError` with a finding for each name and value that is none."""
+    findings = []
+    for name, value in (asked or {}).items():
+        if name not in RESOURCES:
+            findings.append(_bad(f"names must be among {', '.join(RESOURCES)}, not {show(name)}"))
+        elif _count(value, 0) is None:
+            findings.append(_bad(f"{name} must be a number or a percentage of at least 0, not {show(value)}"))
+    if findings:
+        raise UsageError(findings)
+
+
+def beyond_part(
+    board: Board, asked: Mapping[str, int | float | str] | None, frame_bytes: int = 0,
+    queued: Sequence[int] = (),
+) -> list[Finding]:
+    """A finding for each resource of which more is ``asked`` than ``board`` has beside its shell, which is the larger
+    the more bytes an input frame has, and the more are ``queued`` (:func:`queued_bytes`). All names and values have
+    passed :func:`check_values`."""
+    there = _there(board, frame_bytes, queued)
+    counts = {name: _count(value, there[name]) or 0 for name, value in (asked or {}).items()}
+    return [
+        Finding(
+            "budget-option", "option --budget",
+            f"{name} must be at most {there[name]}, what {board.name} has beside its serial port, not {count}",
+            f"ask for {name}=100% or less, choose a larger board, or stop at --until verilog",
+        )
+        for name, count in counts.items()
+        if count > there[name]
+    ]
+
+
+def frame_bytes(graph: Graph) -> int:
+    """Bytes of an input frame at most: lanes are not known yet, and surplus lanes of last beats less than double it."""
+    return sum(map(_most_bytes, graph.inputs))
+
+
+def queued_bytes(graph: Graph) -> list[int]:
+    """The same for each stream that has a queue where several take turns (:mod:`hdl_lib.links.stream_turns`)."""
+    return [_most_bytes(port) for port in (*graph.inputs[:-1], *graph.outputs[1:])]
+
+
+def _most_bytes(port: Port) -> int:
+    return 2 * prod(port.value.typed.shape) * -(-port.value.typed.element.bits // 8)
+
+
+def budgets_for(
+    board: Board, graph: Graph, asked: Mapping[str, int | float | str] | None, *, for_rate: bool
+) -> list[Budget]:
+    """The budgets of ``graph`` on ``board``, the best of which is to be taken: of each resource what is ``asked``, else
+    the default.
+
+    The default is :data:`FILL` of what the board's shell leaves of the part, or :data:`SHARES` of it for look-up tables
+    and the rest for flip-flops; of look-up tables and flip-flops no more than :data:`UNASKED`, unless a rate is to be
+    reached (``for_rate``) or one of the two is asked for. ``asked``: by name, a number or a percentage such as "50%" of
+    what the shell leaves, perhaps more than there is (:func:`beyond_part`).
+
+    Raises :class:`UsageError` as :func:`check_values`.
+    """
+    check_values(asked)
+    asked = asked or {}
+    there = _there(board, frame_bytes(graph), queued_bytes(graph))
+    asked_for = {name: min(MOST, _count(value, there[name]) or 0) for name, value in asked.items()}
+    most = {name: int(there[name] * FILL[name]) for name in RESOURCES}
+    # of a part with fewer flip-flops than look-up tables as many as of these
+    most["ff"] = min(there["ff"], max(most["ff"], int(there["lut"] * FILL["ff"])))
+    leeway = 0
+    if not for_rate and not asked.keys() & UNASKED.keys():
+        leeway = min(LEEWAY, max(0, most["lut"] - UNASKED["lut"]))
+        most |= {name: min(most[name], limit) for name, limit in UNASKED.items()}
+    if board.part.family in SHARED_CELLS and not asked.keys() & {"lut", "ff"}:
+        splits = [{"lut": int(there["lut"] * lut), "ff": int(there["ff"] * ff)} for lut, ff in SHARES]
+    else:
+        splits = [{}]
+    return [Budget(**most | split | asked_for, leeway=leeway) for split in splits]
+
+
+def _there(board: Board, frame: int, queued: Sequence[int]) -> dict[str, int]:
+    """What is left of the part beside the shell."""
+    shell = surroundings(board, frame, queued)
+    return {name: max(0, int(getattr(board.part, name)) - shell[name]) for name in RESOURCES}
+
+
+def _bad(message: str) -> Finding:
+    return Finding("budget-option", "option --budget", message, "for example --budget lut=30000,dsp=50%")
+
+
+def _count(value: int | float | str, whole: int) -> int | None:
+    """A number, or the percentage of ``whole``; None if ``value`` is neither."""
+    text = str(value).strip()
+    number = text.removesuffix("%")
+    try:
+        amount = float(number) if text != number else int(number)
+    except ValueError:
+        return None
+    if not isfinite(amount) or amount < 0:
+        return None
+    return int(amount) if text == number else int(whole * amount / 100)

@@ -1,0 +1,123 @@
+"""From the folder of a design to a netlist or a bitstream: where place and route does not get there with the design, or
+with its clock, with a smaller design or a lower clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from hwflow.codegen.board.board_files import write_board
+from hwflow.errors import UsageError
+from hwflow.toolchain import build as toolchain_build
+from hwflow.toolchain.build import BuildResult
+from hwflow.toolchain.routing import Heard, NotRouted
+
+if TYPE_CHECKING:
+    from hwflow.api.compiler import Design
+    from hwflow.boards import Board
+    from hwflow.schedule.schedule import Schedule
+
+CLOCK_MARGIN = 0.92  # of the clock that a first place and route reached, where it missed its target
+
+
+@dataclass(frozen=True)
+class Built:
+    """What was built. ``larger``: report.json's ``larger_design``, of the design that it took the place of, if any;
+    ``seconds``: of all that was done, by step."""
+
+    result: BuildResult
+    seconds: Mapping[str, float]
+    larger: Mapping[str, Any] | None = None
+
+
+class Buildable(Protocol):
+    """What is asked of a :class:`~hwflow.api.compiler.Design` that was written already, most of it only where place and
+    route does not get there with it."""
+
+    @property
+    def board(self) -> Board: ...
+
+    @property
+    def asked_speed(self) -> bool: ...
+
+    @property
+    def schedule(self) -> Schedule: ...
+
+    def smaller(self, executor: Executor | None = None) -> Design | None: ...
+
+
+def build_design(
+    design: Buildable, out: Path, until: Literal["netlist", "bitstream"], progress: Callable[[str], None],
+    rewrite: Callable[[Design], None], executor: Executor | None = None, heard: Heard | None = None,
+) -> Built:
+    """Build what is in ``out``. ``rewrite``: called with a smaller design, which then must be in ``out`` instead.
+    ``heard``: called with how far place and route is.
+
+    A smaller design is built where the router does not come to an end, or misses the board's own clock. Where a clock
+    or a rate was asked for and is missed, or the smaller design misses its clock as well, the clock is lowered. Raises
+    :class:`~hwflow.errors.ToolError` as :func:`hwflow.toolchain.build.build`.
+    """
+    smaller: list[Design] = []
+
+    def another() -> bool:
+        progress("looking for a smaller design")
+        smaller.extend(filter(None, [design.smaller(executor)]))
+        return bool(smaller)
+
+    try:
+        first = toolchain_build.build(out, until, progress, heard, another)
+    except NotRouted as error:
+        if not smaller:
+            raise
+        spent, reason = error.seconds, error.findings[0].message.partition(" (log: ")[0]
+    else:
+        missed = first.timing_met is False and first.fmax_mhz is not None and not design.board.tools.vendor
+        if not missed:  # or by a vendor's tool, which takes long: that is reported
+            return Built(first, first.seconds)
+        if design.asked_speed or not another():
+            return _at_lower_clock(design, out, until, progress, first, heard)
+        spent = first.seconds
+        reason = f"{first.fmax_mhz:.1f} MHz is below {first.design_clock_mhz:g} MHz"
+    now, before = smaller[0].schedule, design.schedule
+    progress(
+        f"{reason}: once more with a smaller design, {now.initiation_interval} instead of "
+        f"{before.initiation_interval} cycles a frame"
+    )
+    rewrite(smaller[0])
+    built = _at_lower_clock(
+        smaller[0], out, until, progress, toolchain_build.build(out, until, progress, heard), heard
+    )
+    larger = {
+        "reason": reason, "initiation_interval": before.initiation_interval, "latency": before.latency,
+        "resources": {name: getattr(before.resources, name) for name in ("lut", "ff", "dsp", "bram")},
+    }
+    return Built(built.result, _sum(spent, built.seconds), larger)
+
+
+def _at_lower_clock(
+    design: Buildable, out: Path, until: Literal["netlist", "bitstream"], progress: Callable[[str], None],
+    result: BuildResult, heard: Heard | None,
+) -> Built:
+    """``result``, or where the clock that place and route reached is too low, what is built for a lower one.
+
+    A bitstream whose clock is faster than its slowest path is not exact. Place and route of the second build differ
+    from the first one's (the serial port's divider is another), hence the margin.
+    """
+    if result.timing_met is not False or result.fmax_mhz is None:
+        return Built(result, result.seconds)
+    lower = CLOCK_MARGIN * min(result.fmax_mhz, result.design_clock_mhz)
+    progress(f"{result.fmax_mhz:.1f} MHz is below {result.design_clock_mhz:g} MHz: once more for {lower:.1f} MHz")
+    try:
+        write_board(out, design.board, lower)
+    except UsageError:  # no PLL setting or baud rate down there: the caller reports the clock that was missed
+        return Built(result, result.seconds)
+    toolchain_build.write_top_verilog(out)
+    again = toolchain_build.build(out, until, progress, heard)
+    return Built(again, _sum(result.seconds, again.seconds))
+
+
+def _sum(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
+    return {step: first.get(step, 0.0) + second.get(step, 0.0) for step in {**first, **second}}

@@ -1,0 +1,103 @@
+"""The verb ``check``: every finding about a model file, without compiling it.
+
+What only a compilation needs is imported when a model gets that far: checking starts fast.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hwflow.display import show
+from hwflow.errors import Finding, ModelRefused, UsageError
+from hwflow.onnxspec import ModelProto, read_model
+from hwflow.onnxspec.clauses.validate import validate_scopes
+from hwflow.onnxspec.graphs.scopes import Scope
+from hwflow.onnxspec.reading.external_loading import Folders, load_external_data
+from hwflow.onnxspec.reading.old_dialects import modernize
+
+if TYPE_CHECKING:
+    from hwflow.frontend.host_work import HostWork
+
+
+def check(
+    path: str | os.PathLike[str],
+    dimensions: Mapping[str, int] | None = None,
+    *,
+    pedantic: bool = False,
+    trusted: Folders = (),
+    input_types: Mapping[str, str] | None = None,
+) -> list[Finding]:
+    """Every finding about a model file: the ONNX specification and hwflow's own rules. Never raises for a bad model.
+
+    A finding's ``severity`` is "error" (the file is no valid ONNX model, or an argument is wrong), "unsupported"
+    (valid ONNX that hwflow makes no hardware of) or "warning". hwflow's own rules are tried only on a model without
+    errors. ``pedantic`` adds remarks of form (:func:`hwflow.onnxspec.clauses.validate.is_remark`), which nearly every
+    exporter gives cause for without harm; ``trusted`` are folders beside the model's own in which its external data may
+    lie, and to which links may lead; ``input_types`` as :func:`hwflow.load` takes it.
+    """
+    return examine(path, dimensions, pedantic=pedantic, trusted=trusted, input_types=input_types)[0]
+
+
+def examine(
+    path: str | os.PathLike[str],
+    dimensions: Mapping[str, int] | None = None,
+    *,
+    pedantic: bool = False,
+    trusted: Folders = (),
+    input_types: Mapping[str, str] | None = None,
+) -> tuple[list[Finding], HostWork | None]:
+    """What :func:`check` returns, and what is left to the host if the model can be compiled."""
+    try:
+        proto = read_model(path)
+    except ModelRefused as refused:
+        return list(refused.findings), None
+    old = modernize(proto)
+    findings, scopes = validate_scopes(proto, path, pedantic=pedantic, trusted=trusted)
+    findings += old
+    if any(f.severity == "error" for f in findings):
+        return findings, None
+    own, work = _compiled(proto, scopes, path, dimensions or {}, trusted, input_types or {})
+    return findings + [_own(f) for f in own], work
+
+
+def _compiled(
+    proto: ModelProto,
+    scopes: Sequence[Scope],
+    path: str | os.PathLike[str],
+    dimensions: Mapping[str, int],
+    trusted: Folders,
+    input_types: Mapping[str, str],
+) -> tuple[tuple[Finding, ...], HostWork | None]:
+    """Why a valid model cannot be compiled, or what is left to the host (with a warning if that is a part of the
+    network)."""
+    from hwflow.frontend.unquantized import refuse_unquantized
+
+    try:
+        refuse_unquantized(proto, scopes, input_types)
+        load_external_data(proto, path, trusted)
+        # Only what survives this is worth the time that importing the rest takes.
+        from hwflow.api.compiler import dataflow, quantized_of
+        from hwflow.frontend.host_work import HostWork
+        from hwflow.frontend.input_types import needless, parsed
+
+        declared = parsed(input_types)
+        resolved, graph = quantized_of(proto, dimensions, declared)
+        dataflow(graph)
+        work = HostWork.of(resolved, graph)
+        return (*work.findings(resolved), *needless(resolved, declared)), work
+    except (ModelRefused, UsageError) as refused:
+        return refused.findings, None
+    except MemoryError as error:
+        message = f"the model must fit into memory, but it does not: {str(error) or 'there is no more'}"
+        where = f"model {show(proto.graph.name)}"
+        return (Finding("memory", where, message, "split the model, or use a larger machine"),), None
+
+
+def _own(finding: Finding) -> Finding:
+    """A finding of hwflow's own rules says nothing against the model as ONNX; one about an argument stays an error."""
+    if finding.severity != "error" or finding.where.startswith("option "):
+        return finding
+    return replace(finding, severity="unsupported")

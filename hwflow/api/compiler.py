@@ -1,0 +1,297 @@
+"""The Python API: load, compile (check is in checking.py). The command line is a thin layer over these."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from hwflow.api.budget import beyond_part, budgets_for, frame_bytes, queued_bytes
+from hwflow.api.far_beyond import refuse_far_beyond
+from hwflow.api.request import request
+from hwflow.boards import Board
+from hwflow.codegen.board.clock_plan import ClockPlan
+from hwflow.codegen.conversion import Conversion
+from hwflow.codegen.report import Seconds
+from hwflow.display import show
+from hwflow.errors import Finding, ModelRefused, UsageError
+from hwflow.frontend.framing import framed
+from hwflow.frontend.host_work import HostWork
+from hwflow.frontend.input_types import DECLARE, InputType, parsed, require_inputs
+from hwflow.frontend.lower import lower
+from hwflow.ir.graph import Graph
+from hwflow.onnxspec import (
+    ModelProto,
+    ResolvedModel,
+    TrainingModel,
+    read_model,
+    validate,
+    write_model,
+)
+from hwflow.onnxspec.reading.external_loading import Folders, load_external_data, write_complete
+from hwflow.onnxspec.reading.old_dialects import modernize
+from hwflow.passes import pipeline
+from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
+
+Progress = Callable[[str], None]
+
+SMALLER = (0.75, 0.9)
+"""Of the look-up tables and multiplier blocks of a design that is not routed, what the one in its place may take."""
+
+
+@dataclass
+class Model:
+    """An ONNX model, read, validated and resolved. ``seconds``: how long that took.
+
+    ``path``: the file that it is from, None if there is none; ``trained``: it is the present state of a
+    :class:`~hwflow.onnxspec.TrainingModel` from there, and so not what the file holds. ``external``: bytes of tensors
+    that were in files beside it; in ``proto`` they are inside. ``flat`` is ``proto`` with functions and branches
+    inlined: it has every value of ``resolved`` by the same name (and is ``proto`` itself where there are none). Both
+    have frames along the first axis of everything, of any number, whatever the inputs' first sizes are in ``proto``
+    (:mod:`hwflow.onnxspec.frames`); ``whole``: a frame is a model's whole inputs, the axis is one more; ``lowered`` is
+    the quantized graph, where it was made to find out. ``input_types``: what integers float inputs carry, where that
+    was declared.
+    """
+
+    path: Path | None
+    proto: ModelProto
+    flat: ModelProto
+    resolved: ResolvedModel
+    dimensions: Mapping[str, int] = field(default_factory=dict)
+    input_types: Mapping[str, InputType] = field(default_factory=dict)
+    seconds: float = 0.0
+    trained: bool = False
+    external: int = 0
+    whole: bool = False
+    lowered: Graph | None = field(default=None, repr=False)
+
+    @property
+    def file(self) -> Path | None:
+        """The file that holds the model; None where it is what no file holds."""
+        return None if self.trained else self.path
+
+    def write(self, path: Path) -> None:
+        """Write the model as it was compiled to the file ``path``, with nothing left in files elsewhere."""
+        if self.file is None:
+            write_model(self.proto, path)
+        elif self.external:
+            write_complete(self.proto, self.file, path)
+        else:
+            shutil.copyfile(self.file, path)
+
+    @property
+    def host_work(self) -> HostWork:
+        """What is left to the host. Raises as :attr:`quantized`."""
+        return HostWork.of(self.resolved, self.quantized)
+
+    @cached_property
+    def quantized(self) -> Graph:
+        """The quantized graph, nothing fused: the golden model. Raises :class:`ModelRefused` with all reasons."""
+        return pipeline.run(self.lowered or lower(self.resolved, self.input_types), pipeline.QUANTIZED)
+
+
+@dataclass
+class Design:
+    """A model scheduled for a board. ``beyond``: what of its budget the board does not have; ``conversion``: of its
+    cores, where that has begun. ``asked_clock``, ``asked_budget``: as :func:`compile` got them; ``asked_speed``: a
+    clock or a rate was asked for."""
+
+    model: Model
+    board: Board
+    clock: ClockPlan
+    schedule: Schedule
+    seconds: Seconds
+    beyond: tuple[Finding, ...] = ()
+    conversion: Conversion | None = field(default=None, repr=False)
+    asked_clock: float | None = None
+    asked_budget: Mapping[str, int | float | str] = field(default_factory=dict)
+    asked_speed: bool = False
+
+    def smaller(self, executor: Executor | None = None) -> Design | None:
+        """The fastest design for the same clock that takes :data:`SMALLER` of this one's look-up tables and multiplier
+        blocks, or where there is none, more of them; None where there is no smaller one at all."""
+        for share in SMALLER:
+            used = self.schedule.resources
+            less = {"lut": int(share * used.lut), "dsp": int(share * used.dsp)}
+            try:
+                return compile(
+                    self.model, self.board, clock_mhz=self.asked_clock, budget={**self.asked_budget, **less},
+                    executor=executor,
+                )
+            except ModelRefused:
+                continue
+        return None
+
+    @property
+    def clock_mhz(self) -> float:
+        """The clock that the design is made for."""
+        return float(self.clock.frequency_hz / 1_000_000)
+
+    @property
+    def frames_per_second(self) -> float:
+        """At that clock."""
+        return float(self.clock.frequency_hz / self.schedule.initiation_interval)
+
+    def write(
+        self, out: str | os.PathLike[str], until: str | None = "verilog", progress: Progress | None = None,
+        executor: Executor | None = None, heard: Callable[[object], None] | None = None,
+    ) -> dict[str, Any]:
+        """Write the output folder (see :mod:`hwflow.api.output`) and return the report; ``until`` None: as far as the
+        tools here go. ``executor``: of processes that share the work (:func:`hwflow.processes.second_process`); None:
+        those that shared the compilation, if any did. ``heard``: called with how far place and route is, as it goes on;
+        its text says it."""
+        from hwflow.api.output import write_design
+        from hwflow.api.output_folder import claimed
+
+        with claimed(Path(out)) as output:
+            return write_design(self, output, until, progress or (lambda line: None), executor, heard=heard)
+
+
+def dataflow_of(proto: ModelProto, dimensions: Mapping[str, int]) -> Graph:
+    """The dataflow graph of a model that :func:`hwflow.onnxspec.clauses.validate` has no objection to.
+
+    Raises :class:`ModelRefused` with all reasons.
+    """
+    return dataflow(quantized_of(proto, dimensions)[1])
+
+
+def quantized_of(
+    proto: ModelProto, dimensions: Mapping[str, int], input_types: Mapping[str, InputType] | None = None
+) -> tuple[ResolvedModel, Graph]:
+    """Such a model resolved, and its quantized graph. Raises likewise, and :class:`UsageError` where ``input_types``
+    names what is no input.
+    """
+    found = framed(proto, dimensions, input_types)
+    require_inputs(found.resolved, input_types or {})
+    return found.resolved, pipeline.run(found.graph or lower(found.resolved, input_types), pipeline.QUANTIZED)
+
+
+def load(
+    source: str | os.PathLike[str] | TrainingModel,
+    dimensions: Mapping[str, int] | None = None,
+    *,
+    trusted: Folders = (),
+    input_types: Mapping[str, str] | None = None,
+) -> Model:
+    """Read, validate and resolve a model; ``dimensions`` binds dimension variables; ``trusted`` are folders beside the
+    model's own in which its external data may lie, and to which links may lead. ``input_types`` says what integers a
+    float input carries that no quantizer reads: "TYPE[,SCALE[,ZERO_POINT]]" by name, such as "uint8,1/255".
+
+    Of a file with training information that is the inference graph with its initializers as they are there; of a
+    :class:`~hwflow.onnxspec.TrainingModel` the inference graph with the present state.
+
+    Raises :class:`ModelRefused` with all findings, :class:`UsageError` where ``input_types`` cannot be understood or
+    has no input's name.
+    """
+    begin = time.perf_counter()
+    declared = parsed(input_types)
+    trained = isinstance(source, TrainingModel)
+    if isinstance(source, TrainingModel):
+        path, proto = source.path, source.inference_model()
+    else:
+        path, proto = Path(source), read_model(source)
+        modernize(proto)
+    errors = [f for f in validate(proto, path, trusted=trusted) if f.severity == "error"]
+    if errors:
+        raise ModelRefused(errors)
+    external = load_external_data(proto, path, trusted)
+    found = framed(proto, dimensions or {}, declared)
+    require_inputs(found.resolved, declared)
+    seconds = time.perf_counter() - begin
+    return Model(
+        path, proto, found.flat, found.resolved, dict(dimensions or {}), declared, seconds, trained, external,
+        found.whole, found.graph,
+    )
+
+
+def compile(  # the verb of the command line's design; shadows the builtin inside this module only
+    model: Model | TrainingModel | str | os.PathLike[str],
+    board: Board | str,
+    *,
+    fps: float | None = None,
+    clock_mhz: float | None = None,
+    budget: Mapping[str, int | float | str] | None = None,
+    what_if: bool = False,
+    dimensions: Mapping[str, int] | None = None,
+    trusted: Folders = (),
+    input_types: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+    executor: Executor | None = None,
+) -> Design:
+    """Compile for a board: the cheapest design of at least ``fps`` frames a second, else the fastest that fits, and of
+    those the cheapest (see :mod:`hwflow.schedule.search.folding_search`).
+
+    ``model``: as :func:`load` takes it, or loaded; ``dimensions``, ``trusted`` and ``input_types``: as there.
+    ``clock_mhz``: what the design is to run at (:func:`hwflow.codegen.clock.clock_for`; default: the board's clock).
+    ``budget``: what it may use of "lut", "ff", "dsp" and "bram", numbers or percentages like "50%"
+    (:func:`hwflow.api.budget.budgets_for`). ``what_if``: more than the board's part has of them, too; the design is
+    then for Verilog only. ``executor``: of processes that share the work (:func:`hwflow.processes.second_process` makes
+    one).
+
+    Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (unknown board, no such
+    clock, rate or budget; with all that can be told without the model, before it is read).
+    """
+    say = progress or (lambda line: None)
+    asked = request(board, fps=fps, clock_mhz=clock_mhz, budget=budget, what_if=what_if)
+    board, clock = asked.board, asked.clock
+    if not isinstance(model, Model):
+        say("reading the model")
+        model = load(model, dimensions, trusted=trusted, input_types=input_types)
+    begin = time.perf_counter()
+    streams = dataflow(model.quantized)
+    seconds = Seconds()
+    seconds.steps["import"] = model.seconds + time.perf_counter() - begin
+    limits, *others = budgets_for(board, streams, budget, for_rate=fps is not None)
+    beyond = beyond_part(board, budget, frame_bytes(streams), queued_bytes(streams))
+    if beyond and not what_if:
+        raise UsageError(beyond)
+    say("scheduling")
+    begin = time.perf_counter()
+    interval = None if fps is None else max(1, int(clock.frequency_hz / Fraction(min(fps, 1e18))))
+    rate = float(clock.frequency_hz)
+    refuse_far_beyond(streams, board.part, [limits, *others], interval, lambda cycles: rate / cycles, executor)
+    conversion = None if executor is None else Conversion(executor)
+    begin_conversion = None if conversion is None else conversion.begin
+    try:
+        scheduled = schedule(streams, board.part, limits, interval, others, executor, begin_conversion)
+    except OutOfReach as refused:
+        assert fps is not None
+        raise ModelRefused([_too_fast(board, clock, fps, refused.best), *refused.findings]) from None
+    pipeline.run(scheduled.graph, ())
+    seconds.steps["schedule"] = time.perf_counter() - begin
+    asked_speed = fps is not None or clock_mhz is not None
+    return Design(
+        model, board, clock, scheduled, seconds, tuple(beyond), conversion, clock_mhz, dict(budget or {}), asked_speed
+    )
+
+
+def dataflow(quantized: Graph) -> Graph:
+    """The dataflow graph; a model that leaves nothing to hardware is refused."""
+    graph = pipeline.run(quantized, pipeline.DATAFLOW)
+    if not graph.nodes:
+        raise ModelRefused(
+            Finding(
+                "hardware-operator", f"model {show(graph.name)}",
+                "at least one operator must be left for hardware, not none: outputs are inputs in another shape",
+                f"let hardware begin before what the host does there: {DECLARE}" if quantized.prefix
+                else "there is nothing to compile",
+            )
+        )
+    return graph
+
+
+def _too_fast(board: Board, clock: ClockPlan, fps: float, best: int) -> Finding:
+    most = int(clock.frequency_hz / best)
+    mhz = float(clock.frequency_hz) / 1e6
+    return Finding(
+        "reachable-rate", "option --fps",
+        f"must be at most {most} frames a second on {board.name} at {mhz:g} MHz ({best} cycles a frame), not {fps:g}",
+        f"ask for '--fps {most}' or less, for a larger --budget or a higher --clock, or choose a larger board",
+    )

@@ -1,0 +1,107 @@
+"""Models far beyond a part, or far from the rate that is asked for, refused before any search for a design."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from math import prod
+
+from hwflow.boards import all_boards
+from hwflow.boards.board import Part
+from hwflow.cores.operator import Resources
+from hwflow.cores.registry import hardware
+from hwflow.display import show
+from hwflow.errors import Finding, ModelRefused
+from hwflow.ir.graph import Graph, Node
+from hwflow.schedule.search.bounds import Bounds, weight_bits
+from hwflow.schedule.search.folding_search import RESOURCES, Budget
+
+LARGE = 1 << 22
+"""Bits of weights, or elements that go through streams a frame, from which on bounds refuse a model; of smaller ones a
+search tells which budget or rate is enough."""
+
+NAMED = 3  # nodes that hold most
+
+
+def refuse_far_beyond(
+    graph: Graph, device: Part, budgets: Sequence[Budget], interval: int | None, rate: Callable[[int], float],
+    executor: Executor | None = None,
+) -> None:
+    """Raise :class:`ModelRefused` where no foldings at all are within any of the ``budgets``, or none of those with a
+    frame every ``interval`` cycles. ``rate``: frames a second at an interval."""
+    weights = sum(map(weight_bits, graph.nodes))
+    streamed = sum(prod(value.typed.shape) for node in graph.nodes for value in node.inputs)
+    if max(weights, streamed) < LARGE:
+        return
+    bounds, budgets = Bounds(graph, device, executor), [budget.of_whole_designs for budget in budgets]
+    roomiest = min(budgets, key=lambda budget: bounds.missing_luts(budget, None))
+    if bounds.missing_luts(roomiest, None):
+        raise ModelRefused(_too_large(graph, bounds, roomiest))
+    if interval is not None:
+        nearest = min(least for budget in budgets if (least := bounds.least_interval(budget)) is not None)
+        if interval < nearest:
+            aim = max(interval, bounds.intervals[0])
+            roomiest = min(budgets, key=lambda budget: bounds.missing_luts(budget, aim))
+            raise ModelRefused(_too_fast(graph, bounds, roomiest, interval, nearest, rate))
+
+
+def _too_large(graph: Graph, bounds: Bounds, budget: Budget) -> Finding:
+    held = bounds.held_bits(budget)
+    bits: Mapping[Node, int] = {node: weight_bits(node) for node in graph.nodes}
+    what, act = "weights", "weights of fewer bits"
+    if sum(bits.values()) <= held:
+        what, bits, act = "weights, line buffers and registers", bounds.least_bits(), "smaller images"
+    if sum(bits.values()) > held:
+        message = (
+            f"its {what} must have at most {held:,} bits, what {budget.bram} block RAMs, {budget.lut} look-up tables "
+            f"and {budget.ff} flip-flops hold, not {sum(bits.values()):,} (most are in {_most(bits)})"
+        )
+    else:
+        message = _luts_at_least(budget, bounds.missing_luts(budget, None))
+    remedy = _remedy(bounds.about_enough(), f"use a smaller model, or {act}")
+    return Finding("device-budget", f"model {show(graph.name)}", message, remedy)
+
+
+def _too_fast(
+    graph: Graph, bounds: Bounds, budget: Budget, interval: int, nearest: int, rate: Callable[[int], float]
+) -> Finding:
+    """``nearest``: the least interval that the bounds do not refuse."""
+    macs = {node: hardware(node.op).macs(node) for node in graph.nodes}
+    fastest = bounds.intervals[0]
+    why = f"the slowest core takes {fastest} cycles"
+    if interval >= fastest:
+        why = _luts_at_least(budget, bounds.missing_luts(budget, interval))
+    total = sum(macs.values())
+    return Finding(
+        "reachable-rate", "option --fps",
+        f"must be at most {rate(nearest):.4g} frames a second, not {rate(interval):.4g}: {total:,} products a frame "
+        f"(most are in {_most(macs)}) in {interval} cycles are {-(-total // interval):,} a cycle; {why}",
+        _remedy(
+            bounds.about_enough(max(interval, fastest)),
+            "ask for fewer frames a second (designs may not reach all that the bound allows), or use a smaller model",
+        ),
+    )
+
+
+def _luts_at_least(budget: Budget, missing: int) -> str:
+    return (
+        f"look-up tables must be at most {budget.lut}, not {budget.lut + missing} at the least, beside all "
+        f"{budget.dsp} multiplier blocks and {budget.bram} block RAMs"
+    )
+
+
+def _most(of: Mapping[Node, int]) -> str:
+    most = sorted(of, key=lambda node: -of[node])[:NAMED]
+    return ", ".join(f"{show(node.name)} {of[node]:,}" for node in most if of[node])
+
+
+def _remedy(enough: Resources, act: str) -> str:
+    """Which board or budget would do."""
+    boards = sorted(all_boards(), key=lambda board: board.part.bram * board.part.bram_bits)
+    larger = [b.name for b in boards if all(getattr(b.part, n) >= getattr(enough, n) for n in RESOURCES)]
+    text = ", ".join(f"{name}={getattr(enough, name)}" for name in RESOURCES)
+    board = (
+        f"{larger[0]} is the smallest board that may hold it" if larger
+        else f"no board of hwflow holds it ({boards[-1].name} has most block RAM)"
+    )
+    return f"{board}: {act}; for Verilog alone (--until verilog) a --budget of about {text} should hold it"

@@ -1,0 +1,95 @@
+"""The verb ``synth``: an output folder from a model, as far as it is not there already."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hwflow.api import made_from
+from hwflow.api.output_folder import Output
+from hwflow.errors import Finding
+from hwflow.processes import second_process
+from hwflow.toolchain import vendor
+from hwflow.toolchain.routing import Heard
+
+if TYPE_CHECKING:
+    from hwflow.api.compiler import Design
+    from hwflow.boards import Board
+    from hwflow.schedule.schedule import Schedule
+
+Progress = Callable[[str], None]
+Compile = Callable[[Progress, Executor | None], "Design"]
+
+
+@dataclass(frozen=True)
+class Made:
+    """What is in the folder: report.json's contents, what is said of the host, warnings; ``unchanged``: nothing had to
+    be done."""
+
+    table: dict[str, Any]
+    host: str
+    findings: tuple[Finding, ...]
+    unchanged: bool = False
+
+
+@dataclass(frozen=True)
+class _Later:
+    """A design that was written before, compiled again only where it must be known."""
+
+    board: Board
+    asked_speed: bool
+    compile: Callable[[], Design]
+
+    @cached_property
+    def _design(self) -> Design:
+        return self.compile()
+
+    @property
+    def schedule(self) -> Schedule:
+        return self._design.schedule
+
+    def smaller(self, executor: Executor | None = None) -> Design | None:
+        return self._design.smaller(executor)
+
+
+def make(
+    output: Output, model: Path, board: Board, asked: Mapping[str, Any], compile: Compile, progress: Progress,
+    *, until: str | None = None, force: bool = False, heard: Heard | None = None,
+) -> Made:
+    """Make ``output`` of ``model`` up to ``until`` (see :func:`hwflow.api.output.write_design`), and of that what is
+    not there as it would be made (:mod:`hwflow.api.made_from`), or with ``force`` all.
+
+    ``asked``: the options that ``compile`` compiles with, as JSON can hold them; ``heard``: called with how far place
+    and route is.
+    """
+    out = output.path
+    record = None if force else made_from.unchanged(out, model, asked, board)
+    if record is None or not made_from.leads_to(out, record, until):
+        from hwflow.api.output import write_design
+
+        with second_process() as executor:
+            design = compile(progress, executor)
+            table = write_design(design, output, until, progress, executor, asked, reuse=not force, heard=heard)
+        return _made(table, made_from.said(design))
+    table = json.loads((out / "report.json").read_text())
+    last = until or ("bitstream" if vendor.is_here(board.toolchain) else "verilog")
+    if made_from.reaches(out, record, last):
+        return _made(table, record["said"], unchanged=True)
+    from hwflow.api.output import build_further, writer
+
+    asked_speed = asked["clock"] is not None or asked["fps"] is not None
+    later = _Later(board, asked_speed, lambda: compile(progress, None))
+    build_further(later, out, last, table, progress, writer(output, table, progress, None, asked), heard=heard)
+    return _made(table, record["said"])
+
+
+def _made(table: dict[str, Any], said: Mapping[str, Any], unchanged: bool = False) -> Made:
+    findings = (
+        Finding(f["clause"], f["where"], f["message"], f["remedy"], f["severity"]) for f in said["findings"]
+    )
+    return Made(table, said["host"], tuple(findings), unchanged)

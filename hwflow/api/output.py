@@ -1,0 +1,210 @@
+"""What ``synth`` writes to its output folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from hwflow.api import made_from
+from hwflow.api.building import Buildable, build_design
+from hwflow.api.model_digests import model_digests
+from hwflow.api.output_folder import Output
+from hwflow.api.request import check_until
+from hwflow.codegen import verilog
+from hwflow.codegen.board.board_files import check_streams, write_board
+from hwflow.codegen.conversion import Conversion
+from hwflow.codegen.cores import apart
+from hwflow.codegen.host_models import HostModel, host_table
+from hwflow.codegen.manifest import manifest
+from hwflow.codegen.report import add_synthesis, report
+from hwflow.codegen.top import Top, memory_text
+from hwflow.display import show
+from hwflow.errors import UsageError
+from hwflow.host.boundary_models import port_inputs, prefix_model, suffix_model
+from hwflow.onnxspec import write_model
+from hwflow.sim import digests
+from hwflow.sim.testbench import VECTORS, write_overlay_host, write_testbench
+from hwflow.toolchain import build as toolchain_build
+from hwflow.toolchain import tool, vendor
+from hwflow.toolchain.json_file import write_json
+from hwflow.toolchain.routing import Heard
+from hwflow.toolchain.up_to_date import carry_over
+from hwflow.toolchain.yosys import YOSYS
+from hwflow.verify.golden_vectors import golden_vectors
+from hwflow.verify.inputs import choose_inputs
+from hwflow.versions import board_versions
+
+if TYPE_CHECKING:
+    from hwflow.api.compiler import Design
+
+TESTBENCH_FRAMES = 4
+_MODELS = ("model.onnx", "prefix.onnx", "suffix.onnx")  # what a simulation reads beside the hardware's files
+
+
+def write_design(
+    design: Design, output: Output, until: str | None, progress: Callable[[str], None],
+    executor: Executor | None = None, asked: Mapping[str, Any] | None = None, *, reuse: bool = False,
+    heard: Heard | None = None,
+) -> dict[str, Any]:
+    """Write ``output`` up to ``until`` and return report.json's contents. None: up to the bitstream, or, for a board
+    that needs a vendor's tool which is not here, up to that tool's project. ``executor``: where cores are converted,
+    besides here. ``asked``: the options of the command, which :mod:`hwflow.api.made_from` notes; ``reuse``: take over
+    what the steps behind the Verilog left in the older folder, where they would do the same again; ``heard``: called
+    with how far place and route is.
+
+    The folder appears only when everything up to the Verilog is in it; an older one there is replaced then. Synthesis,
+    place and route work inside it: when one fails, the Verilog, the board project and the logs stay.
+    """
+    check_until(until, design.board)
+    if design.beyond and until != "verilog":
+        raise UsageError(design.beyond)
+    graph = design.schedule.graph
+    if until != "verilog":
+        check_streams(design.board, design.model.resolved.name, graph.inputs, graph.outputs)
+    until = until or ("bitstream" if vendor.is_here(design.board.toolchain) else "verilog")
+    table: dict[str, Any] = {}
+    write = writer(output, table, progress, executor, asked, reuse=reuse and until != "verilog")
+    write(design)
+    if until != "verilog":
+        build_further(design, output.path, until, table, progress, write, executor, heard)
+    return table
+
+
+def writer(
+    output: Output, table: dict[str, Any], progress: Callable[[str], None], executor: Executor | None,
+    asked: Mapping[str, Any] | None, *, reuse: bool = False,
+) -> Callable[[Design], None]:
+    """What replaces ``output`` by a folder with everything of a design up to the Verilog, and ``table`` by the contents
+    of report.json. ``executor``, ``asked`` and ``reuse`` as for :func:`write_design`."""
+
+    def write(design: Design) -> None:
+        graph = design.schedule.graph
+        single = len(graph.inputs) == len(graph.outputs) == 1
+        with output.replaced() as folder:
+            progress("writing Verilog")
+            table.update(_write_verilog(design, folder, single or design.board.zynq is None, progress, executor))
+            if asked is not None and design.model.file is not None:
+                of_model = {key: table["model"][key] for key in ("sha256", "external_sha256")}
+                request = made_from.request_of(design.model.file, of_model, asked, design.board)
+                made_from.begin(folder, request, made_from.said(design))
+            if reuse:
+                carry_over(output.path, folder)
+
+    return write
+
+
+def build_further(
+    design: Buildable, out: Path, until: str, table: dict[str, Any], progress: Callable[[str], None],
+    write: Callable[[Design], None], executor: Executor | None = None, heard: Heard | None = None,
+) -> None:
+    """Build what is in ``out`` up to ``until``, a netlist or a bitstream, and complete report.json's contents
+    ``table``. ``write`` and ``heard``: see :func:`hwflow.api.building.build_design`."""
+    last: Literal["netlist", "bitstream"] = "netlist" if until == "netlist" else "bitstream"
+    built = build_design(design, out, last, progress, write, executor, heard)
+    result = built.result
+    add_synthesis(
+        table, fmax_mhz=result.fmax_mhz, clock_mhz=result.design_clock_mhz,
+        resources=result.design_resources, seconds=built.seconds,
+    )
+    table["larger_design"] = built.larger or table.get("larger_design")
+    table["reused"] = list(result.reused)
+    table["bitstream"] = None if result.bitstream is None else os.path.relpath(result.bitstream, out)
+    if table["bitstream"] is not None:
+        manifest_table = json.loads((out / "manifest.json").read_text())
+        bitstream = {"file": table["bitstream"], digests.KEY: digests.digest(out / table["bitstream"])}
+        write_json(out / "manifest.json", manifest_table | {"bitstream": bitstream}, indent=None)
+    table["link"] = json.loads((out / "board" / "board.json").read_text())["link"]  # of the clock that it got
+    write_json(out / "report.json", table)
+    made_from.reached(out, until)
+
+
+def _write_verilog(
+    design: Design, folder: Path, with_board: bool, progress: Callable[[str], None], executor: Executor | None
+) -> dict[str, Any]:
+    """All files up to the Verilog; returns report.json's contents."""
+    begin = time.perf_counter()
+    rng = np.random.default_rng(0)
+    chosen = choose_inputs(design.model, design.model.path, None, None, rng, labelled=False)  # before all the work
+    frames = {name: array[:TESTBENCH_FRAMES] for name, array in chosen.arrays.items()}
+    name = design.model.resolved.name
+    with ThreadPoolExecutor(1) as thread:
+        finding = thread.submit(YOSYS.find)
+        top = Top(design.schedule.graph, apart(design.conversion or Conversion(executor)))
+        yosys = finding.result()
+
+    def run_yosys(script: str, cwd: Path, output: str) -> None:
+        log = cwd / f"{output}.log"
+        tool.run(
+            yosys,
+            ["-q", "-s", script],
+            cwd,
+            log,
+            step="writing Verilog (yosys)",
+            remedy="report this model as a defect",
+            outputs=[output],
+        )
+        log.unlink()
+
+    board = design.board
+    design.model.write(folder / "model.onnx")
+    of_model = model_digests(design.model.file or folder / "model.onnx")
+    made_with = board_versions(board)
+    about = (
+        f"Model: SHA-256 {of_model['sha256']}",
+        *(f"External data {show(name)}: SHA-256 {digest}" for name, digest in of_model["external_sha256"].items()),
+        "With " + ", ".join(f"{name} {version}" for name, version in made_with.items() if version),
+    )
+    link = None
+    with verilog.emitted(top, name, folder, run_yosys, about):
+        (folder / "weights").mkdir()
+        for file in top.files:
+            (folder / "weights" / f"{file.name}.mem").write_text(memory_text(file))
+        table = manifest(top, design.schedule, name, board.name, _write_host_models(design, top, folder))
+        table |= {"dimensions": dict(design.model.dimensions), "model_file": of_model, "versions": made_with}
+        table["input_types"] = {name: str(type_) for name, type_ in design.model.input_types.items()}
+        write_json(folder / "manifest.json", table, indent=None)
+        beside = None if design.model.path is None else design.model.path.parent / "inputs.npz"
+        if beside is not None and beside.is_file():
+            shutil.copyfile(beside, folder / "inputs.npz")
+        if with_board:
+            progress("writing the board's top")
+            link = write_board(folder, board, design.clock.frequency_hz / 1_000_000)["link"]
+            toolchain_build.write_top_verilog(folder, yosys)
+            toolchain_build.write_vendor_project(folder)
+            if board.zynq:
+                write_overlay_host(folder)
+    integers = port_inputs(design.model, frames)
+    write_testbench(folder, golden_vectors(design.model, folder, integers), TESTBENCH_FRAMES)
+    read = (*table["sources"], *table["weights"], table["layers"]["source"], VECTORS, *_MODELS)
+    write_json(folder / "manifest.json", table | {digests.KEY: digests.digests(folder, read)}, indent=None)
+    design.seconds.steps["verilog"] = time.perf_counter() - begin
+    available = {key: getattr(board.part, key) for key in ("lut", "ff", "dsp", "bram")}
+    result = report(
+        design.model.resolved, design.schedule, board=board.name, device=board.part.device, toolchain=board.toolchain,
+        target_mhz=design.clock_mhz, available=available, seconds=design.seconds, family=board.part.family,
+        files=top.files, host_work=design.model.host_work.table(),
+    )
+    result["model"] |= of_model
+    result |= {"bitstream": None, "link": link, "versions": made_with, "reused": []}
+    write_json(folder / "report.json", result)
+    return result
+
+
+def _write_host_models(design: Design, top: Top, folder: Path) -> dict[str, Any]:
+    """Write prefix.onnx and suffix.onnx, as far as there is something in them; returns the manifest's `host`."""
+    model = design.model
+    parts: list[HostModel | None] = []
+    _, prefix, suffix = _MODELS
+    for file, part in ((prefix, prefix_model(model)), (suffix, suffix_model(model))):
+        if part is not None:
+            write_model(part.proto, folder / file)
+        parts.append(None if part is None else HostModel(file, part.inputs, part.outputs))
+    return host_table(model.quantized, model.resolved, (*top.inputs, *top.outputs), *parts)

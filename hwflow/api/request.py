@@ -1,0 +1,113 @@
+"""What a design is asked to be: the options of a compilation, checked together before a model is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from hwflow.api.budget import beyond_part, check_values
+from hwflow.boards import Board, UnknownBoard, find_board
+from hwflow.codegen.board.clock_plan import ClockPlan
+from hwflow.codegen.clock import check_positive, clock_for
+from hwflow.display import show
+from hwflow.errors import Finding, UsageError
+from hwflow.suggestion import did_you_mean
+
+UNTIL = ("verilog", "netlist", "bitstream")
+
+Asked = Mapping[str, int | float | str]
+
+
+class Gathered:
+    """Findings of checks that do not wait for each other, to be raised together."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+
+    @contextmanager
+    def check(self) -> Iterator[None]:
+        """Keep the findings of a :class:`UsageError` of the body."""
+        try:
+            yield
+        except UsageError as error:
+            self.findings += error.findings
+
+    def require_none(self) -> None:
+        """Raise :class:`UsageError` with what there is."""
+        if self.findings:
+            raise UsageError(self.findings)
+
+
+@dataclass(frozen=True)
+class Request:
+    """The board, and the clock that the design is to run at."""
+
+    board: Board
+    clock: ClockPlan
+
+
+def board_named(name: str) -> Board:
+    """A board by name. Raises :class:`UsageError` that lists those there are."""
+    try:
+        return find_board(name)
+    except UnknownBoard as unknown:
+        known = ", ".join(unknown.known)
+        raise UsageError(
+            Finding(
+                "known-board", "option --board", f"board must be one of {known}, not {show(name)}",
+                f"{did_you_mean(name, unknown.known)}see 'hwflow boards'",
+            )
+        ) from None
+
+
+def check_until(until: str | None, board: Board | None = None) -> None:
+    """Raise :class:`UsageError` unless ``until`` is a step of :data:`UNTIL` that ``board``'s toolchain knows (None: as
+    far as the tools here go)."""
+    if until is not None and until not in UNTIL:
+        raise UsageError(
+            Finding(
+                "known-step", "option --until", f"must be one of {', '.join(UNTIL)}, not {show(until)}",
+                f"{did_you_mean(until, UNTIL)}choose one",
+            )
+        )
+    if until == "netlist" and board is not None and board.tools.vendor:
+        raise UsageError(
+            Finding(
+                "known-step", "option --until",
+                f"must be verilog or bitstream on {board.name}, not 'netlist': {board.tools.title} keeps its netlists",
+                "choose one, or leave the option out",
+            )
+        )
+
+
+def request(
+    board: Board | str, *, fps: float | None = None, clock_mhz: float | None = None, budget: Asked | None = None,
+    what_if: bool = False,
+) -> Request:
+    """The options of :func:`hwflow.api.compiler.compile`, as far as they can be judged without the model.
+
+    Raises :class:`UsageError` with a finding for each value that cannot be.
+    """
+    gathered = Gathered()
+    known, clock = None, None
+    with gathered.check():
+        known = board_named(board) if isinstance(board, str) else board
+    with gathered.check():
+        if fps is not None and not fps > 0:
+            message = f"frames a second must be greater than 0, not {fps:g}"
+            raise UsageError(Finding("positive-fps", "option --fps", message, "give a rate"))
+    with gathered.check():
+        if known is None:
+            check_positive(clock_mhz)
+        else:
+            clock = clock_for(known, clock_mhz)
+    with gathered.check():
+        check_values(budget)
+        if known is not None and not what_if:
+            beyond = beyond_part(known, budget)
+            if beyond:
+                raise UsageError(beyond)
+    gathered.require_none()
+    assert known is not None and clock is not None, "else there is a finding"
+    return Request(known, clock)

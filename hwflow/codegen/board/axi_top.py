@@ -1,0 +1,131 @@
+"""A design as a block of a Zynq's system: AXI4-Streams as a DMA engine has them, its transfers of whole frames."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from amaranth import Cat, ClockDomain, ClockSignal, Elaboratable, Instance, Module, ResetSignal, Signal
+from amaranth.lib.fifo import SyncFIFOBuffered
+
+from hwflow.errors import Finding, UsageError
+
+if TYPE_CHECKING:
+    from hwflow.codegen.board.board_top import FramePort
+
+WIDEST = 128  # bytes a beat of an AXI DMA's stream: AMD PG021, data width 8 to 1024 bits
+TRANSFERS = 4  # that may be under way
+_INDEX = 32  # bits of a frame's number; they wrap
+
+
+class AxiTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
+    """``hwflow_top`` between streams of a power of two of bytes a beat, ``tlast`` at the end of transfers.
+
+    A beat of the design is in the low bytes of a beat of the stream (``input_bytes``, ``output_bytes`` wide); the
+    others are ignored, and sent as zero. A transfer, which ``s_axis_tlast`` ends, is any number of whole frames; their
+    answers are one transfer too. A transfer that ends within a frame makes ``error`` rise: the design
+    drops the frame, and no answer ends.
+
+    Ports: ``aclk``, ``aresetn``, ``s_axis_*``, ``m_axis_*`` (with ``tkeep``, all ones) and ``error``, as AMD's IP
+    packager recognises them by name.
+
+    Timing: no cycle is added to the input; the output passes a queue of three entries, and the last beat of a
+    frame waits there until the frame was taken in wholly.
+    """
+
+    def __init__(self, source: FramePort, sink: FramePort):
+        for name, port in (("input", source), ("output", sink)):
+            if port.bytes_per_beat > WIDEST:
+                raise UsageError(
+                    Finding(
+                        "dma-width", f"the design's {name}",
+                        f"a beat must have at most {WIDEST} bytes for an AXI DMA, not {port.bytes_per_beat}",
+                        "ask for fewer frames a second (--fps), or stop at --until verilog on another board",
+                    )
+                )
+        self.source, self.sink = source, sink
+        self.input_bytes, self.output_bytes = (1 << (p.bytes_per_beat - 1).bit_length() for p in (source, sink))
+        self.aclk, self.aresetn, self.error = (Signal(name=name) for name in ("aclk", "aresetn", "error"))
+        self.s_tdata = Signal(8 * self.input_bytes, name="s_axis_tdata")
+        self.m_tdata = Signal(8 * self.output_bytes, name="m_axis_tdata")
+        self.m_tkeep = Signal(self.output_bytes, name="m_axis_tkeep")
+        self.s_tvalid, self.s_tready, self.s_tlast = (Signal(name=f"s_axis_t{n}") for n in ("valid", "ready", "last"))
+        self.m_tvalid, self.m_tready, self.m_tlast = (Signal(name=f"m_axis_t{n}") for n in ("valid", "ready", "last"))
+
+    @property
+    def ports(self) -> list[Any]:
+        """Every signal of the interface."""
+        return [
+            self.aclk, self.aresetn, self.s_tdata, self.s_tvalid, self.s_tready, self.s_tlast,
+            self.m_tdata, self.m_tkeep, self.m_tvalid, self.m_tready, self.m_tlast, self.error,
+        ]
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.domains.sync = ClockDomain()
+        reset = Signal(init=1)
+        m.domains.reset = ClockDomain(reset_less=True, local=True)
+        m.d.comb += [ClockSignal("sync").eq(self.aclk), ClockSignal("reset").eq(self.aclk)]
+        m.d.reset += reset.eq(~self.aresetn)
+        m.d.comb += ResetSignal("sync").eq(reset)
+
+        in_valid, in_ready, in_last = Signal(), Signal(), Signal()
+        out_data = Signal(8 * self.sink.bytes_per_beat)
+        out_valid, out_ready, out_last, core_error = Signal(), Signal(), Signal(), Signal()
+        m.submodules.hwflow_top = Instance(
+            "hwflow_top",
+            i_clk=ClockSignal("sync"),
+            i_rst=ResetSignal("sync"),
+            i_s_axis_tdata=self.s_tdata[: 8 * self.source.bytes_per_beat],
+            i_s_axis_tvalid=in_valid,
+            o_s_axis_tready=in_ready,
+            i_s_axis_tlast=in_last,
+            o_m_axis_tdata=out_data,
+            o_m_axis_tvalid=out_valid,
+            i_m_axis_tready=out_ready,
+            o_m_axis_tlast=out_last,
+            o_error=core_error,
+        )
+        # Which frame is the last of its transfer, by its number.
+        m.submodules.ends = ends = SyncFIFOBuffered(width=_INDEX, depth=TRANSFERS)
+        beat = Signal(range(self.source.beats))
+        received, sent = Signal(_INDEX), Signal(_INDEX)
+        end_of_frame = beat == self.source.beats - 1
+        open_ = ~(self.s_tlast & ~ends.w_rdy)
+        taken = Signal()
+        m.d.comb += [
+            in_valid.eq(self.s_tvalid & open_),
+            self.s_tready.eq(in_ready & open_),
+            in_last.eq(self.s_tlast | end_of_frame),
+            taken.eq(self.s_tvalid & self.s_tready),
+            ends.w_data.eq(received),
+            ends.w_en.eq(taken & self.s_tlast & end_of_frame),
+        ]
+        with m.If(taken):
+            m.d.sync += beat.eq(beat + 1)
+            with m.If(in_last):
+                m.d.sync += beat.eq(0)
+            with m.If(end_of_frame):
+                m.d.sync += received.eq(received + 1)
+        with m.If(core_error | (taken & self.s_tlast & ~end_of_frame)):
+            m.d.sync += self.error.eq(1)
+
+        m.submodules.queue = queue = SyncFIFOBuffered(width=len(out_data) + 1, depth=3)
+        last = queue.r_data[-1]
+        known, counted = Signal(), Signal.like(received)  # that the frame was taken in; later than `ends` knows it
+        m.d.sync += [counted.eq(received), known.eq(counted != sent)]
+        leaving = Signal()
+        m.d.comb += [
+            queue.w_data.eq(Cat(out_data, out_last)),
+            queue.w_en.eq(out_valid),
+            out_ready.eq(queue.w_rdy),
+            self.m_tdata.eq(queue.r_data[:-1]),
+            self.m_tkeep.eq(~0),
+            self.m_tlast.eq(last & ends.r_rdy & (ends.r_data == sent)),
+            self.m_tvalid.eq(queue.r_rdy & (~last | known)),
+            leaving.eq(self.m_tvalid & self.m_tready),
+            queue.r_en.eq(leaving),
+            ends.r_en.eq(leaving & self.m_tlast),
+        ]
+        with m.If(leaving & last):
+            m.d.sync += [sent.eq(sent + 1), known.eq(0)]
+        return m

@@ -1,0 +1,169 @@
+"""What :mod:`hwflow.toolchain` gets of a board's design: ``OUT/board/``, with ``board.json`` that says what is what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from amaranth.back import rtlil
+
+from hwflow.codegen.board.axi_top import AxiTop
+from hwflow.codegen.board.board_top import IDLE_SECONDS, BoardTop, FramePort
+from hwflow.codegen.board.clock_plan import plan_clock
+from hwflow.codegen.rtlil_text import readable
+from hwflow.display import show
+from hwflow.errors import Finding, UsageError
+
+if TYPE_CHECKING:
+    from hwflow.boards.board import Board
+
+TOP = "top"  # module name of the board's top
+BLOCK = "hwflow_axis"  # of a block in a system that others make: a name that nothing else has
+SIMULATION_TOP = "board_simulation"
+
+
+def frame_ports(manifest: Mapping[str, Any]) -> tuple[list[FramePort], list[FramePort]]:
+    """The inputs' and the outputs' :class:`FramePort` from ``manifest.json``, in the order of the ports."""
+
+    def ports(streams: Sequence[Mapping[str, Any]]) -> list[FramePort]:
+        return [FramePort(s["lanes"] * s["element_bytes"], s["beats"]) for s in streams]
+
+    return ports(manifest["inputs"]), ports(manifest["outputs"])
+
+
+def check_streams(board: Board, model: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    """Raise :class:`UsageError` for a design with several inputs or outputs on a board without a serial line, where
+    they take turns: a DMA engine has one channel each way."""
+    if board.zynq is not None and (len(inputs), len(outputs)) != (1, 1):
+        raise UsageError(
+            Finding(
+                "one-stream", f"model {show(model)}",
+                f"a design behind {board.name}'s DMA engine must have one input and one output, not {len(inputs)} and "
+                f"{len(outputs)}",
+                "choose a board with a serial port, or use '--until verilog' and connect the design's streams yourself",
+            )
+        )
+
+
+def write_board(out: Path, board: Board, clock_mhz: float | Fraction | None = None) -> dict[str, Any]:
+    """Elaborate the board's top for the design in ``out`` and write ``out/board/``; return what ``board.json`` holds.
+
+    Files: ``top.il`` (RTLIL), pins and clocks (``top.lpf``, ``top.pcf``, ``top.cst``, ``top.xdc``, ``top.qsf`` and
+    ``top.sdc``), ``simulation.v`` (:data:`SIMULATION_TOP`: the top with ports ``clk``, ``uart_rx``, ``uart_tx``
+    whatever the board calls its pins), ``board.json``. A Zynq's top has no pins:
+    :class:`hwflow.codegen.board.axi_top.AxiTop` and a description are all there is.
+    """
+    manifest = json.loads((out / "manifest.json").read_text())
+    check_streams(board, manifest["model"], manifest["inputs"], manifest["outputs"])
+    sources, sinks = frame_ports(manifest)
+    clock = plan_clock(board, clock_mhz)
+    folder = out / "board"
+    folder.mkdir(exist_ok=True)
+    part = board.part
+    description: dict[str, Any] = {
+        "format": 1,
+        "board": board.name,
+        "title": board.title,
+        "toolchain": board.toolchain,
+        "vendor": board.tools.vendor,
+        "program": board.program,
+        "part": {
+            "family": part.family, "device": part.device, "package": part.package, "speed_grade": part.speed_grade,
+            "database": part.database,
+        },
+        "top": TOP,
+        "design_top": manifest["top"],
+        "sources": list(manifest["sources"]),
+        "weights": list(manifest["weights"]),
+        "rtlil": f"board/{TOP}.il",
+        "clock": {"input_mhz": board.clock.hz / 1e6, "design_mhz": float(clock.frequency_hz / 1_000_000)},
+    }
+    if board.zynq is not None:
+        (source,), (sink,) = sources, sinks
+        top = AxiTop(source, sink)
+        text = rtlil.convert(top, name=BLOCK, ports=top.ports, emit_src=False)
+        (folder / f"{BLOCK}.il").write_text(readable(text))
+        description |= {
+            "top": BLOCK,
+            "rtlil": f"board/{BLOCK}.il",
+            "zynq": {"board_part": board.zynq.board_part, "crystal_mhz": board.zynq.crystal_mhz},
+            "host": {
+                "input_bytes": source.bytes_per_beat, "input_beats": source.beats, "input_beat": top.input_bytes,
+                "output_bytes": sink.bytes_per_beat, "output_beats": sink.beats, "output_beat": top.output_bytes,
+            },
+            "link": _link(
+                board, None, source.beats * top.input_bytes, sink.beats * top.output_bytes,
+                clock.frequency_hz * min(8, top.input_bytes), clock.frequency_hz * min(8, top.output_bytes),
+            ),
+        }
+    else:
+        description |= _serial_files(folder, board, BoardTop(board, sources, sinks, clock), sources, sinks)
+    (folder / "board.json").write_text(json.dumps(description, indent=1) + "\n")
+    return description
+
+
+def _serial_files(
+    folder: Path, board: Board, top: BoardTop, sources: Sequence[FramePort], sinks: Sequence[FramePort]
+) -> dict[str, Any]:
+    """The top behind a serial port, its pins, and its part of ``board.json``; there, bytes are those of a frame of all
+    streams, one after the other in the order of the manifest's ports."""
+    plan = board.platform().prepare(top, name=TOP, emit_src=False)
+    constraints = [f"{TOP}.{ending}" for ending in board.tools.constraints]
+    for name in (f"{TOP}.il", *constraints):
+        text = plan.files[name]
+        text = text if isinstance(text, str) else text.decode()
+        (folder / name).write_text(readable(text) if board.tools.vendor and name.endswith(".il") else text)
+    uart = top.uart
+    line = top.clock.frequency_hz / (10 * top.shell.divisor)  # bytes a second: start bit, eight bits, stop bit
+    input_bytes, output_bytes = (sum(port.bytes for port in ports) for ports in (sources, sinks))
+    pins = {
+        "clk": f"{board.clock.resource}_{board.clock.number}__io",
+        "uart_rx": f"{uart.resource}_{uart.number}__rx__io",
+        "uart_tx": f"{uart.resource}_{uart.number}__tx__io",
+    }
+    (folder / "simulation.v").write_text(_simulation_top(pins))
+    return {
+        "constraints": f"board/{constraints[0]}",
+        # the models' PLL locks at once; in simulation the line may be used after this many cycles
+        "simulation": {
+            "top": SIMULATION_TOP, "source": "board/simulation.v", "startup_cycles": top.reset_cycles + 16,
+        },
+        "pins": pins,
+        "uart": {"baud": uart.baud, "divisor": top.shell.divisor, "adapter": uart.adapter},
+        "host": {
+            "input_bytes": input_bytes,
+            "output_bytes": output_bytes,
+            "frames_in_flight": max(1, top.shell.frames_in_flight),
+            "receive_bytes": top.shell.receive_bytes,
+            "idle_seconds": float(IDLE_SECONDS),
+        },
+        "link": _link(board, uart.baud, input_bytes, output_bytes, line, line),
+    }
+
+
+def _link(
+    board: Board, baud: int | None, input_bytes: int, output_bytes: int, rate_in: Fraction, rate_out: Fraction
+) -> dict[str, Any]:
+    """What the link to the host can carry at most: it takes ``rate_in`` bytes a second and, at the same time, gives
+    ``rate_out``; a frame has so many bytes, padding included. (A Zynq's memory port takes 8 bytes a cycle each way.)"""
+    most = min(rate_in / input_bytes, rate_out / output_bytes)
+    return {
+        "transport": board.transport, "baud": baud, "input_bytes": input_bytes, "output_bytes": output_bytes,
+        "frames_per_second": float(most),
+    }
+
+
+def _simulation_top(pins: Mapping[str, str]) -> str:
+    return (
+        "// The board's top with the same port names for every board.\n"
+        f"module {SIMULATION_TOP} (input wire clk, input wire uart_rx, output wire uart_tx);\n"
+        "  wire clk_pin, rx_pin, tx_pin;\n"
+        "  assign clk_pin = clk;\n"
+        "  assign rx_pin = uart_rx;\n"
+        "  assign uart_tx = tx_pin;\n"
+        f"  {TOP} board (.{pins['clk']}(clk_pin), .{pins['uart_rx']}(rx_pin), .{pins['uart_tx']}(tx_pin));\n"
+        "endmodule\n"
+    )

@@ -1,0 +1,185 @@
+"""Operators that move beats without changing values: fork, width converter, queue, relay, frame synchroniser."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from amaranth.lib.data import ArrayLayout
+
+from hdl_lib.memories.storage import REGISTER_DEPTH
+from hdl_lib.streams.fifo import Fifo as FifoCore
+from hdl_lib.streams.fork import Fork as ForkCore
+from hdl_lib.streams.frame_sync import FrameSync as FrameSyncCore
+from hdl_lib.streams.width_converter import WidthConverter as WidthConverterCore
+from hwflow.cores import costs
+from hwflow.cores.amaranth_shapes import shape_of
+from hwflow.cores.operator import Built, Device, Folding, HardwareOperator, Resources, beats, grouped
+from hwflow.cores.timing import Process, Timing, beat_by_beat, every
+from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.types import TensorType
+
+
+class Fork(HardwareOperator):
+    """One stream to several. Attributes: ``outputs``: how many; ``styles``: storage of each branch's queue, where the
+    schedule has chosen it (see :class:`hdl_lib.streams.fork.Fork`)."""
+
+    name = "fork"
+    stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
+
+    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        return (inputs[0],) * int(attributes["outputs"])
+
+    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        return (inputs[0],) * int(attributes["outputs"])
+
+    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+        return [Folding(lanes, lanes) for lanes in costs.stream_lanes(node.inputs[0].typed.shape)]
+
+    def cycles(self, node: Node, folding: Folding) -> int:
+        return beats(node.inputs[0].typed.shape, min(folding.input_lanes, folding.output_lanes))
+
+    def timing(self, node: Node, folding: Folding) -> Timing:
+        count = beats(node.inputs[0].typed.shape, folding.input_lanes)
+        outputs = range(node.attributes["outputs"])
+        process = Process(count, {0: every(count)}, {o: every(count) for o in outputs})
+        return Timing((process,), tuple(ForkCore.latency_of(style) for style in queue_styles(node)))
+
+    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+        width = folding.input_lanes * node.inputs[0].typed.element.bits
+        return costs.fork(device.family, width, depths, [style == "block" for style in queue_styles(node)])
+
+    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+        layout = ArrayLayout(shape_of(node.inputs[0].typed.element), folding.input_lanes)
+        core = ForkCore(layout, node.attributes["outputs"], tuple(depths), queue_styles(node))
+        return Built(core, [core.i], [core.o[index] for index in range(node.attributes["outputs"])])
+
+
+def queue_styles(node: Node) -> tuple[str, ...]:
+    """Storage of the queue of each branch of a fork."""
+    return tuple(node.attributes.get("styles", ("auto",) * node.attributes["outputs"]))
+
+
+class _PassThrough(HardwareOperator):
+    """Beats in, the same values out; the schedule that inserts it gives it its one folding.
+
+    Attribute ``view``: (pixels, channels) as which it takes the stream; absent: as lanes alone tell."""
+
+    stages = frozenset({Stage.SCHEDULED})
+
+    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        return (inputs[0],)
+
+    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        return (inputs[0],)
+
+    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+        return [node.attributes["folding"]]
+
+    def input_view(
+        self, node: Node, shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
+    ) -> tuple[int, int]:
+        return view_of(node, lanes)
+
+    def output_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
+        return view_of(node, lanes)
+
+    def cycles(self, node: Node, folding: Folding) -> int:
+        lanes = min(folding.input_lanes, folding.output_lanes)
+        return beats(view_of(node, lanes), lanes)
+
+
+def view_of(node: Node, lanes: int) -> tuple[int, int]:
+    """(pixels, channels) as which a core that changes nothing takes its stream, and passes it on."""
+    pixels, channels = node.attributes.get("view") or grouped(node.inputs[0].typed.shape, lanes)
+    return pixels, channels
+
+
+class WidthConverter(_PassThrough):
+    """Other lanes for the same stream: of lanes in and out, one divides the other or is a whole pixel of the view."""
+
+    name = "width_converter"
+
+    def timing(self, node: Node, folding: Folding) -> Timing:
+        narrow, wide = sorted((folding.input_lanes, folding.output_lanes))
+        pixels, channels = view_of(node, wide)
+        few, many = -(-channels // wide), -(-channels // narrow)
+        ratio = -(-wide // narrow)
+        steps = np.arange(pixels * many).reshape(pixels, many)
+        if folding.input_lanes < folding.output_lanes:  # up: the last narrow beat of each group produces
+            last = np.minimum((np.arange(few) + 1) * ratio, many) - 1
+            process = Process(steps.size, {0: every(steps.size)}, {0: steps[:, last].reshape(-1)})
+        else:  # down: the first narrow beat of each group consumes
+            process = Process(steps.size, {0: steps[:, ::ratio].reshape(-1)}, {0: every(steps.size)})
+        return Timing((process,), (1,))
+
+    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+        channels = view_of(node, max(folding.input_lanes, folding.output_lanes))[1]
+        return costs.width_converter(device.family, node.inputs[0].typed.element.bits, folding, depths[0], channels)
+
+    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+        core = WidthConverterCore(
+            shape_of(node.inputs[0].typed.element), view_of(node, max(folding.input_lanes, folding.output_lanes))[1],
+            folding.input_lanes, folding.output_lanes, depth=depths[0],
+        )
+        return Built(core, [core.i], [core.o])
+
+
+class Fifo(_PassThrough):
+    """A queue in block RAM behind a core whose own queue would be too large for look-up tables."""
+
+    name = "fifo"
+
+    def timing(self, node: Node, folding: Folding) -> Timing:
+        count = self.cycles(node, folding)
+        return beat_by_beat(count, FifoCore.latency_of(1, 1, "block"))
+
+    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+        return costs.block_queue(device.family, folding.input_lanes * node.inputs[0].typed.element.bits, depths[0])
+
+    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+        layout = ArrayLayout(shape_of(node.inputs[0].typed.element), folding.input_lanes)
+        core = FifoCore(layout, depths[0], style="block")
+        return Built(core, [core.i], [core.o])
+
+
+class Relay(_PassThrough):
+    """A queue of its own in the middle of a connection whose ends may lie far apart on the part: neither ``valid`` nor
+    ``ready`` passes through it in the same cycle (a relay station: Carloni, McMillan, Sangiovanni-Vincentelli, "Theory
+    of latency-insensitive design", IEEE TCAD 2001)."""
+
+    name = "relay"
+
+    def timing(self, node: Node, folding: Folding) -> Timing:
+        return beat_by_beat(self.cycles(node, folding), 1)
+
+    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+        return costs.relay(device.family, folding.input_lanes * node.inputs[0].typed.element.bits, depths[0])
+
+    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+        layout = ArrayLayout(shape_of(node.inputs[0].typed.element), folding.input_lanes)
+        core = FifoCore(layout, depths[0], style="register" if depths[0] <= REGISTER_DEPTH else "lutram")
+        return Built(core, [core.i], [core.o])
+
+
+class FrameSync(_PassThrough):
+    """Counts the beats of each input frame against ``tlast``; its queue depth is fixed to 2."""
+
+    name = "frame_sync"
+
+    def timing(self, node: Node, folding: Folding) -> Timing:
+        return beat_by_beat(self.cycles(node, folding), 1)
+
+    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+        count = self.cycles(node, folding)
+        return costs.frame_sync(device.family, folding.input_lanes * node.inputs[0].typed.element.bits, count)
+
+    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+        layout = ArrayLayout(shape_of(node.inputs[0].typed.element), folding.input_lanes)
+        core = FrameSyncCore(layout, self.cycles(node, folding))
+        return Built(core, [core.i], [core.o])
+
+
+PLUMBING = frozenset(operator.name for operator in (Fork, WidthConverter, Fifo, Relay, FrameSync))
+"""Operators whose outputs are their input's elements in the same order."""

@@ -1,0 +1,292 @@
+"""Memories: read-only tables, buffers, queues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import ceil, log2
+
+import numpy as np
+import numpy.typing as npt
+
+from hdl_lib.memories.rom import SELECT_REACH, banks_of
+from hdl_lib.memories.storage import REGISTER_DEPTH
+from hwflow.cores.costs.changing import Changing, changing_columns
+from hwflow.cores.costs.family import FAMILIES
+from hwflow.cores.costs.plain_tables import plain_tables, without_idle_bits
+from hwflow.cores.operator import Resources
+
+BitArray = npt.NDArray[np.uint8]
+
+
+@lru_cache(maxsize=1 << 14)
+def block_ram_shape(family: str, words: int, width: int, *, writable: bool) -> tuple[int, tuple[int, int]]:
+    """Block RAMs for a memory, and the shape (words, bits) they are used in: of those that take the fewest the one that
+    leaves least of them empty. In a memory that is never written a row may hold several words."""
+
+    def blocks(shape: tuple[int, int]) -> int:
+        depth, bits = shape
+        if writable:
+            return ceil(words / depth) * ceil(width / bits)
+        return ceil(ceil(words / depth) * width / bits)
+
+    best = min(FAMILIES[family].bram_shapes, key=lambda shape: (blocks(shape), shape[0] * shape[1]))
+    return blocks(best), best
+
+
+def block_rams(family: str, words: int, width: int) -> int:
+    """Block RAMs for a memory: the best of the primitive's shapes."""
+    return block_ram_shape(family, words, width, writable=True)[0]
+
+
+def read_only_block_rams(family: str, words: int, width: int) -> int:
+    """The same for a memory that is never written."""
+    return block_ram_shape(family, words, width, writable=False)[0]
+
+
+@lru_cache(maxsize=1 << 12)
+def rom(family: str, words: int, width: int, changing: Changing | None = None) -> Resources:
+    """A synchronous read-only table with an output register; ``changing``: of its bits (None: all)."""
+    changing = changing or Changing.every(words, width)
+    banks, width = banks_of(width, words), changing.bits
+    if words == 1 or not width:
+        return Resources()
+    blocks = read_only_block_rams(family, words, width)
+    if words * width > 16 * FAMILIES[family].bram_cost * blocks:
+        if banks > 1:
+            return _banked(family, words, banks, changing, True)
+        return Resources(ff=width, bram=blocks)
+    # A bit's function of the address; of few words there are few functions, shared by the bits that have the same.
+    kinds = float(1 << words) if words <= 10 else float("inf")
+    different = width if kinds == float("inf") else ceil(kinds * (1 - (1 - 1 / kinds) ** width))
+    tables = max(1, ceil(words / 16))
+    each = tables * (1 + 0.14 * max(0.0, log2(tables) - 2))
+    return Resources(lut=ceil(different * each), ff=2 * different)
+
+
+def filled_rom(family: str, words: Sequence[int], width: int, *, output_register: bool = True) -> Resources:
+    """A synchronous read-only table of known words, patterns of ``width`` bits: see :func:`filled_table`."""
+    return filled_table(family, bits_of_words(words, width), output_register=output_register)
+
+
+def filled_table(family: str, bits: BitArray, *, output_register: bool = True) -> Resources:
+    """A synchronous read-only table of known ``bits`` [words, bits]: a bit that is the same in all words costs nothing,
+    and of bits that are alike in all words look-up tables hold one.
+
+    Of logic, a block of 16 words is a look-up table; 32 to 128 words are made of such blocks with multiplexers of the
+    device's own. A half in which a bit never changes is a reset of the bit's register, and an address bit that goes
+    through to it takes no table. Blocks of 16 words that are alike are made once, but not in tables of more than 32
+    words, which are mapped for the fewest levels. Where there are no multiplexers but look-up tables, see
+    :mod:`hwflow.cores.costs.plain_tables`.
+    """
+    words, width = bits.shape
+    changing = (bits != bits[:1]).any(axis=0)
+    count = int(changing.sum())
+    if not count:
+        return Resources()
+    narrow = FAMILIES[family].lutram is None  # of tables alone, whose multiplexers are tables as well
+    blocks, _ = block_ram_shape(family, words, count, writable=False)
+    if words * count > 16 * FAMILIES[family].bram_cost * blocks:
+        banks = banks_of(width, words)
+        if banks > 1:
+            return _banked(family, words, banks, changing_columns(bits), output_register)
+        choice = BLOCK_CHOICE.get(_rows_of_blocks(family, words, count, blocks), 0) if narrow else 0
+        return Resources(lut=choice * count, ff=count * output_register, bram=blocks)
+    stored = (bits.T[changing] + ord("0")).tobytes()
+    columns = [stored[start : start + words] for start in range(0, len(stored), words)]
+    if narrow:
+        luts, functions = plain_tables(columns)
+        return Resources(lut=luts, ff=functions * (1 + output_register))
+    known: set[bytes] = set()
+    size = 1 << (words - 1).bit_length()
+    different = {column + column[-1:] * (size - words) for column in set(columns)}
+    made = set(map(without_idle_bits, different))
+    if size != 16:  # a table of 16 words stays a look-up table as it is
+        made = set(map(_without_resets, made))
+    luts = sum([_tables(function, known) for function in made])
+    return Resources(lut=luts, ff=len(different) * (1 + output_register))
+
+
+def bits_of_words(words: Sequence[int], width: int) -> BitArray:
+    """[words, bits] of patterns of ``width`` bits, the lowest first."""
+    if width < 64:  # a word is a number that numpy knows
+        octets = np.array(words, dtype="<u8").view(np.uint8).reshape(len(words), 8)
+        return np.unpackbits(octets, axis=1, bitorder="little")[:, :width]
+    digits = "".join([f"{word:0{width}b}" for word in words])
+    return np.frombuffer(digits.encode(), dtype=np.uint8).reshape(len(words), width)[:, ::-1] & np.uint8(1)
+
+
+def _banked(family: str, words: int, banks: int, changing: Changing, output_register: bool) -> Resources:
+    """A table in several banks (:func:`hdl_lib.memories.rom.banks_of`)."""
+    blocks = read_only_block_rams(family, ceil(words / banks), changing.columns)
+    select = (banks - 1).bit_length() * (ceil(changing.bits / SELECT_REACH) + output_register)
+    # A bank's bit that never changes takes no place in the choice.
+    choice = round(BANK_CHOICE.get(banks, 1.4 * banks) / (banks - 1) * (changing.columns - changing.bits))
+    return Resources(lut=choice, ff=changing.columns * output_register + select, bram=blocks)
+
+
+# Look-up tables that choose a bit of a word from so many banks, as measured.
+BANK_CHOICE = {2: 1, 3: 2, 4: 3, 5: 6}
+
+
+@lru_cache(maxsize=1 << 12)  # of few words there are few columns
+def _without_resets(column: bytes) -> bytes:
+    """What is left of a bit of a table, a function of all its address bits, behind halves in which it never changes."""
+    while len(column) > 2:
+        left = [half for half in _halves(column) if _changes(half)]
+        if len(left) != 1:
+            break
+        column = without_idle_bits(left[0])
+    return column
+
+
+def _tables(column: bytes, known: set[bytes]) -> int:
+    """Look-up tables of a bit of a table, but for blocks that are ``known``, to which its own are added."""
+    if column in known or column == b"01":
+        return 0
+    known.add(column)
+    if len(column) <= 16:
+        return 1
+    if len(column) > 128:
+        return 1 + sum(_tables(_without_resets(half), known) for half in _halves(column) if _changes(half))
+    if len(column) > 32:
+        return len(column) // 16
+    return _blocks(column, known)
+
+
+def _blocks(block: bytes, known: set[bytes]) -> int:
+    """Look-up tables of up to 16 words of a bit's that are not ``known``, and what chooses among them where one never
+    changes."""
+    if len(block) <= 16:
+        if block in known or not _changes(block):
+            return 0
+        known.add(block)
+        return 1
+    halves = _halves(block)
+    if halves[0] == halves[1]:
+        return _blocks(halves[0], known)
+    chosen = len(block) > 128 or not all(map(_changes, halves))
+    return sum(_blocks(half, known) for half in halves) + chosen
+
+
+def _halves(column: bytes) -> tuple[bytes, bytes]:
+    middle = len(column) // 2
+    return column[:middle], column[middle:]
+
+
+def _changes(column: bytes) -> bool:
+    """Whether a bit given by its values in all words is not always the same."""
+    return b"0" in column and b"1" in column
+
+
+def _rows_of_blocks(family: str, words: int, width: int, blocks: int) -> int:
+    """Block RAMs one behind the other, as few as there can be in so many ``blocks``."""
+    rows = [(ceil(words / depth), bits) for depth, bits in FAMILIES[family].bram_shapes]
+    return min(count for count, bits in rows if ceil(count * width / bits) == blocks)
+
+
+def memory(family: str, words: int, width: int) -> Resources:
+    """A synchronous memory with one write and one read port and an output register."""
+    blocks = in_block_ram(family, words, width)
+    if blocks:
+        return Resources(ff=width, bram=blocks)
+    return asynchronous_memory(family, words, width) + Resources(ff=2 * width)
+
+
+@lru_cache(maxsize=1 << 12)
+def in_block_ram(family: str, words: int, width: int) -> int:
+    """Block RAMs yosys takes for a memory that is written and read, 0 if it makes it of something else."""
+    device, blocks = FAMILIES[family], block_rams(family, words, width)
+    if device.lutram is None:
+        return blocks if device.bram_cost * blocks + BLOCK_EXTRA < words * width else 0
+    rows = ceil(words / 16)
+    # What memory_libmap of yosys 0.70 prints with its debug messages on; half a point a bit of each further row's
+    # multiplexer, the rest for addresses.
+    flat = device.lutram_cost * ceil(width / 4) * rows + width * (rows - 1) / 2 + (rows + 4) / 2
+    return blocks if device.bram_cost * blocks + 2 <= flat else 0
+
+
+# What memory_libmap charges for a block RAM besides, without look-up table memories: a read port of its own (1) and a
+# first value of the register at the port, which blocks of such families have not (2), each twice.
+BLOCK_EXTRA = 6
+
+
+@lru_cache(maxsize=1 << 12)
+def asynchronous_memory(family: str, words: int, width: int) -> Resources:
+    """A memory read in the same cycle."""
+    per_block = FAMILIES[family].lutram
+    if words == 1:
+        return Resources(ff=width)
+    if per_block is None:  # flip-flops and a multiplexer
+        share = FLAT_READ[words & (words - 1) > 0] if width <= NARROW or words <= 16 else FLAT_READ[2]
+        each = FLAT_CHOICE.get(words, share * words)
+        return Resources(lut=words + round(each * width), ff=width * words)
+    blocks = ceil(words / 16)
+    return Resources(lut=per_block * ceil(width / 4) * blocks + width * _choice(blocks))
+
+
+# Look-up tables of four inputs a bit of a word, to choose the bit of one word, as measured: of a power of two words, of
+# another number; of more than 16 words of more than NARROW bits.
+FLAT_READ, NARROW = (0.72, 0.8, 0.9), 100
+FLAT_CHOICE = {2: 1, 3: 2, 5: 3, 6: 4, 7: 5, 8: 6}  # the same for a bit of a word
+BLOCK_CHOICE = {2: 1, 3: 2, 4: 2, 5: 3}  # of so many block RAMs one behind the other
+
+
+def _choice(blocks: int) -> int:
+    """Look-up tables that choose a bit of so many, with the slice's own multiplexers: as measured."""
+    if blocks <= 4:
+        return blocks - 1
+    return blocks - 2 if blocks <= 8 else round(1.2 * blocks)
+
+
+@lru_cache(maxsize=1 << 12)
+def queue(family: str, width: int, depth: int) -> Resources:
+    """An output queue: shift registers up to 4 entries, an asynchronous memory beyond."""
+    address = (depth - 1).bit_length()
+    if depth <= REGISTER_DEPTH:
+        control = _REGISTER_QUEUE_LUTS[FAMILIES[family].carry_bits][depth - 1]
+        return Resources(lut=width * (depth - 1) + control, ff=depth * width + address + 1 + depth)
+    if not width and FAMILIES[family].lutram is None:  # no memory that were addressed
+        return Resources(lut=2 * address + 2, ff=2 * address + 1)
+    rows = 1 << address if depth <= 16 else depth
+    control = 7 * address + 2 if FAMILIES[family].carry_bits > 1 else 6 * address + 1
+    control += 0 if rows == 1 << address else 5
+    return asynchronous_memory(family, rows, width) + Resources(lut=control, ff=4 * address + 2)
+
+
+# Credits and what says which entries are full: by the bits of a carry cell, and depth.
+_REGISTER_QUEUE_LUTS = {2: (6, 10, 14, 17), 1: (5, 8, 12, 15)}
+
+
+_RELAY_LUTS = (3, 7, 11, 17)  # of its control, by depth
+
+
+def relay(family: str, width: int, depth: int) -> Resources:
+    """A queue whose entries themselves, or a counter beyond four of them, say whether there is room."""
+    if depth <= REGISTER_DEPTH:
+        return Resources(lut=width * (depth - 1) + _RELAY_LUTS[depth - 1], ff=depth * (width + 1))
+    address = (depth - 1).bit_length()
+    return queue(family, width, depth) + Resources(lut=2, ff=-address)
+
+
+def block_queue(family: str, width: int, depth: int) -> Resources:
+    """A queue in block RAM: a row less than ``depth``, a register behind it. So few bits that no block is taken
+    for them are in look-up tables, and the memory's own register is one of flip-flops."""
+    rows = max(2, depth - 1)
+    address, credits = (rows - 1).bit_length(), (depth - 1).bit_length()
+    control = 10 + 5 * address + (0 if rows == 1 << address else address + 2)
+    total = Resources(lut=control, ff=width + credits + 3 * address + 4)
+    blocks = in_block_ram(family, rows, width)
+    if blocks:
+        return total + Resources(bram=blocks)
+    return total + asynchronous_memory(family, rows, width) + Resources(ff=width)
+
+
+def cheapest_style(family: str, width: int, depth: int) -> str:
+    """Storage of a queue of ``depth`` beats: "block" where look-up tables and flip-flops would cost more than block RAM
+    takes of a device, counting a block RAM as 160 of them; else "auto". A block RAM, whose latency is longer, takes
+    more beats to do the same: no queue of so few that registers hold them moves there."""
+    if depth <= REGISTER_DEPTH:
+        return "auto"
+    flat, block = queue(family, width, depth), block_queue(family, width, depth)
+    return "block" if flat.lut + flat.ff > block.lut + block.ff + 160 * block.bram else "auto"

@@ -1,0 +1,99 @@
+"""Sums of products of look-up tables with weights of which the table is looked at: what is the same for several rows is
+made once, what is 0 in all words not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+
+from hdl_lib.arithmetic.adder_tree import shape_of
+from hdl_lib.arithmetic.digit_product import Digits
+from hwflow.cores.costs.basics import carried_chain, chain
+from hwflow.cores.costs.products.digit_rows import joint_row_products
+from hwflow.cores.operator import Resources
+from hwflow.ir.graph import IntArray
+from hwflow.types import IntType
+
+Key = Hashable
+
+
+def shared_sums(
+    family: str, rows: Sequence[Sequence[Key | None]], low: int, high: int, limit: int, *, carried: bool,
+    bits: Mapping[Key, int] | None = None,
+) -> Resources:
+    """The adder trees of ``rows`` of terms within ``low .. high``, cut to ``limit`` bits; None: a term that is 0. A
+    register is behind every adder and every term that is left over; ``carried``: sums are one place longer, and hand
+    a carry on; ``bits``: of a term those that differ from one another and are not 0, where they are known."""
+    known = bits or {}
+
+    def width(count: int) -> int:
+        return int(min(limit, shape_of(count * low - carried, count * high).width))
+
+    total, made = Resources(), set()
+    for row in rows:
+        terms = [(key, 1, known.get(key, width(1))) for key in row]  # a sum, of so many lanes, of so many bits
+        while len(terms) > 1:
+            sums: list[tuple[Key | None, int, int]] = []
+            for index in range(0, len(terms), 2):
+                pair = terms[index : index + 2]
+                there = [term for term in pair if term[0] is not None]
+                count = sum(count for _, count, _ in pair)
+                held = width(count) if len(there) > 1 else there[0][2] if there else 0
+                key = tuple(there) if there else None
+                sums.append((key, count, held))
+                if key is None or key in made:
+                    continue
+                made.add(key)
+                luts = carried_chain(family, held) if carried else chain(family, held)
+                total += Resources(lut=luts if len(there) > 1 else 0, ff=held + carried)
+            terms = sums
+    return total
+
+
+def digit_sums(
+    family: str, x: IntType, digits: Digits, weights: IntArray, limit: int, accumulated: bool
+) -> Resources:
+    """Of ``weights`` [words, rows, lanes] (:mod:`hdl_lib.arithmetic.digit_product`)."""
+    rows = [
+        [(lane, tuple(words)) if any(words) else None for lane, words in enumerate(row)]
+        for row in weights.transpose(1, 2, 0).tolist()
+    ]
+    made = list({key: None for keys in rows for key in keys if key is not None})
+    products = joint_row_products(family, x, digits, [words for _, words in made], [lane for lane, _ in made])
+    corners = [a * b for a in (x.min, x.max) for b in digits.range]
+    low, high = min(corners), max(corners)
+    total = products + shared_sums(family, rows, low, high, limit, carried=True)
+    if not accumulated:
+        lanes = weights.shape[2]
+        different = len({tuple(keys) for keys in rows if any(key is not None for key in keys)})
+        held = int(min(limit, shape_of(low * lanes - 1, high * lanes).width))
+        total += Resources(lut=chain(family, held), ff=held).times(different)
+    return total
+
+
+def table_products(
+    family: str, weights: IntArray, low: int, high: int, limit: int, product: Callable[[int], Resources], *,
+    gated: bool = False,
+) -> Resources:
+    """Products within ``low .. high`` that are a table a bit, or a choice (``product``: of so many bits), and their
+    sums. ``gated``: an input's bit is 1 where the weight counts, so that bits of weights that are alike in all words
+    are one for each input."""
+    total, rows = Resources(), []
+    made: set[tuple[int, tuple[int, ...]]] = set()
+    width = int(shape_of(low, high).width)
+    for row in weights.transpose(1, 2, 0).tolist():
+        keys = [(lane, tuple(words)) if any(words) else None for lane, words in enumerate(row)]
+        rows.append(keys)
+        for key in keys:
+            if key is not None and key not in made:
+                made.add(key)
+                total += Resources() if gated else product(width)
+    single: dict[Key, int] = {}
+    if gated:
+        bits = set()
+        for lane, words in made:
+            own = {tuple(word >> bit & 1 for word in words) for bit in range(width)} - {(0,) * len(words)}
+            single[lane, words] = len(own)
+            bits |= {(lane, column) for column in own}
+        each = product(1) if width == 1 else Resources(ff=1)  # of several bits by their registers' reset
+        total += each.times(len(bits))
+    return total + shared_sums(family, rows, low, high, limit, carried=False, bits=single)

@@ -1,0 +1,195 @@
+"""Frames in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from math import gcd
+
+from amaranth.hdl import Shape
+
+from hdl_lib.memories.address_walk import AddressWalk, LoopAxis
+from hdl_lib.memories.rearrange import RearrangePlan
+from hdl_lib.memories.storage import REGISTER_DEPTH
+from hwflow.cores.costs.basics import adder, bits, chain, count_up, difference, loop
+from hwflow.cores.costs.family import FAMILIES
+from hwflow.cores.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue
+from hwflow.cores.operator import Resources
+from hwflow.types import IntType
+
+
+def lane_map(
+    family: str, sources: Sequence[int | None], source: IntType, result: IntType, fill: int, depth: int
+) -> Resources:
+    """A queue. In registers a constant is the reset of a bit that else were chosen (ones too where a flip-flop may be
+    set that is 0 at first); memories have neither the fill value's zeros nor the copies of a sign, and those made of
+    flip-flops each input lane and the fill value's ones once."""
+    ones = (fill & (1 << result.bits) - 1).bit_count()
+    taken = [lane for lane in sources if lane is not None]
+    fills, flat = len(sources) - len(taken), FAMILIES[family].lutram is None
+    if depth <= REGISTER_DEPTH:
+        resets = fills * (result.bits - (0 if flat else ones)) if depth > 1 else 0
+        return queue(family, len(sources) * result.bits, depth) + Resources(lut=-resets)
+    if flat:
+        width = len(set(taken)) * source.bits + int(fills > 0 and ones > 0)
+    else:
+        width = len(taken) * (result.bits if source.signed else source.bits) + fills * ones
+    return queue(family, max(1, width), depth)
+
+
+def rearrange(
+    family: str, plan: RearrangePlan, lanes: int, source: IntType, result: IntType, fill: int, depth: int
+) -> Resources:
+    """A buffer, the loops of its addresses and their tables, counts of beats, a queue. ``source``, ``result``: an
+    element before and behind."""
+    width, rows = lanes * source.bits, max(2, plan.rows)
+    block = in_block_ram(family, rows, width)
+    if block:
+        store = Resources(ff=2 * width, bram=block)
+    else:
+        banks = -(-rows // 16)
+        memory = asynchronous_memory(family, rows, width)
+        if FAMILIES[family].lutram is None and plan.walk.steps == 1 and plan.beats % rows == 0:
+            memory = Resources(lut=1, ff=width)  # of flip-flops those of the row that is ever read are left
+        store = memory + Resources(lut=banks if banks > 1 else 0, ff=3 * width)
+    queued = lanes * result.bits
+    holes = Resources()
+    if plan.has_holes:
+        # A queue in registers has room for the choice in its tables.
+        holes = Resources(lut=0 if depth <= REGISTER_DEPTH else queued, ff=4)
+        if depth <= REGISTER_DEPTH:
+            queued -= _alike(lanes, source, result, fill)
+    return store + holes + _control(family, plan) + queue(family, queued, depth)
+
+
+def _alike(lanes: int, source: IntType, result: IntType, fill: int) -> int:
+    """Bits above the source's that are the same in all lanes, or in none of them ever anything but 0."""
+    above = fill >> source.bits & (1 << result.bits - source.bits) - 1 if result.bits > source.bits else 0
+    if source.signed:
+        return 0
+    return lanes * (result.bits - source.bits) - int(above > 0)
+
+
+FEW_BITS = 4  # of a state whose next one is a table a bit
+
+
+@cache
+def _control(family: str, plan: RearrangePlan) -> Resources:
+    """All but the buffer and the queue."""
+    rows, walk = plan.rows, plan.walk
+    place, wraps = bits(max(2, rows) - 1), rows & (rows - 1) != 0
+    step = plan.beats % rows if rows > 1 else 0  # from frame to frame in the buffer
+    total = count_up(rows) + _address(family, walk, rows, plan.rounds == 1 or step > 0)
+    # The place of a frame's first beat: none of the zeros below.
+    idle = (gcd(step, rows) & -gcd(step, rows)).bit_length() - 1 if step else place
+    base = place - idle
+    if plan.rounds > 1:
+        total += loop(plan.group)
+    total += Resources(ff=base + 2 * place)
+    if base and not wraps:
+        total += Resources(lut=2 * adder(family, base))
+    elif wraps:
+        even = (rows & -rows).bit_length() - 1  # zeros below, where a difference to the rows is the number itself
+        total += Resources(lut=difference(family, place + 2 - even) + place - even)
+        if base:
+            zeros = (step & -step).bit_length() - 1
+            sums = adder(family, place + 1 - zeros) + difference(family, place + 2 - max(even, idle)) + base
+            total += Resources(lut=adder(family, base) + (base if base <= FEW_BITS else sums))
+    # Delays of steps and of ends of rounds; those that say the same are one.
+    released = _distinct([phase.released for phase in plan.phases])
+    several, latency = len(plan.phases) > 1, walk.latency
+    delays = latency + 4 + (latency + 1) * (int(plan.steps > 1) + (released if several else 0))
+    delays += latency if step and plan.rounds > 1 else 0
+    total += Resources(ff=delays)
+    return total + _counts(family, plan, released)
+
+
+def _counts(family: str, plan: RearrangePlan, released: int) -> Resources:
+    """Through which writer and reader wait for each other; ``released``: bits of the numbers of beats released that
+    differ."""
+    phases, ahead = plan.phases, plan.beats + plan.skipped
+    greatest = max(plan.beats + plan.needed[0], *(phase.needed for phase in phases))
+    spare = Shape.cast(range(-1, plan.rows + ahead)).width
+    lead = Shape.cast(range(-greatest, plan.rows + ahead + 1)).width
+    total = Resources(lut=5, ff=spare + lead + 1)  # what a beat writes, a cycle later
+    # What rounds add has zeros below, where a sum is what it is without them.
+    added, taken = (spare - _zeros([p.released for p in phases]), lead - _zeros([p.needed for p in phases]))
+    total += Resources(lut=2 * chain(family, spare) + chain(family, added) + chain(family, lead) + chain(family, taken))
+    if len(phases) == 1:
+        return total + Resources(lut=round(1.3 * spare) + lead)
+    index = bits(len(phases) - 1)
+    total += Resources(lut=spare + added + 2 * taken + released * (1 + (index > 3)))
+    total += Resources(lut=_distinct([phase.needed for phase in phases]))
+    most = max(phase.count for phase in phases)
+    left = loop(most)
+    return total + Resources(lut=index + len(phases) + left.lut, ff=index + left.ff)
+
+
+def _address(family: str, walk: AddressWalk, rows: int, outermost: bool) -> Resources:
+    """The loops, sums and tables of an address of which a buffer of ``rows`` takes what it needs; ``outermost``:
+    whether the end of a frame is looked at."""
+    needed = bits(rows - 1) if rows & (rows - 1) == 0 else bits(2 * rows - 1)
+    mask = (1 << needed) - 1
+    spans = [0 if axis.table else axis.stride * (axis.count - 1) for axis in walk.axes]
+    changes = [
+        (0 if axis.table else axis.stride) - sum(spans[number + 1 :]) for number, axis in enumerate(walk.axes)
+    ]
+    moves = [-sum(spans) & mask, *(change & mask for change in changes)]
+    total = Resources()
+    outermost = outermost or moves[0] != moves[1] or walk.steps == 1
+    for number, axis in enumerate(walk.axes):
+        if number or outermost:
+            total += loop(axis.count)
+    low = walk.start + sum(min(0, span) for span in spans)
+    high = walk.start + sum(max(0, span) for span in spans)
+    present = [move for move, axis in zip(moves[1:], walk.axes, strict=True) if axis.count > 1] + [moves[0]]
+    zeros = min((move & -move).bit_length() - 1 if move else needed for move in present)
+    width = max(0, min(needed, Shape.cast(range(min(low, 0), max(high, 0) + 1)).width) - zeros)
+    total += Resources(lut=adder(family, width) + _distinct(present) if width else 0, ff=width)
+    if not walk.tables:
+        return total
+    total += Resources(ff=2 * width)
+    terms = [(zeros if width else needed, zeros + width)]  # of each the first bit that changes, and the last
+    for axis in walk.tables:
+        found, term = _table(family, axis, needed)
+        total += found
+        terms.append(term)
+    while len(terms) > 1:
+        sums = []
+        for pair in (terms[index : index + 2] for index in range(0, len(terms), 2)):
+            first, end = min(term[0] for term in pair), max(term[1] for term in pair)
+            if len(pair) > 1:
+                end = min(needed, end + 1)
+                common = max(term[0] for term in pair)
+                total += Resources(lut=adder(family, end - common) if common < end else 0)
+            total += Resources(ff=max(0, end - first))
+            sums.append((first, end))
+        terms = sums
+    levels = walk.latency - 2
+    return total + Resources(ff=levels * any(None in axis.table for axis in walk.axes))
+
+
+def _table(family: str, axis: LoopAxis, needed: int) -> tuple[Resources, tuple[int, int]]:
+    """A loop's table and its counter, and of its offsets the first bit that changes and the last."""
+    shape = Shape.cast(range(min(0, *axis.known), max(0, *axis.known) + 1))
+    width = min(needed, shape.width)
+    words = [1 << width if at is None else at & (1 << width) - 1 for at in axis.table]
+    found = filled_rom(family, words, width + 1) + count_up(axis.count)
+    union = 0
+    for word in words:
+        union |= word & (1 << width) - 1
+    first = (union & -union).bit_length() - 1 if union else needed
+    # A sign goes on in all bits above.
+    return found, (first, needed if shape.signed else first + union.bit_length() - first)
+
+
+def _zeros(numbers: Sequence[int]) -> int:
+    """At the low end of all numbers."""
+    together = gcd(*numbers)
+    return (together & -together).bit_length() - 1 if together else 0
+
+
+def _distinct(numbers: Sequence[int]) -> int:
+    """Bits of the numbers that are not 0 in all of them and not the same as another bit in all of them."""
+    columns = {tuple(number >> bit & 1 for number in numbers) for bit in range(max(numbers).bit_length())}
+    return len([column for column in columns if any(column)])

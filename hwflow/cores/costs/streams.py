@@ -1,0 +1,229 @@
+"""Sums, products and concatenations of streams; what moves beats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, lcm
+
+from hdl_lib.arithmetic.adder_tree import shape_of
+from hdl_lib.memories.storage import REGISTER_DEPTH
+from hdl_lib.streams.stream_add import AddPlan
+from hwflow.cores.costs.basics import adders, bits, chain, count_up, joint_step, skid_buffer
+from hwflow.cores.costs.changing import changing_bits
+from hwflow.cores.costs.family import FAMILIES
+from hwflow.cores.costs.memory import block_queue, filled_rom, queue, rom
+from hwflow.cores.costs.products.known_multipliers import lut_product, table_words
+from hwflow.cores.costs.products.narrow_sums import narrow_sum
+from hwflow.cores.costs.products.product_sums import (
+    multiplier_blocks,
+    operands,
+    product_bits,
+    products,
+    split_sums,
+    wide_product,
+)
+from hwflow.cores.operator import Folding, Resources
+from hwflow.types import IntType
+
+FEW = 8  # words of a table by which products of look-up tables are counted one by one
+MOST_KNOWN_BITS = 4096  # of a table that is looked at
+
+
+def add_multipliers(family: str, plan: AddPlan, pixels: int = 1) -> int:
+    """Multiplier blocks of a core of :mod:`hdl_lib.streams.stream_add`; ``pixels``: as many as a beat holds."""
+    if plan.form != "dsp":
+        return 0
+    made = []
+    for index, (shape, product) in enumerate(zip(plan.input_shapes, plan.products, strict=True)):
+        x = IntType(shape.width, shape.signed)
+        if product is not None:
+            w = IntType(product.weight_shape.width, product.weight_shape.signed)
+            made.append((x, w, pixels * plan.lanes))
+            continue
+        for lane in range(plan.lanes):
+            for factor, _ in plan.constant(index, lane):
+                if factor > 1:
+                    made.append((x, IntType(factor.bit_length(), False), pixels))
+    return multiplier_blocks(family, made)
+
+
+def stream_add(
+    family: str, inputs: Sequence[IntType], plan: AddPlan, blocks: int, depth: int, pixels: int = 1
+) -> Resources:
+    """Skid buffers, products or sums of shifted inputs (see :mod:`hdl_lib.streams.stream_add`), tables of multipliers.
+    ``pixels``: as many as a beat holds; ``plan`` is for one of them."""
+    lanes = plan.lanes
+    inside = FAMILIES[family].dsp_registers if plan.form == "dsp" else 0  # registers that are a block's own
+    total = Resources()
+    for index, x in enumerate(inputs):
+        product = plan.products[index]
+        if product is None:
+            for lane in range(lanes):
+                operand = x.bits  # of the products that no block has the operand of
+                for factor, _ in plan.constant(index, lane):
+                    if factor == 1:
+                        total += Resources(ff=x.bits * plan.product_latency)
+                        continue
+                    w = IntType(factor.bit_length(), False)
+                    held, soft = product_bits(x, w) * (plan.product_latency - 1), 0
+                    if inside:
+                        width = int(shape_of(x.min * factor, x.max * factor).width)
+                        block = width >= FAMILIES[family].dsp_product  # has the operand's register, the first behind
+                        held = (plan.product_latency - 1 - block) * width
+                        soft = 0 if block else 2 * width * (factor.bit_count() - 1)
+                    if not inside or soft:
+                        held, operand = held + operand, 0
+                    total += Resources(lut=split_sums(family, x, w) + soft, ff=held)
+            continue
+        w = IntType(product.weight_shape.width, product.weight_shape.signed)
+        values = plan.multipliers[index]
+        different = lanes * w.bits  # bits of a word that are not alike in all words
+        words = table_words(values, lanes, w.bits)
+        if blocks * different <= MOST_KNOWN_BITS:
+            table = filled_rom(family, words, different)
+            different = different if table.bram else table.ff // 2
+        else:
+            table = rom(family, blocks, different, changing_bits(words, different))
+        total += table + Resources(ff=2 * lanes * x.bits)
+        operand_latency = 0 if inside else product.operand_latency
+        total += Resources(ff=different * operand_latency)
+        if plan.form == "lut" and blocks <= FEW and min(x.bits, w.bits) > 1:
+            made = Resources()
+            for lane in range(lanes):
+                own = values[lane::lanes]
+                made += lut_product(family, x, w, [*own, *[0] * (blocks - len(own))])
+        else:
+            wide = product.wide is not None
+            made = wide_product(family, x, w, lanes) if wide else products(family, x, w, lanes, plan.form)
+            made += operands(family, x, w, lanes, plan.form)
+        total += Resources(made.lut, made.ff)
+        late = plan.product_latency - plan.tabled_latency(index)
+        total += Resources(ff=lanes * late * product_bits(x, w))
+    if any(plan.products):  # one address for both tables
+        total += count_up(blocks)
+    stored = 0
+    for lane in range(lanes):
+        narrow = narrow_sum(inputs, plan.summands(lane), plan.levels, plan.width) if _plain(plan, lane) else None
+        if narrow is not None:
+            total += narrow.resources
+            stored += narrow.bits
+            continue
+        stored += _stored(plan, lane, depth)
+        for register in plan.registers(lane):
+            total += Resources(lut=chain(family, register.added), ff=register.width)
+            if FAMILIES[family].carry_bits == 1:  # a carry cell reads the complement of what is subtracted
+                total += Resources(lut=register.subtracted)
+    total = total.times(pixels) + Resources(ff=plan.latency + 1, dsp=add_multipliers(family, plan, pixels))
+    total += Resources(lut=4 if FAMILIES[family].carry_bits > 1 else 1)
+    for x in inputs:
+        total += skid_buffer(pixels * lanes * x.bits, family)
+    return total + queue(family, pixels * stored, depth)
+
+
+def _plain(plan: AddPlan, lane: int) -> bool:
+    """Whether the summands are the inputs themselves."""
+    return not any(plan.products) and all(plan.constant(index, lane)[0][0] == 1 for index in range(len(plan.products)))
+
+
+def _stored(plan: AddPlan, lane: int, depth: int) -> int:
+    """Bits of a lane's result in the queue: none below its least digit, and in a memory, of whose columns synthesis
+    makes alike ones once, none above its sign."""
+    if depth > REGISTER_DEPTH:
+        return min(plan.width, plan.registers(lane)[-1].width)
+    return plan.width - min(plan.width - 1, *(summand.shift for summand in plan.summands(lane)))
+
+
+def stream_product(
+    family: str, inputs: Sequence[IntType], offsets: Sequence[int], x: IntType, w: IntType, out: IntType, lanes: int,
+    kind: str, latency: int, depth: int,
+) -> Resources:
+    """Skid buffers, differences (of types ``x`` and ``w``), products, so many cycles of ``latency``."""
+    total = Resources(lut=4, ff=latency + 1)
+    for element, offset, difference in zip(inputs, offsets, (x, w), strict=True):
+        total += skid_buffer(lanes * element.bits, family)
+        # An offset's zeros below leave the value's bits as they are.
+        places = difference.bits - (offset & -offset).bit_length() + 1 if offset else 0
+        total += Resources(lut=lanes * adders(places, 1, family).lut, ff=lanes * difference.bits)
+    total += products(family, x, w, lanes, kind, out.bits) + operands(family, x, w, lanes, kind, out.bits)
+    if operands(family, x, w, 1, kind).ff and not (kind == "dsp" and FAMILIES[family].dsp_registers):
+        total += Resources(ff=lanes * w.bits)
+    return total + queue(family, lanes * out.bits, depth)
+
+
+def concat(family: str, width: int, inputs: int, longest: int, depth: int) -> Resources:
+    """A registered choice among the inputs, whose turn it is, a counter."""
+    counter = bits(longest)
+    control = Resources(lut=3 * counter + 4 * inputs, ff=counter + inputs + 2)
+    return control + Resources(lut=width * (inputs - 1), ff=width) + queue(family, width, depth)
+
+
+def interleave(family: str, inputs: Sequence[int], width: int, depth: int) -> Resources:
+    """A skid buffer behind each input, of so many bits, and a step that waits for all of them."""
+    total = Resources(lut=joint_step(family, len(inputs)))
+    for bits_ in inputs:
+        total += skid_buffer(bits_, family)
+    # Bits of a wider result that are an input's sign, or 0, are not stored.
+    return total + queue(family, min(width, sum(inputs)), depth)
+
+
+def fork(family: str, width: int, depths: Sequence[int], blocks: Sequence[bool]) -> Resources:
+    """A queue a branch (``blocks``: in block RAM), and a step that waits for a credit of each."""
+    total = Resources(lut=6 * len(depths))
+    for depth, block in zip(depths, blocks, strict=True):
+        total += (block_queue if block else queue)(family, width, depth)
+    return total
+
+
+def width_converter(family: str, element: int, folding: Folding, depth: int, channels: int = 0) -> Resources:
+    """What collects beats or hands out their parts (see :mod:`hdl_lib.streams.width_converter`), a queue. ``channels``
+    of a pixel; those of the wide side if left out."""
+    fine, wide = folding.input_lanes, folding.output_lanes
+    channels = channels or max(fine, wide)
+    if wide % fine == 0 or fine < wide == channels:
+        stages = _collect(element, channels, fine, wide)
+    elif fine % wide == 0 or wide < fine == channels:
+        stages = _hand_out(element, channels, fine, wide)
+    else:
+        common = lcm(fine, wide)
+        stages = _collect(element, channels, fine, common) + queue(family, common * element, 2)
+        stages += _hand_out(element, channels, common, wide)
+    return stages + queue(family, wide * element, depth)
+
+
+def _collect(element: int, channels: int, lanes_in: int, lanes_out: int) -> Resources:
+    """A register and an enable for each part of a beat but the last; places that a pixel's last beat leaves empty."""
+    beats = ceil(channels / lanes_in)
+    ratio = min(ceil(lanes_out / lanes_in), beats)
+    surplus, final, place = -channels % lanes_in, (beats - 1) % ratio, (ratio - 1).bit_length()
+    total = Resources(lut=5 + 4 * place + 3 * (ratio - 1), ff=place + (ratio - 1) * lanes_in * element)
+    total += Resources(lut=surplus * element)
+    if final != ratio - 1:
+        total += Resources(lut=(ratio - final) * lanes_in * element)
+    if beats != ratio and (surplus or final != ratio - 1):
+        total += _place(beats)
+    return total
+
+
+def _hand_out(element: int, channels: int, lanes_in: int, lanes_out: int) -> Resources:
+    """A register that is shifted, and the first part beside it."""
+    beats, steps = ceil(channels / lanes_in), ceil(channels / lanes_out)
+    ratio = min(ceil(lanes_in / lanes_out), steps)
+    held, left = lanes_out * (ratio - 1), (ratio - 1).bit_length()
+    unused = ratio * lanes_out - channels if beats == 1 else 0  # lanes that are never there
+    luts = lanes_out * element * max(1, ratio - 1) + 6 + 3 * left
+    total = Resources(lut=luts, ff=(held - unused) * element + left + 1)
+    if channels % lanes_in or steps != beats * ratio:
+        total += _place(beats) + Resources(lut=2)
+    return total
+
+
+def _place(beats: int) -> Resources:
+    """A counter of a pixel's beats."""
+    width = (beats - 1).bit_length()
+    return Resources(lut=2 * width, ff=width)
+
+
+def frame_sync(family: str, width: int, count: int) -> Resources:
+    """A beat counter and a queue of two."""
+    counter = bits(count)
+    return Resources(lut=2 * counter + width + 12, ff=counter + 4) + queue(family, width, 2)

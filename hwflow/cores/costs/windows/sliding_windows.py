@@ -1,0 +1,114 @@
+"""Sliding windows and pools."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from amaranth.hdl import Shape
+
+from hdl_lib.windows.window_geometry import WindowGeometry as CoreGeometry
+from hwflow.cores.costs.basics import adder, chain, comparison, count_up, loop
+from hwflow.cores.costs.memory import asynchronous_memory, in_block_ram, queue
+from hwflow.cores.logical.image_windows import WindowGeometry
+from hwflow.cores.operator import Resources
+
+
+@lru_cache(maxsize=1 << 12)  # equal layers ask for the same
+def sliding_window(family: str, window: WindowGeometry, blocks: int, words: int, width: int, depth: int) -> Resources:
+    """Line buffer, address counters, queue."""
+    block = in_block_ram(family, max(2, words), width)
+    store = Resources(bram=block) if block else asynchronous_memory(family, max(2, words), width) + Resources(ff=width)
+    pad = window.touches_padding()
+    pipeline = Resources(lut=width if pad else 0, ff=2 * width + 4 + (words - 1).bit_length() + (4 if pad else 0))
+    kinds, flip_flops = reader_registers(window, blocks, words)
+    luts = sum(share * number for share, number in zip(SERIAL_READER_LUTS, kinds, strict=True))
+    control = count_up(words) + loop(window.width * blocks) + _loops(window, blocks)
+    control += Resources(lut=round(luts), ff=flip_flops)
+    return store + pipeline + control + queue(family, width, depth)
+
+
+def _width(low: int, high: int) -> int:
+    """Bits of a register that holds low .. high."""
+    return int(Shape.cast(range(min(low, 0), max(high, 0) + 1)).width)
+
+
+def _loops(window: WindowGeometry, blocks: int) -> Resources:
+    """Over the beats of a pixel, the kernel and the output."""
+    total = loop(blocks)
+    for rounds in (*window.kernel, *window.output):
+        total += loop(rounds)
+    return total
+
+
+def reader_registers(window: WindowGeometry, blocks: int, words: int) -> tuple[tuple[int, ...], int]:
+    """Bits of the registers of each kind that :data:`SERIAL_READER_LUTS` has a share for, and all flip-flops:
+    horizontal and vertical positions of the step, of the window, of the next one; row counts
+    (:mod:`hdl_lib.windows.sliding_window`)."""
+    core = CoreGeometry(
+        window.height, window.width, window.kernel, window.strides, window.pads, window.dilations
+    )
+    (kh, kw), beats, rows = core.kernel, core.width * blocks, words // (core.width * blocks)
+    start, shift = -core.pads[1] * blocks, core.stride[1] * blocks
+    rightmost = start + shift * (core.out_width - 1) + core.reach[1] * blocks - 1
+    column = _width(start, rightmost)
+    horizontal = [
+        column if blocks * kw * kh * core.out_width > 1 else 0,
+        column if kh > 1 and core.out_width > 1 else 0,
+        _width(start, rightmost + shift) if core.out_width > 1 else 0,
+    ]
+    place = max(0, (words - 1).bit_length() - ((beats & -beats).bit_length() - 1)) if rows > 1 else 0
+    moves = [kh * core.out_height > 1, core.out_height > 1 and kh * core.out_width > 1, core.out_height > 1]
+    # A frame of one output row begins elsewhere than the one before it unless the buffer holds whole frames.
+    moving = core.out_height > 1 or core.height % max(rows, 1) > 0
+    vertical = [place * moved for moved in (moves[0] or moving, moving and kh * core.out_width > 1, moving)]
+    top, lowest = core.pads[0], (core.out_height - 1) * core.stride[0] + core.reach[0] - 1 - core.pads[0]
+    above = _width(-top, lowest) if top or lowest >= core.height else 0
+    images = [above * moved for moved in moves]
+    steps = core.row_steps
+    counts = _width(-1, rows + core.greatest_surplus - 1)
+    counts += _width(-max(core.needed_rows(0), *(step.needed for step in steps)), rows + core.greatest_lead)
+    phase = 0
+    if len(steps) > 1:
+        most = max(step.count for step in steps)
+        phase = (len(steps) - 1).bit_length() + (most - 1).bit_length() + 1
+    flip_flops = sum(horizontal) + sum(vertical) + sum(images) + counts + phase
+    places, rows_above = sum(vertical), sum(images)
+    chained = places if place > 4 else 0  # sums of more than four bits are carry chains
+    return (sum(horizontal), places, chained, rows_above, counts + phase, 1), flip_flops
+
+
+# Look-up tables a bit of horizontal positions, of places in the buffer (those of more than four bits once more), of
+# positions in image rows, of row counts; and the rest. By least squares: ``benchmarks/measure_operators.py fit``.
+SERIAL_READER_LUTS = (2.42, 4.59, 0.37, 4.0, -1.65, 1.56)
+
+
+def max_pool(family: str, lanes: int, element: int, blocks: int, window: int, depth: int) -> Resources:
+    """Running maxima in registers, of many blocks in a small memory."""
+    compare = Resources(lut=lanes * comparison(family, element))
+    return compare + _pool(family, lanes * element, lanes * element, blocks, window, depth)
+
+
+def sum_pool(
+    family: str, lanes: int, element: int, result: int, blocks: int, window: int, depth: int, zeros: int = 0
+) -> Resources:
+    """Running sums, as maxima are held; ``zeros``: bits at the low ends of all lanes' sums that are always 0."""
+    bits = lanes * result - zeros
+    # 0 is taken for the sum before the first pixel.
+    # Of single bits' sums every bit is a table.
+    sums = chain(family, result) if element == 1 else adder(family, result)
+    add = Resources(lut=lanes * sums - zeros + (bits if blocks == 1 else 0))
+    return add + _pool(family, lanes * element, bits, blocks, window, depth)
+
+
+def _pool(family: str, width: int, result: int, blocks: int, window: int, depth: int) -> Resources:
+    """What pools have in common: loops, the running results, a queue."""
+    control = loop(blocks) + loop(window) + Resources(lut=3, ff=3)
+    if window > 1:
+        control += Resources(lut=1, ff=2)  # the first pixel, and its delay
+    if blocks <= 4:
+        store = Resources(lut=result if blocks > 1 else 0, ff=width + blocks * result)
+    else:
+        store = Resources(lut=result, ff=2 * width + 3 * result + 2) + count_up(blocks).times(2)
+        block = in_block_ram(family, blocks, result)
+        store += Resources(bram=block) if block else asynchronous_memory(family, blocks, result)
+    return control + store + queue(family, result, depth)

@@ -1,0 +1,137 @@
+"""Weighted sums over groups of pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd
+
+from amaranth.hdl import Shape
+
+from hdl_lib.arithmetic.block_product import BLOCK_LATENCY
+from hdl_lib.arithmetic.multiplier import BLOCK, Multiplier
+from hdl_lib.memories.rom import lies_in_block
+from hdl_lib.windows.weighted_pool import WeightedPool, arrival_of
+from hwflow.cores.costs.basics import chain, count_up, loop
+from hwflow.cores.costs.changing import changing_bits
+from hwflow.cores.costs.family import FAMILIES
+from hwflow.cores.costs.memory import filled_rom
+from hwflow.cores.costs.products.known_multipliers import lut_product
+from hwflow.cores.costs.products.product_sums import multiplier_blocks, operands, product_bits, products, wide_product
+from hwflow.cores.costs.windows.sliding_windows import sum_pool
+from hwflow.cores.operator import Resources
+from hwflow.types import Interval, IntType
+
+FEW = 8  # words of a table by which products of look-up tables are counted one by one
+MOST_KNOWN_BITS = 4096  # of a table that is looked at
+
+
+def weighted_pool(
+    family: str, x: IntType, w: IntType, result: IntType, lanes: int, words: Sequence[int], blocks: int, window: int,
+    kind: str, depth: int,
+) -> Resources:
+    """A pool of products: the table, the products, what a sum pool takes."""
+    total, table = _table(family, x, w, words, lanes * w.bits, kind), (lanes * w.bits, len(words))
+    made, lanes, zeros = products_of_table(family, x, w, words, lanes, kind)
+    return total + made + _sums(family, x, w, result, lanes, table, blocks, window, kind, depth, zeros)
+
+
+def products_of_table(
+    family: str, x: IntType, w: IntType, words: Sequence[int], lanes: int, kind: str
+) -> tuple[Resources, int, int]:
+    """Products with the ``lanes`` weights of a table's words, how many of them are not always 0, and bits at their low
+    ends that are."""
+    total, several = Resources(), min(x.bits, w.bits) > 1
+    columns = None
+    if several and len(words) <= FEW and len(words) * lanes * w.bits <= MOST_KNOWN_BITS:
+        columns = [column for column in _columns(words, lanes, w) if any(column)]
+        lanes = len(columns)  # the others' results never change
+    if columns is not None and kind == "lut":
+        for column in columns:
+            total += lut_product(family, x, w, column)
+    elif columns is not None and len(words) == 1 and max(x.bits, w.bits) <= BLOCK:
+        total += _constants(family, x, w, [column[0] for column in columns])
+    else:
+        if kind == "dsp" and max(x.bits, w.bits) > BLOCK and several:
+            total += wide_product(family, x, w, lanes)
+        else:
+            total += products(family, x, w, lanes, kind)
+        if kind == "dsp" and several and len(words) > 1:
+            total += Resources(ff=lanes * w.bits)
+        total += operands(family, x, w, lanes, kind)
+    zeros = sum(map(_zeros, columns or ())) if kind == "lut" else 0
+    return total, lanes, zeros
+
+
+def position_sum(
+    family: str, x: IntType, w: IntType, result: IntType, lanes: int, weights: Sequence[Sequence[int]], repeat: int,
+    blocks: int, kind: str, depth: int,
+) -> Resources:
+    """A pool of products by one weight for all lanes; ``weights``: those of each position."""
+    window, flat = len(weights[0]), [weight & (1 << w.bits) - 1 for row in weights for weight in row]
+    total, table = _table(family, x, w, flat, w.bits, kind), (w.bits, len(flat))
+    if blocks > 1 or repeat > 1:
+        total += loop(repeat) + loop(blocks) + loop(window)
+    # What digits have in common saves nothing where the mapper has a slice's multiplexers: as measured.
+    few = FAMILIES[family].carry_bits == 1
+    if kind == "lut" and min(x.bits, w.bits) > 1 and few and len(flat) * w.bits <= MOST_KNOWN_BITS:
+        total += lut_product(family, x, w, [weight for row in weights for weight in row]).times(lanes)
+        return total + _sums(family, x, w, result, lanes, table, blocks, window, kind, depth)
+    if kind == "dsp" and max(x.bits, w.bits) > BLOCK:
+        total += wide_product(family, x, w, lanes)
+    else:
+        total += products(family, x, w, lanes, kind)
+    total += operands(family, x, w, lanes, kind)
+    return total + _sums(family, x, w, result, lanes, table, blocks, window, kind, depth)
+
+
+def _table(family: str, x: IntType, w: IntType, words: Sequence[int], width: int, kind: str) -> Resources:
+    """The table of words of ``width`` bits, its address, and the register between its block RAM, where it has one, and
+    products whose operands have a register."""
+    near = Multiplier(Shape(x.bits, x.signed), Shape(w.bits, w.signed), kind).operand_latency
+    near *= lies_in_block(width, len(words))
+    total = filled_rom(family, words, width) + count_up(len(words))
+    return total + Resources(ff=changing_bits(words, width).bits if near else 0)
+
+
+def _sums(
+    family: str, x: IntType, w: IntType, result: IntType, lanes: int, table: tuple[int, int], blocks: int, window: int,
+    kind: str, depth: int, zeros: int = 0,
+) -> Resources:
+    """What a sum pool takes; its own registers of a beat are those of the products. ``table``: bits of a word of the
+    weights, words; ``zeros``: bits at the low ends of all lanes' sums that are always 0."""
+    term = product_bits(x, w)
+    shapes = Shape(x.bits, x.signed), Shape(w.bits, w.signed)
+    latency = WeightedPool.weighted_latency_of(*shapes, kind, table=table)
+    arrival = arrival_of(Multiplier(*shapes, kind), *table)
+    total = Resources(ff=arrival * lanes * x.bits + 3 * (latency - 3) - lanes * term * (2 if blocks > 4 else 1))
+    return total + sum_pool(family, lanes, term, result.bits, blocks, window, depth, zeros)
+
+
+def _zeros(numbers: Sequence[int]) -> int:
+    """At the low end of all numbers."""
+    together = gcd(*numbers)
+    return (together & -together).bit_length() - 1
+
+
+def _columns(words: Sequence[int], lanes: int, w: IntType) -> list[list[int]]:
+    """The numbers of each lane."""
+    half, mask = 1 << (w.bits - 1) if w.signed else 0, (1 << w.bits) - 1
+    return [[((word >> lane * w.bits & mask) ^ half) - half for word in words] for lane in range(lanes)]
+
+
+def _constants(family: str, x: IntType, w: IntType, weights: Sequence[int]) -> Resources:
+    """Products with weights that never change, none of them 0: blocks, or, of minus a power of two with sign and a
+    power of two without, shifts."""
+    device, total, made = FAMILIES[family], Resources(), []
+    for weight in weights:
+        zeros = (weight & -weight).bit_length() - 1
+        low, high = sorted((weight * x.min >> zeros, weight * x.max >> zeros))
+        width = IntType.holding(Interval(low, high)).bits
+        operand = IntType.holding(Interval(min(-int(w.signed), weight >> zeros), max(0, weight >> zeros)))
+        shift = weight == (-1 if w.signed else 1) << zeros
+        block = not shift and x.bits + operand.bits >= device.dsp_product
+        if block:
+            made.append((x, operand, 1))
+        total += Resources(lut=chain(family, width) if shift and weight < 0 else 0)
+        total += Resources(ff=x.bits + (BLOCK_LATENCY - device.dsp_registers * block) * width)
+    return total + Resources(dsp=multiplier_blocks(family, made))

@@ -1,0 +1,1 @@
+"""Operators of the quantized graph, which the passes make hardware of."""

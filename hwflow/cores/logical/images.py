@@ -1,0 +1,52 @@
+"""Images as streams: pixel by pixel, channels fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from hwflow.cores.operator import LoweringContext
+from hwflow.ir.graph import IntArray, Node, Value
+
+
+def image_order(channels: int, pixels: int) -> IntArray:
+    """The order of an image stream: element k = pixel * channels + channel is at channel * pixels + pixel (channels
+    first, as ONNX has it). Read-only: streams of one shape share it while any has it."""
+    order = _orders.get((channels, pixels))
+    if order is None:
+        order = np.arange(channels * pixels).reshape(channels, pixels).T.reshape(-1)
+        order.flags.writeable = False
+        _orders[channels, pixels] = order
+    return order
+
+
+_orders: WeakValueDictionary[tuple[int, int], IntArray] = WeakValueDictionary()
+
+
+def image_stream(node: Node, context: LoweringContext) -> Value:
+    """The stream of the node's input (channels, height, width), pixel by pixel."""
+    stream, order = context.stream(node.inputs[0])
+    channels, height, width = node.inputs[0].typed.shape
+    return context.arranged(stream, order, image_order(channels, height * width), channels)
+
+
+def axis_order(shape: Sequence[int], axis: int) -> IntArray:
+    """The row-major order of a tensor with ``axis`` moved behind the others: pixels of one element for each of its
+    indices."""
+    return np.moveaxis(np.arange(prod(shape)).reshape(shape), axis, -1).reshape(-1)
+
+
+def along_axis(
+    context: LoweringContext, streams: Sequence[Value], order: IntArray, shape: tuple[int, ...], axis: int
+) -> tuple[list[Value], IntArray, IntArray]:
+    """Streams in ``order``, of tensors of ``shape``, so arranged that every channel has one index along ``axis``; their
+    order then, and these indices. An axis of all elements takes them in whatever order they come."""
+    indices = np.unravel_index(order, shape)[axis].reshape(streams[0].typed.shape)
+    if (indices == indices[0]).all():
+        return list(streams), order, indices[0]
+    wanted = order if shape[axis] == order.size else axis_order(shape, axis)
+    arranged = [context.arranged(stream, order, wanted, shape[axis]) for stream in streams]
+    return arranged, wanted, np.unravel_index(wanted[: shape[axis]], shape)[axis]

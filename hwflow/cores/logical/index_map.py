@@ -1,0 +1,126 @@
+"""Which element of one frame each element of another frame repeats, and as what hardware can produce that order."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from hdl_lib.memories.address_walk import AddressWalk, LoopAxis
+from hwflow.ir.graph import IntArray
+
+FILL = -1
+"""In an index map: no element, but the fill value."""
+
+
+class IndexMap:
+    """``index[k]``: the number of the source frame's element that element k of the result repeats, or :data:`FILL`.
+
+    ``elements``: of a source frame; at least one element of it is repeated. Compared by identity: results are kept.
+    """
+
+    def __init__(self, index: IntArray, elements: int) -> None:
+        self.index = np.asarray(index, dtype=np.int64).reshape(-1)
+        self.elements = elements
+        if not (self.index >= 0).any() or self.index.max() >= elements or self.index.min() < FILL:
+            raise ValueError(f"index must be of {elements} elements or {FILL}, some of it not {FILL}")
+        self._words: dict[int, IntArray | None] = {}
+        self._walks: dict[int, AddressWalk] = {}
+
+    @property
+    def has_fill(self) -> bool:
+        return bool((self.index == FILL).any())
+
+    @cached_property
+    def is_identity(self) -> bool:
+        """Whether the result is the source."""
+        return self.index.size == self.elements and np.array_equal(self.index, np.arange(self.elements))
+
+    def words(self, lanes: int) -> IntArray | None:
+        """The map of beats of ``lanes`` successive elements; None where a beat of the result repeats no whole one of
+        the source."""
+        if lanes not in self._words:
+            self._words[lanes] = self._of_words(lanes)
+        return self._words[lanes]
+
+    def _of_words(self, lanes: int) -> IntArray | None:
+        if self.index.size % lanes or self.elements % lanes:
+            return None
+        beats = self.index.reshape(-1, lanes)
+        first = beats[:, 0]
+        expected = np.where(first[:, None] == FILL, FILL, first[:, None] + np.arange(lanes))
+        if not np.array_equal(beats, expected) or (first[first != FILL] % lanes).any():
+            return None
+        return np.where(first == FILL, FILL, first // lanes)
+
+    def walk(self, lanes: int) -> AddressWalk:
+        """The loops that make the map of beats of so many lanes, for which there is one."""
+        if lanes not in self._walks:
+            words = self.words(lanes)
+            assert words is not None, "no map of such beats"
+            self._walks[lanes] = as_loops(words)
+        return self._walks[lanes]
+
+    @cached_property
+    def least_wiring(self) -> tuple[int, tuple[int | None, ...]]:
+        """The least beat of the source of which each makes one beat of the result, in one way: its elements and, for
+        each element of the result's beat, the one it repeats. At most the whole frame is one."""
+        for parts in sorted(_divisors(int(np.gcd(self.index.size, self.elements))), reverse=True):
+            beat = self.elements // parts
+            # Two beats tell most of those apart that are not alike.
+            for some in dict.fromkeys((min(2, parts), parts)):
+                split = self.index[: some * (self.index.size // parts)].reshape(some, -1)
+                fill = split == FILL
+                relative = np.where(fill, FILL, split - beat * np.arange(some)[:, None])
+                if not (fill | ((relative >= 0) & (relative < beat))).all() or (relative != relative[0]).any():
+                    break
+            else:
+                return beat, tuple(None if at == FILL else int(at) for at in relative[0])
+        raise AssertionError("a whole frame is one beat")
+
+
+def as_loops(words: IntArray) -> AddressWalk:
+    """Loops that walk through ``words`` (:data:`FILL` where there is none): the fewest tables of the least size that a
+    greedy search finds, from the innermost loop on; one table of all in the worst case."""
+    axes: list[LoopAxis] = []
+    rest = words
+    while rest.size > 1:
+        divisors = [count for count in _divisors(rest.size) if count > 1]
+        split = next(filter(None, (_split(rest, count, strided=True) for count in reversed(divisors))), None)
+        split = split or next(filter(None, (_split(rest, count, strided=False) for count in divisors)))
+        axis, rest = split
+        axes.insert(0, axis)
+    if not axes:
+        axes = [LoopAxis(1)]
+    return AddressWalk(tuple(axes), int(rest[0]))
+
+
+def _split(words: IntArray, count: int, *, strided: bool) -> tuple[LoopAxis, IntArray] | None:
+    """``words`` as an innermost loop of ``count`` rounds and what is left for those around it; None where the rounds'
+    offsets differ, or, ``strided``, are no multiples of one stride."""
+    rows = words.reshape(-1, count)
+    there = rows != FILL
+    holes = ~there
+    row_there, column_there = there.any(axis=1), there.any(axis=0)
+    if holes.any() and not np.array_equal(there, row_there[:, None] & column_there):
+        return None
+    if strided and not column_there.all():
+        return None
+    first = int(np.argmax(column_there))
+    base = rows[:, first]
+    known = rows[row_there]
+    offsets = known[0] - known[0, first]
+    if (known - known[:, [first]] != offsets)[:, column_there].any():
+        return None
+    rest = np.where(row_there, base, FILL)
+    if strided:
+        stride = int(offsets[1])
+        return (LoopAxis(count, stride), rest) if np.array_equal(offsets, np.arange(count) * stride) else None
+    table = tuple(int(at) if here else None for at, here in zip(offsets, column_there, strict=True))
+    return LoopAxis(count, 0, table), rest
+
+
+def _divisors(number: int) -> list[int]:
+    """Ascending."""
+    low = [n for n in range(1, int(number**0.5) + 1) if number % n == 0]
+    return sorted({*low, *(number // n for n in low)})

@@ -1,0 +1,60 @@
+"""Operators that move no data in hardware: a new logical shape or order over the same stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hwflow.cores.operator import LogicalOperator, LoweringContext
+from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.types import TensorType
+
+
+class Reshape(LogicalOperator):
+    """Attribute ``shape``: the new shape of a frame, same number of elements, row-major order kept."""
+
+    name = "reshape"
+    stages = frozenset({Stage.QUANTIZED})
+    onnx = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+
+    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        source, shape = inputs[0], attributes["shape"]
+        if source.channels and source.channel_axis == 0 and shape and shape[0] % source.shape[0] == 0:
+            repeats = shape[0] // source.shape[0]
+            channels = tuple(c for c in source.channels for _ in range(repeats))
+            if int(np.prod(shape[1:], dtype=np.int64)) * repeats == int(np.prod(source.shape[1:], dtype=np.int64)):
+                return (TensorType(shape, source.element, source.interval, channels, 0),)
+        return (TensorType(shape, source.element, source.interval),)
+
+    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        return (inputs[0].reshape(inputs[0].shape[0], *attributes["shape"]),)
+
+    def lower(self, node: Node, context: LoweringContext) -> None:
+        context.bind(node.outputs[0], *context.stream(node.inputs[0]))
+
+
+class Transpose(LogicalOperator):
+    """Attribute ``perm``: output axis i is input axis perm[i]; axes of a frame, without the frame dimension."""
+
+    name = "transpose"
+    stages = frozenset({Stage.QUANTIZED})
+    onnx = ("Transpose",)
+
+    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        source, perm = inputs[0], attributes["perm"]
+        shape = tuple(source.shape[axis] for axis in perm)
+        axis = perm.index(source.channel_axis % len(perm)) if source.channels else 0
+        return (TensorType(shape, source.element, source.interval, source.channels, axis),)
+
+    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        return (inputs[0].transpose(0, *(axis + 1 for axis in attributes["perm"])),)
+
+    def lower(self, node: Node, context: LoweringContext) -> None:
+        stream, order = context.stream(node.inputs[0])
+        source = node.inputs[0].typed.shape
+        flat = np.arange(int(np.prod(source, dtype=np.int64))).reshape(source).transpose(node.attributes["perm"])
+        position = np.empty(flat.size, dtype=np.int64)  # source flat index -> output flat index
+        position[flat.reshape(-1)] = np.arange(flat.size)
+        context.bind(node.outputs[0], stream, position[order])

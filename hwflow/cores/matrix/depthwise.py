@@ -1,0 +1,169 @@
+"""Depthwise convolution over an image stream: each channel of each window times its own weights, added.
+
+Attributes: ``geometry`` (WindowGeometry), ``pad_value``, ``weights`` int64 [taps, channels], ``rows`` (line buffer in
+image rows, as for :mod:`hwflow.cores.windows.sliding_window`). Derived: ``weight_range``. Lanes are a part of a pixel,
+with a multiplier each for one tap of a window after the other, or for each tap of a kernel row: as many multipliers a
+lane as a row has taps say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hdl_lib.arithmetic.multiplier import BLOCK, PART
+from hdl_lib.memories.rom import Table
+from hdl_lib.windows.depthwise import Depthwise as Core
+from hdl_lib.windows.depthwise import buffer_words, weight_places
+from hwflow.cores import costs
+from hwflow.cores.amaranth_shapes import shape_of
+from hwflow.cores.logical.image_windows import WindowGeometry
+from hwflow.cores.matrix.dot_products import group_intervals
+from hwflow.cores.memory_words import pack_words
+from hwflow.cores.operator import Built, Device, Folding, HardwareOperator, MemoryFile, Resources, beats
+from hwflow.cores.timing import Timing
+from hwflow.cores.windows.sliding_window import core_geometry, line_buffer_rows, serial_processes
+from hwflow.cores.windows.weighted_pool import weight_type
+from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.types import Interval, IntType, TensorType
+
+
+class Depthwise(HardwareOperator):
+    name = "depthwise"
+    stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
+
+    def derive(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> Mapping[str, Any]:
+        weights = attributes["weights"]
+        return {"weight_range": (min(0, int(weights.min())), max(0, int(weights.max())))}
+
+    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        window, weights = _window(attributes), attributes["weights"]
+        pad = Interval(attributes["pad_value"], attributes["pad_value"])
+        ranges = inputs[0].channel_intervals(1)
+        if window.touches_padding():
+            ranges = tuple(r.hull(pad) for r in ranges)
+        channels = group_intervals(weights.T, [[r] for r in ranges], window.taps, binary=False)
+        return (TensorType.of((window.output[0] * window.output[1], weights.shape[1]), channels, 1),)
+
+    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        window = _window(attributes)
+        frames, _, channels = inputs[0].shape
+        images = inputs[0].reshape(frames, window.height, window.width, channels)
+        taps = window.windows(images, attributes["pad_value"])
+        return ((taps * attributes["weights"]).sum(axis=3).reshape(frames, -1, channels),)
+
+    def macs(self, node: Node) -> int:
+        return int(node.attributes["weights"].size) * int(node.outputs[0].typed.shape[0])
+
+    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+        kinds: tuple[str, ...] = ("dsp", "lut")
+        element, weight, kernel = padded_type(node), weight_type(node), _window(node.attributes).kernel
+        if costs.product_is_cheap_in_luts(element, weight):
+            kinds = ("lut",)
+        part = costs.FAMILIES[device.family].dsp_width - 1 if max(element.bits, weight.bits) > BLOCK else 0
+        lanes = costs.useful_lanes(node.inputs[0].typed.shape[1])
+        taps = list(dict.fromkeys((1, kernel[1])))
+        parts = {"dsp": part, "lut": 0}
+        found = [Folding(n, n, n * t, kind, parts[kind]) for n in lanes for t in taps for kind in kinds]
+        return sorted(found, key=lambda folding: folding.multipliers)
+
+    def cycles(self, node: Node, folding: Folding) -> int:
+        steps = beats(node.outputs[0].typed.shape, folding.output_lanes) * _steps(node, folding)
+        return max(beats(node.inputs[0].typed.shape, folding.input_lanes), steps)
+
+    def timing(self, node: Node, folding: Folding) -> Timing:
+        window, steps = _window(node.attributes), _steps(node, folding)
+        blocks = _blocks(node, folding)
+        processes = serial_processes(window, blocks, window.output[1] * blocks * steps, steps, line_buffer_rows(node))
+        latency = Core.latency_of(
+            shape_of(padded_type(node)), shape_of(weight_type(node)), core_geometry(window), _by_row(node, folding),
+            folding.multiplier, folding.part or PART,
+        )
+        return Timing(processes, (latency,))
+
+    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+        window = core_geometry(_window(node.attributes))
+        types, depth = (padded_type(node), weight_type(node)), _places(node, folding)[-1]
+        width = folding.multipliers * types[1].bits
+        known = weight_words(node, folding) if depth * width <= costs.MOST_KNOWN_BITS else None
+        changing = None
+        if known is None and node.attributes.get("folding") == folding:  # chosen: a search asks for every one
+            changing = costs.changing_bits(weight_words(node, folding), width)
+        weights = costs.depthwise_weights(
+            device.family, *types, known, depth, folding.multipliers, folding.multiplier, changing
+        )
+        return weights + costs.depthwise(
+            device.family, window, node.inputs[0].typed.element, padded_type(node), weight_type(node),
+            node.outputs[0].typed.element, folding.input_lanes, _blocks(node, folding), _by_row(node, folding),
+            line_buffer_rows(node), folding.multiplier, depths[0],
+        )
+
+    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+        words = weight_words(node, folding)
+        file = MemoryFile(f"{name}_weights", words, folding.multipliers * weight_type(node).bits)
+        source, result = node.inputs[0].typed, node.outputs[0].typed
+        core = Core(
+            shape_of(source.element), shape_of(weight_type(node)), shape_of(result.element),
+            core_geometry(_window(node.attributes)), source.shape[1], folding.input_lanes,
+            row=_by_row(node, folding),
+            weights=Table(words=None, file=f"weights/{file.name}.mem", width=file.width, depth=len(words)),
+            pad_value=node.attributes["pad_value"], padded_shape=shape_of(padded_type(node)),
+            rows=line_buffer_rows(node), multiplier=folding.multiplier, part=folding.part or PART, depth=depths[0],
+        )
+        return Built(core, [core.i], [core.o], [file])
+
+
+def padded_type(node: Node) -> IntType:
+    """What holds the elements and, where windows touch it, the padding."""
+    element, pad = node.inputs[0].typed.element, node.attributes["pad_value"]
+    if not _window(node.attributes).touches_padding() or element.interval.includes(pad):
+        return element
+    return IntType.holding(node.inputs[0].typed.interval.hull(Interval(pad, pad)))
+
+
+def buffers(node: Node, folding: Folding) -> tuple[int, int, int]:
+    """Words, copies and bits a word of the line buffer."""
+    window = _window(node.attributes)
+    words = buffer_words(line_buffer_rows(node) * window.width * _blocks(node, folding))
+    return words, folding.multipliers // folding.input_lanes, folding.input_lanes * node.inputs[0].typed.element.bits
+
+
+def weight_words(node: Node, folding: Folding) -> list[int]:
+    """The table: see :class:`hdl_lib.windows.depthwise.Depthwise`."""
+    window, weights, lanes = _window(node.attributes), node.attributes["weights"], folding.input_lanes
+    blocks, row = _blocks(node, folding), _by_row(node, folding)
+    (kh, kw), channels = window.kernel, weights.shape[1]
+    by_column, by_row, by_block, words = _places(node, folding)
+    padded = np.zeros((kh, kw, blocks * lanes), dtype=np.int64)
+    padded[:, :, :channels] = weights.reshape(kh, kw, channels)
+    steps = padded.reshape(kh, 1 if row else kw, kw if row else 1, blocks, lanes)
+    table = np.zeros((1 << by_block, 1 << by_row, 1 << by_column, folding.multipliers), dtype=np.int64)
+    table[:blocks, :kh, : steps.shape[1]] = steps.transpose(3, 0, 1, 2, 4).reshape(blocks, kh, steps.shape[1], -1)
+    return pack_words(table.reshape(words, -1), weight_type(node).bits)
+
+
+def _places(node: Node, folding: Folding) -> tuple[int, int, int, int]:
+    """Of the table, see :func:`hdl_lib.windows.depthwise.weight_places`."""
+    return weight_places(core_geometry(_window(node.attributes)), _blocks(node, folding), _by_row(node, folding))
+
+
+def _window(attributes: Mapping[str, Any]) -> WindowGeometry:
+    window: WindowGeometry = attributes["geometry"]
+    return window
+
+
+def _by_row(node: Node, folding: Folding) -> bool:
+    """Whether a step takes a row of the kernel."""
+    return folding.multipliers > folding.input_lanes
+
+
+def _steps(node: Node, folding: Folding) -> int:
+    """For each window and beat of a pixel."""
+    window = _window(node.attributes)
+    return window.kernel[0] if _by_row(node, folding) else window.taps
+
+
+def _blocks(node: Node, folding: Folding) -> int:
+    return -(-node.inputs[0].typed.shape[1] // folding.input_lanes)

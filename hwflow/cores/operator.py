@@ -1,0 +1,238 @@
+"""What an operator declares. There are no defaults for timing and resources: without them it cannot be registered."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from amaranth.lib.wiring import Component
+
+from hwflow.cores.timing import Timing
+from hwflow.ir.graph import IntArray, Node, Stage, Value
+from hwflow.types import TensorType
+
+
+class Resources(NamedTuple):
+    """Predicted use of a device's resources. ``bram`` counts the family's block RAM primitives."""
+
+    lut: int = 0
+    ff: int = 0
+    dsp: int = 0
+    bram: int = 0
+
+    def __add__(self, other: Resources) -> Resources:  # type: ignore[override]  # a sum, not a longer tuple
+        (a, b, c, d), (e, f, g, h) = self, other  # a search adds up hundreds of thousands
+        return tuple.__new__(Resources, (a + e, b + f, c + g, d + h))
+
+    def times(self, count: int) -> Resources:
+        """So many of the same."""
+        return Resources(self.lut * count, self.ff * count, self.dsp * count, self.bram * count)
+
+
+@dataclass(frozen=True)
+class Folding:
+    """Lanes at each input and output stream (elements a beat), the multipliers busy every step and their kind
+    ("dsp" or "lut", "" without). ``part``: bits without sign that a multiplier block of the device takes, for cores
+    that cut their operands; in the kind "serial" digits of the input a step
+    (:mod:`hwflow.cores.requantizers.serial_requantize`); 0 for the others.
+
+    ``whole_vector``: input lanes are of a vector of several pixels, taken as one pixel (see
+    :mod:`hwflow.cores.matrix.mvu`), though they are no more than a pixel's channels; or those of a core that takes
+    whole pixels of several streams (:class:`hwflow.cores.streams.concat.StreamConcat`).
+
+    Up to a pixel's channels, lanes are a part of a pixel (surplus lanes in its last beat, where they do not divide
+    them); more lanes than channels are whole pixels, of a number that divides the stream's (see :func:`beats`)."""
+
+    input_lanes: int
+    output_lanes: int
+    multipliers: int = 0
+    multiplier: str = ""
+    part: int = 0
+    whole_vector: bool = False
+
+
+@dataclass
+class MemoryFile:
+    """Contents of a ``$readmemh`` file: ``words`` of ``width`` bits, address 0 first."""
+
+    name: str
+    words: Sequence[int]
+    width: int
+
+
+@dataclass
+class Built:
+    """A core with the memory files it reads. ``inputs``/``outputs`` are its stream members, in the node's order."""
+
+    component: Component
+    inputs: list[Any]
+    outputs: list[Any]
+    files: list[MemoryFile] = field(default_factory=list)
+
+
+class Device(Protocol):
+    """What resource models need to know of a part."""
+
+    @property
+    def family(self) -> str: ...
+
+
+class LoweringContext(Protocol):
+    """What an operator of the quantized stage builds its dataflow with (see :mod:`hwflow.passes.to_dataflow`)."""
+
+    def stream(self, value: Value) -> tuple[Value, IntArray]:
+        """The stream that carries a quantized value, and its order: stream element -> flat logical index."""
+        ...
+
+    def add(self, op: str, suffix: str, inputs: list[Value], attributes: dict[str, Any]) -> Value:
+        """A new dataflow node (named after the node being lowered, plus ``suffix``) with one output."""
+        ...
+
+    def wished_channels(self, value: Value) -> int | None:
+        """The axis of a quantized value that what reads it takes as channels; None if it has no wish."""
+        ...
+
+    def arranged(self, stream: Value, order: IntArray, wanted: IntArray, channels: int) -> Value:
+        """``stream``, which comes in ``order``, in the order ``wanted``, with so many channels a pixel: itself, or
+        through a new node that rearranges it. Both orders are of the same flat indices, of which ``wanted`` may repeat
+        some and leave out others."""
+        ...
+
+    def is_rearranged(self, stream: Value) -> bool:
+        """Whether ``stream`` comes from a node that rearranges, so that another order costs nothing more."""
+        ...
+
+    def bind(self, value: Value, stream: Value, order: IntArray) -> None:
+        """Say which stream carries the quantized ``value``."""
+        ...
+
+    def refuse(self, rule: str, message: str, remedy: str) -> None:
+        """Refuse the node being lowered, whose outputs stay unbound; the rest is lowered, so that all findings come."""
+        ...
+
+
+class Operator(ABC):
+    """Rule and meaning of an operator. ``onnx`` lists the ONNX operators whose work it does."""
+
+    name: ClassVar[str]
+    stages: ClassVar[frozenset[Stage]]
+    onnx: ClassVar[tuple[str, ...]] = ()
+
+    def derive(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> Mapping[str, Any]:
+        """Attributes that follow from the others and the input types (staircases, say); computed before ``infer``."""
+        return {}
+
+    @abstractmethod
+    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Output types with exact intervals."""
+
+    @abstractmethod
+    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        """The golden model: int64 arrays [frames, *shape] to the same."""
+
+    def macs(self, node: Node) -> int:
+        """Multiply-accumulates a frame."""
+        return 0
+
+
+class LogicalOperator(Operator):
+    """An operator of the quantized stage that becomes one or more hardware operators."""
+
+    @abstractmethod
+    def lower(self, node: Node, context: LoweringContext) -> None:
+        """Build the dataflow of ``node``."""
+
+
+class HardwareOperator(Operator):
+    """An operator that is a core."""
+
+    @abstractmethod
+    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+        """Every sensible folding, cheapest first."""
+
+    def input_view(
+        self, node: Node, shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
+    ) -> tuple[int, int]:
+        """(pixels, channels) as which the core takes an input stream of this shape with so many lanes: a pixel's last
+        beat may have surplus lanes. An operator that takes several pixels for one with fewer lanes than they have
+        elements says so here. ``whole_vector``: as the folding says."""
+        return grouped(shape, lanes)
+
+    def output_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
+        """(pixels, channels) of an output stream of this shape with so many lanes."""
+        return grouped(shape, lanes)
+
+    def lanes_of(self, node: Node, index: int, lanes: int, *, whole_vector: bool = False) -> int:
+        """Lanes of input ``index`` in foldings of so many input ``lanes``. An operator whose inputs differ in that says
+        so here. ``whole_vector``: as the folding says."""
+        return lanes
+
+    @abstractmethod
+    def cycles(self, node: Node, folding: Folding) -> int:
+        """Steps a frame of the longest process: ``timing(node, folding).cycles`` without the arrays."""
+
+    @abstractmethod
+    def timing(self, node: Node, folding: Folding) -> Timing:
+        """The exact static schedule."""
+
+    @abstractmethod
+    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+        """Predicted resources with output queues of ``depths`` beats."""
+
+    @abstractmethod
+    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+        """The core. ``name`` is the instance's HDL name; memory files are called ``name`` plus a suffix."""
+
+
+def exact_matmul(x: IntArray, weights: IntArray) -> IntArray:
+    """x [..., K] times weights [M, K] transposed, exactly, for results within 63 bits and their sign.
+
+    In float64, for which there are fast routines, where every sum stays below 2**53: weights that are too wide for that
+    are cut into slices of so many bits that it holds for each, and what is shifted out of 64 bits in the sum of the
+    slices does not matter to a result that fits.
+    """
+    terms = int(np.abs(x).max(initial=0)) * max(1, x.shape[-1])
+    heaviest = max(-int(weights.min(initial=0)), int(weights.max(initial=0)))
+    if terms * heaviest < 1 << _FLOAT_BITS:
+        return _float_matmul(x, weights)
+    bits = _FLOAT_BITS - terms.bit_length()
+    if bits < 1:
+        return x @ weights.astype(np.int64).T
+    total = np.zeros((*x.shape[:-1], len(weights)), dtype=np.int64)
+    for shift in range(0, min(64, heaviest.bit_length() + 1), bits):
+        rest = weights >> shift
+        slices = rest if heaviest >> shift < 1 << (bits - 1) else rest & ((1 << bits) - 1)
+        total += _float_matmul(x, slices) << shift
+        if slices is rest:
+            break
+    return total
+
+
+_FLOAT_BITS = 53  # integers below 2**53 are exact in float64
+
+
+def _float_matmul(x: IntArray, weights: IntArray) -> IntArray:
+    product: npt.NDArray[np.float64] = x.astype(np.float64) @ weights.T.astype(np.float64)
+    return product.astype(np.int64)
+
+
+def beats(shape: tuple[int, ...], lanes: int) -> int:
+    """Beats a frame of a stream (pixels, channels) of so many ``lanes``, see :class:`Folding`."""
+    pixels, channels = grouped(shape, lanes)
+    return pixels * -(-channels // lanes)
+
+
+def grouped(shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
+    """(pixels, channels) of the same stream with as many pixels taken for one as a beat holds; at least one."""
+    pixels, channels = shape
+    together = max(1, lanes // channels)
+    if lanes > channels and (lanes % channels or pixels % together):
+        raise ValueError(
+            f"lanes must be at most {channels} (the channels) or whole pixels that divide the {pixels} of a frame, "
+            f"not {lanes}"
+        )
+    return pixels // together, channels * together

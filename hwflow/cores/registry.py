@@ -1,0 +1,85 @@
+"""Every operator, one line each. An operator without timing or resources cannot be instantiated, so not registered."""
+
+from __future__ import annotations
+
+from hwflow.cores.beat_movers import Fifo, Fork, FrameSync, Relay, WidthConverter
+from hwflow.cores.logical.conv2d import Conv2d
+from hwflow.cores.logical.dense import Dense
+from hwflow.cores.logical.interpolate import Interpolate
+from hwflow.cores.logical.max_pool2d import MaxPool2d
+from hwflow.cores.logical.pixel_product import PixelProduct
+from hwflow.cores.logical.reindex import Reindex
+from hwflow.cores.logical.reshape import Reshape, Transpose
+from hwflow.cores.logical.sum_pool2d import SumPool2d
+from hwflow.cores.logical.top_k import TopK
+from hwflow.cores.matrix.depthwise import Depthwise
+from hwflow.cores.matrix.mvu import Mvu
+from hwflow.cores.operator import HardwareOperator, LogicalOperator, Operator
+from hwflow.cores.requantizers.requantize import Requantize
+from hwflow.cores.streams.concat import Concat, StreamConcat
+from hwflow.cores.streams.elementwise import Elementwise
+from hwflow.cores.streams.product import Product
+from hwflow.cores.streams.rearrange import Rearrange
+from hwflow.cores.streams.scaled_add import ScaledAdd
+from hwflow.cores.streams.stream_top_k import StreamTopK
+from hwflow.cores.windows.max_pool import MaxPool
+from hwflow.cores.windows.position_sum import PositionSum
+from hwflow.cores.windows.sliding_window import SlidingWindow
+from hwflow.cores.windows.sum_pool import SumPool
+from hwflow.cores.windows.weighted_pool import WeightedPool
+from hwflow.ir.graph import Stage
+
+OPERATORS: dict[str, Operator] = {
+    operator.name: operator
+    for operator in (
+        Concat(),
+        Conv2d(),
+        Dense(),
+        Depthwise(),
+        Elementwise(),
+        Fifo(),
+        Fork(),
+        FrameSync(),
+        Interpolate(),
+        MaxPool(),
+        MaxPool2d(),
+        Mvu(),
+        PixelProduct(),
+        PositionSum(),
+        Product(),
+        Rearrange(),
+        Reindex(),
+        Relay(),
+        Requantize(),
+        Reshape(),
+        ScaledAdd(),
+        SlidingWindow(),
+        StreamConcat(),
+        StreamTopK(),
+        SumPool(),
+        SumPool2d(),
+        TopK(),
+        Transpose(),
+        WeightedPool(),
+        WidthConverter(),
+    )
+}
+
+LEGAL: dict[Stage, frozenset[str]] = {
+    stage: frozenset(name for name, operator in OPERATORS.items() if stage in operator.stages) for stage in Stage
+}
+"""The legality table of operators: what each says of itself."""
+
+
+def hardware(op: str) -> HardwareOperator:
+    """The hardware operator called ``op``."""
+    operator = OPERATORS[op]
+    assert isinstance(operator, HardwareOperator), f"{op} is no hardware operator"
+    return operator
+
+
+def logical(op: str) -> LogicalOperator:
+    """The operator of the quantized stage called ``op``."""
+    operator = OPERATORS[op]
+    assert isinstance(operator, LogicalOperator), f"{op} is no operator of the quantized stage"
+    return operator

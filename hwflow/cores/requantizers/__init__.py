@@ -1,0 +1,1 @@
+"""Step functions in hardware."""

@@ -1,0 +1,1 @@
+"""Element by element on several streams, and elements in another order."""

@@ -1,0 +1,180 @@
+"""A function of the integers at the same place of several tensors of one shape.
+
+Attributes: ``function`` (:mod:`hwflow.ir.integer_functions`), ``constants`` (for each operand its value where it is one
+number, an int64 array of the result's shape where it is a constant tensor, else None: those alone are inputs), ``wrap``
+(the integer type that the result wraps around to, as ONNX's; None: it is exact).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hdl_lib.arithmetic.lane_functions import LaneFunction
+from hdl_lib.memories.rom import Table
+from hdl_lib.streams.elementwise import READ_LATENCY
+from hdl_lib.streams.elementwise import Elementwise as Core
+from hwflow.cores import costs
+from hwflow.cores.memory_words import pack_words
+from hwflow.cores.operator import (
+    Built,
+    Device,
+    Folding,
+    LogicalOperator,
+    LoweringContext,
+    MemoryFile,
+    Resources,
+    grouped,
+)
+from hwflow.cores.streams.joined import Joined, joined_streams, joined_timing
+from hwflow.cores.streams.lanes import lane_function, lane_resources, used_bits, zero_bits
+from hwflow.cores.timing import Timing
+from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ir.integer_functions import Function, Multiplied
+from hwflow.ir.wrapping import wrapped, wrapped_interval
+from hwflow.types import Interval, IntType, TensorType
+
+
+class Elementwise(LogicalOperator, Joined):
+    name = "elementwise"
+    stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
+    onnx = (
+        "Abs", "Add", "And", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "Clip", "Div",
+        "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Neg", "Not", "Or",
+        "QLinearWhere", "Sub", "Sum", "Where", "Xor",
+    )  # fmt: skip
+
+    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        first = next((t for t in inputs if t.channels), inputs[0])
+        axis = first.channel_axis if first.channels else 0
+        known = any(t.channels for t in inputs)
+        columns = [t.channel_intervals(axis) if known else (t.interval,) for t in inputs]
+        found = tuple(_interval(attributes, ranges) for ranges in zip(*columns, strict=True))
+        if known:
+            return (TensorType.of(first.shape, found, axis),)
+        return (TensorType(first.shape, IntType.holding(found[0]), found[0]),)
+
+    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        left = iter(inputs)
+        operands = [next(left) if c is None else np.asarray(c, dtype=np.int64) for c in attributes["constants"]]
+        result = attributes["function"].evaluate(operands)
+        return (result if attributes["wrap"] is None else wrapped(result, attributes["wrap"]),)
+
+    def lower(self, node: Node, context: LoweringContext) -> None:
+        streams, order = joined_streams(node, context)
+        constants = tuple(
+            c.reshape(-1)[order].reshape(streams[0].typed.shape) if isinstance(c, np.ndarray) else c
+            for c in node.attributes["constants"]
+        )
+        attributes = {name: node.attributes[name] for name in ("function", "wrap")}
+        result = context.add("elementwise", "", streams, {**attributes, "constants": constants})
+        context.bind(node.outputs[0], result, order)
+
+    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+        lanes = costs.stream_lanes(node.outputs[0].typed.shape)
+        if not isinstance(node.attributes["function"], Multiplied):
+            return [Folding(count, count) for count in lanes]
+        kinds = ("lut",) if costs.product_is_cheap_in_luts(*_types(node)) else ("dsp", "lut")
+        return [Folding(count, count, 0, kind) for count in lanes for kind in kinds]
+
+    def timing(self, node: Node, folding: Folding) -> Timing:
+        latency = Core.latency_of(_lane(node, folding), tables=bool(_tensors(node)))
+        return joined_timing(self.cycles(node, folding), latency, len(node.inputs))
+
+    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+        function: Function = node.attributes["function"]
+        output, constants, lanes = node.outputs[0].typed.element, node.attributes["constants"], folding.output_lanes
+        types = _types(node)
+        operands = [costs.Operand(element, isinstance(c, int)) for c, element in zip(constants, types, strict=True)]
+        widths = [used_bits(function, value.typed.element, output) for value in node.inputs]
+        tabled = [(c, used_bits(function, t, output)) for c, t in zip(constants, types, strict=True) if _is_tensor(c)]
+        tables, held = _tables(device.family, tabled, lanes, node.attributes.get("folding") == folding)
+        held = held if _is_tensor(constants[-1]) else None
+        total = lane_resources(device.family, function, operands, output, lanes, folding.multiplier, held)
+        latency = Core.latency_of(_lane(node, folding), tables=bool(tabled))
+        if tabled:
+            count = self.cycles(node, folding)
+            total += tables + costs.count_up(count) + Resources(ff=READ_LATENCY * lanes * sum(widths))
+        made = max(1, output.bits - zero_bits(function, constants))
+        return total + costs.joined(device.family, widths, made, lanes, latency - 1, depths[0])
+
+    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+        lanes = folding.output_lanes
+        files: list[MemoryFile] = []
+        constants: list[int | Table | None] = []
+        for place, (constant, element) in enumerate(zip(node.attributes["constants"], _types(node), strict=True)):
+            if not _is_tensor(constant):
+                constants.append(constant)
+                continue
+            padded = _beats(constant, lanes)
+            file = MemoryFile(f"{name}_constant_{place}", pack_words(padded, element.bits), lanes * element.bits)
+            files.append(file)
+            constants.append(Table(None, f"weights/{file.name}.mem", file.width, len(padded)))
+        core = Core(_lane(node, folding), lanes=lanes, depth=depths[0], constants=constants)
+        return Built(core, core.sources, [core.o], files)
+
+
+def _is_tensor(constant: Any) -> bool:
+    return isinstance(constant, np.ndarray)
+
+
+def _tensors(node: Node) -> list[IntArray]:
+    return [constant for constant in node.attributes["constants"] if _is_tensor(constant)]
+
+
+def _beats(constant: IntArray, lanes: int) -> IntArray:
+    """[beats, lanes]: the constant tensor as a stream, 0 in lanes left over."""
+    channels = grouped(constant.shape, lanes)[1]
+    return np.pad(constant.reshape(-1, channels), ((0, 0), (0, -channels % lanes))).reshape(-1, lanes)
+
+
+def _tables(
+    family: str, tabled: Sequence[tuple[IntArray, int]], lanes: int, chosen: bool
+) -> tuple[Resources, int | None]:
+    """The tables of constant tensors, of which so many bits of an element are used, and how many of a word's bits are
+    not like another; None where they are not looked at, which takes long: ``chosen``, for the folding that is built,
+    those that never change are not counted."""
+    if sum(constant.size * bits for constant, bits in tabled) > costs.MOST_KNOWN_BITS:
+        total = Resources()
+        for constant, bits in tabled:
+            words = _beats(constant, lanes)
+            changing = costs.changing_numbers(words, [bits] * lanes) if chosen else None
+            total += costs.rom(family, len(words), lanes * bits, changing)
+        return total, None
+    # Bits that are alike are one in all tables, which have the same address.
+    together = [0] * (len(_beats(tabled[0][0], lanes)) if tabled else 0)
+    width = 0
+    for constant, bits in tabled:
+        for index, word in enumerate(pack_words(_beats(constant, lanes), bits)):
+            together[index] |= word << width
+        width += lanes * bits
+    found = costs.filled_rom(family, together, width) if tabled else Resources()
+    return found, found.ff if found.bram else found.ff // 2
+
+
+def _range(constant: Any) -> Interval:
+    """Of a constant operand."""
+    if isinstance(constant, np.ndarray):
+        return Interval(int(constant.min()), int(constant.max()))
+    return Interval(constant, constant)
+
+
+def _interval(attributes: Mapping[str, Any], ranges: Sequence[Interval]) -> Interval:
+    left = iter(ranges)
+    operands = [next(left) if c is None else _range(c) for c in attributes["constants"]]
+    exact: Interval = attributes["function"].interval(operands)
+    return exact if attributes["wrap"] is None else wrapped_interval(exact, attributes["wrap"])
+
+
+def _types(node: Node) -> list[IntType]:
+    """The types of all operands."""
+    left = iter(node.inputs)
+    constants = node.attributes["constants"]
+    return [next(left).typed.element if c is None else IntType.holding(_range(c)) for c in constants]
+
+
+def _lane(node: Node, folding: Folding) -> LaneFunction:
+    function: Function = node.attributes["function"]
+    return lane_function(function, _types(node), node.outputs[0].typed.element, folding.multiplier)

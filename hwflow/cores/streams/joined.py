@@ -1,0 +1,44 @@
+"""What operators with several input streams of equal shape have in common."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hdl_lib.streams.joined import Joined as Core
+from hwflow.cores.operator import Folding, HardwareOperator, LoweringContext, beats
+from hwflow.cores.timing import Process, Timing, Wait, every
+from hwflow.ir.graph import IntArray, Node, Value
+
+
+class Joined(HardwareOperator):
+    """A core behind :class:`hdl_lib.streams.joined.Joined`: a step for each beat of all inputs."""
+
+    def cycles(self, node: Node, folding: Folding) -> int:
+        return beats(node.outputs[0].typed.shape, folding.output_lanes)
+
+
+def joined_timing(count: int, latency: int, inputs: int = 2) -> Timing:
+    """The processes of :class:`hdl_lib.streams.joined.Joined` with ``count`` beats a frame: a buffer an input, and the
+    step."""
+    filled = Wait(inputs, every(count) - Core.buffer_depth)
+    buffers = (Process(count, {index: every(count)}, {}, (filled,)) for index in range(inputs))
+    waits = tuple(Wait(index, every(count), Core.buffer_latency) for index in range(inputs))
+    return Timing((*buffers, Process(count, {}, {0: every(count)}, waits)), (latency,))
+
+
+def joined_streams(node: Node, context: LoweringContext) -> tuple[list[Value], IntArray]:
+    """The streams of all inputs in one order, and that order: of the orders there are the one that leaves the fewest of
+    them to rearrange, of these the first that is no plain row-major one (an image's, say)."""
+    found = [context.stream(value) for value in node.inputs]
+
+    def cost(place: int) -> tuple[int, bool]:
+        stream, order = found[place]
+        changed = sum(
+            not context.is_rearranged(s) and (s.typed.shape != stream.typed.shape or not np.array_equal(o, order))
+            for s, o in found
+        )
+        return changed, bool((order == np.arange(order.size)).all())
+
+    stream, order = found[min(range(len(found)), key=cost)]
+    channels = stream.typed.shape[1]
+    return [context.arranged(each, own, order, channels) for each, own in found], order

@@ -1,0 +1,145 @@
+"""The elements of a frame in another order, some of them more than once, some not at all, constants between them.
+
+Attributes: ``map`` (:class:`hwflow.cores.logical.index_map.IndexMap`), ``channels`` of the result, ``fill``,
+``interval`` (cycles a frame that the buffer must keep up with; absent: the fewest of the core itself).
+
+Two forms: wiring, where each beat is made of one beat (several pixels for one, or a whole frame), and a buffer from
+which beats are read in any order (:mod:`hdl_lib.memories.rearrange`), where beats stay what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hdl_lib.memories.rearrange import Rearrange as Core
+from hdl_lib.memories.rearrange import RearrangePlan
+from hdl_lib.streams.lane_map import LaneMap
+from hwflow.cores import costs
+from hwflow.cores.amaranth_shapes import shape_of
+from hwflow.cores.logical.index_map import FILL, IndexMap
+from hwflow.cores.operator import Built, Device, Folding, HardwareOperator, Resources, beats
+from hwflow.cores.timing import Process, Timing, Wait, beat_by_beat, every
+from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.types import Interval, IntType, TensorType
+
+
+class Rearrange(HardwareOperator):
+    name = "rearrange"
+    stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
+
+    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        source, moved = inputs[0], attributes["map"]
+        channels = attributes["channels"]
+        known = source.channel_intervals(1)
+        fill = Interval(attributes["fill"], attributes["fill"])
+        # For each channel of the result the channels of the source that it repeats, the fill value as one more.
+        from_channel = np.where(moved.index == FILL, len(known), moved.index % len(known)).reshape(-1, channels)
+        ranges = [*known, fill]
+        found = []
+        for column in from_channel.T:
+            several = [ranges[k] for k in np.unique(column)]
+            found.append(_hull(several))
+        result = TensorType.of((moved.index.size // channels, channels), tuple(found), 1)
+        element = source.element  # beats from a buffer keep their lanes' width
+        if not (element.interval.includes(result.interval.lo) and element.interval.includes(result.interval.hi)):
+            element = IntType.holding(source.interval.hull(result.interval))
+        return (TensorType(result.shape, element, result.interval, result.channels, 1),)
+
+    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        index = attributes["map"].index
+        frames = inputs[0].reshape(len(inputs[0]), attributes["map"].elements)
+        # The fill value stands behind a frame's last element, where index -1 finds it.
+        padded = np.concatenate([frames, np.full((len(frames), 1), attributes["fill"], dtype=np.int64)], axis=1)
+        return (padded[:, index].reshape(len(frames), index.size // attributes["channels"], attributes["channels"]),)
+
+    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+        moved: IndexMap = node.attributes["map"]
+        shapes = node.inputs[0].typed.shape, node.outputs[0].typed.shape
+        found = [
+            Folding(lanes, lanes)
+            for lanes in costs.stream_lanes(shapes[0])
+            if all(_fits(shape, lanes) for shape in shapes) and moved.words(lanes) is not None
+        ]
+        beat, sources = moved.least_wiring
+        for count in range(1, moved.elements // beat + 1):
+            folding = Folding(count * beat, count * len(sources))
+            if max(folding.input_lanes, folding.output_lanes) > costs.MOST_LANES:
+                break
+            whole = moved.elements % folding.input_lanes == 0
+            if whole and _fits(shapes[0], folding.input_lanes) and _fits(shapes[1], folding.output_lanes):
+                found.append(folding)
+        return list(dict.fromkeys(found))
+
+    def cycles(self, node: Node, folding: Folding) -> int:
+        sides = zip((node.inputs[0], node.outputs[0]), (folding.input_lanes, folding.output_lanes), strict=True)
+        return max(beats(value.typed.shape, lanes) for value, lanes in sides)
+
+    def timing(self, node: Node, folding: Folding) -> Timing:
+        if wiring_of(node, folding) is not None:
+            return beat_by_beat(self.cycles(node, folding), LaneMap.latency)
+        plan = plan_of(node, folding)
+        steps = plan.walk.steps
+        need_write = np.repeat(np.array(plan.needed) - 1, plan.steps)
+        # The round that released so many beats, in the frame that this is relative to.
+        released = np.array(plan.released)
+        wanted = np.arange(plan.beats) - plan.rows + 1
+        frame = -((plan.skipped - wanted) // plan.beats) - 1
+        in_round = np.searchsorted(released, wanted - frame * plan.beats)
+        need_read = frame * steps + (in_round + 1) * plan.steps - 1
+        writer = Process(plan.beats, {0: every(plan.beats)}, {}, (Wait(1, need_read, plan.writer_lag),))
+        reader = Process(steps, {}, {0: every(steps)}, (Wait(0, need_write),))
+        return Timing((writer, reader), (Core.latency_of(plan),))
+
+    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+        elements = node.inputs[0].typed.element, node.outputs[0].typed.element
+        wiring, fill = wiring_of(node, folding), node.attributes["fill"]
+        if wiring is not None:
+            return costs.lane_map(device.family, wiring, *elements, fill, depths[0])
+        plan = plan_of(node, folding)
+        return costs.rearrange(device.family, plan, folding.input_lanes, *elements, fill, depths[0])
+
+    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+        source, result = (shape_of(value.typed.element) for value in (node.inputs[0], node.outputs[0]))
+        fill = node.attributes["fill"] if node.attributes["map"].has_fill else 0
+        wiring = wiring_of(node, folding)
+        core: Core | LaneMap
+        if wiring is not None:
+            core = LaneMap(source, folding.input_lanes, wiring, result, fill=fill, depth=depths[0])
+        else:
+            core = Core(source, folding.input_lanes, plan_of(node, folding), result, fill=fill, depth=depths[0])
+        return Built(core, [core.i], [core.o])
+
+
+def plan_of(node: Node, folding: Folding) -> RearrangePlan:
+    """The order and the waiting of the core with a buffer."""
+    moved: IndexMap = node.attributes["map"]
+    beats = moved.elements // folding.input_lanes
+    return RearrangePlan(moved.walk(folding.input_lanes), beats, node.attributes.get("interval"))
+
+
+def wiring_of(node: Node, folding: Folding) -> tuple[int | None, ...] | None:
+    """What each lane of a beat repeats, where wiring does it; else None."""
+    moved: IndexMap = node.attributes["map"]
+    beat, sources = moved.least_wiring
+    count = folding.input_lanes // beat
+    if (count * beat, count * len(sources)) != (folding.input_lanes, folding.output_lanes):
+        return None
+    return tuple(None if at is None else group * beat + at for group in range(count) for at in sources)
+
+
+def _fits(shape: tuple[int, ...], lanes: int) -> bool:
+    """Whether beats of so many lanes have no surplus ones."""
+    pixels, channels = shape
+    if lanes <= channels:
+        return channels % lanes == 0
+    return lanes % channels == 0 and (pixels * channels) % lanes == 0
+
+
+def _hull(ranges: Sequence[Interval]) -> Interval:
+    result = ranges[0]
+    for interval in ranges[1:]:
+        result = result.hull(interval)
+    return result

@@ -1,0 +1,151 @@
+"""The sum of two tensors of one shape, each multiplied by integers: exact, before any rounding.
+
+Attributes: ``multipliers`` (of the first and of the second input: integers that are not 0, one or one a channel),
+``axis`` (the channel axis that they vary along).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from hdl_lib.arithmetic.multiplier import PART
+from hdl_lib.memories.rom import Table
+from hdl_lib.streams.stream_add import AddPlan
+from hdl_lib.streams.stream_add import StreamAdd as Core
+from hwflow.cores import costs
+from hwflow.cores.amaranth_shapes import shape_of
+from hwflow.cores.logical.images import along_axis
+from hwflow.cores.memory_words import pack_words
+from hwflow.cores.operator import (
+    Built,
+    Device,
+    Folding,
+    LogicalOperator,
+    LoweringContext,
+    MemoryFile,
+    Resources,
+    grouped,
+)
+from hwflow.cores.streams.joined import Joined, joined_streams, joined_timing
+from hwflow.cores.timing import Timing
+from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.types import Interval, IntType, TensorType
+
+
+class ScaledAdd(LogicalOperator, Joined):
+    name = "scaled_add"
+    stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
+    onnx = ("Add", "QLinearAdd", "Sub")
+
+    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        shape, axis = inputs[0].shape, attributes["axis"]
+        count = shape[axis]
+        ends = []
+        for source, values in zip(inputs, attributes["multipliers"], strict=True):
+            factors = _each(values, count)
+            products = [
+                sorted((m * r.lo, m * r.hi)) for m, r in zip(factors, source.channel_intervals(axis), strict=True)
+            ]
+            ends.append(products)
+        channels = tuple(Interval(a[0] + b[0], a[1] + b[1]) for a, b in zip(*ends, strict=True))
+        return (TensorType.of(shape, channels, axis),)
+
+    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        rank = inputs[0].ndim
+        axis = attributes["axis"] % (rank - 1) + 1
+        total = np.zeros_like(inputs[0])
+        for x, values in zip(inputs, attributes["multipliers"], strict=True):
+            shape = [1] * rank
+            shape[axis] = -1
+            total += np.asarray(values, dtype=np.int64).reshape(shape) * x
+        return (total,)
+
+    def lower(self, node: Node, context: LoweringContext) -> None:
+        streams, order = joined_streams(node, context)
+        multipliers = tuple(tuple(int(m) for m in values) for values in node.attributes["multipliers"])
+        if any(len(values) > 1 for values in multipliers):
+            shape = node.inputs[0].typed.shape
+            streams, order, indices = along_axis(context, streams, order, shape, node.attributes["axis"])
+            multipliers = tuple(
+                values if len(values) == 1 else tuple(values[i] for i in indices) for values in multipliers
+            )
+        result = context.add("scaled_add", "", streams, {"axis": 1, "multipliers": multipliers})
+        context.bind(node.outputs[0], result, order)
+
+    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+        found = []
+        for count in costs.stream_lanes(node.outputs[0].typed.shape):
+            in_blocks = Folding(count, count, 0, "dsp", part=costs.FAMILIES[device.family].dsp_width - 1)
+            if costs.add_multipliers(device.family, _plan(node, in_blocks)):
+                found.append(in_blocks)
+            found.append(Folding(count, count, 0, "lut"))
+        return found
+
+    def timing(self, node: Node, folding: Folding) -> Timing:
+        return joined_timing(self.cycles(node, folding), _plan(node, folding).latency)
+
+    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+        types = tuple(value.typed.element for value in node.inputs)
+        plan = _plan(node, folding)
+        blocks = -(-node.outputs[0].typed.shape[1] // folding.output_lanes)
+        return _cost(device.family, types, plan, blocks, depths[0], folding.output_lanes // plan.lanes)
+
+    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+        lanes = folding.output_lanes
+        channels = grouped(node.outputs[0].typed.shape, lanes)[1]
+        multipliers = [
+            values if len(values) == 1 else values * (channels // len(values))
+            for values in node.attributes["multipliers"]
+        ]
+        files: list[MemoryFile] = []
+        tables: list[Table | None] = []
+        for label, values, shape in zip("ab", multipliers, _plan(node, folding).table_shapes, strict=True):
+            if shape is None:
+                tables.append(None)
+                continue
+            blocks = -(-channels // lanes)
+            padded = np.zeros(blocks * lanes, dtype=np.int64)
+            padded[:channels] = values
+            words = pack_words(padded.reshape(blocks, lanes), shape.width)
+            files.append(MemoryFile(f"{name}_multipliers_{label}", words, lanes * shape.width))
+            tables.append(Table(None, f"weights/{files[-1].name}.mem", files[-1].width, blocks))
+        core = Core(
+            [shape_of(value.typed.element) for value in node.inputs], shape_of(node.outputs[0].typed.element),
+            lanes=lanes, channels=channels, multipliers=multipliers, multiplier=folding.multiplier,
+            depth=depths[0], part=folding.part or PART, tables=tables,
+        )
+        return Built(core, [core.a, core.b], [core.o], files)
+
+
+_cost = lru_cache(maxsize=1 << 12)(costs.stream_add)  # equal nodes share their plans
+
+
+def _each(values: Sequence[int], count: int) -> list[int]:
+    """One multiplier a channel."""
+    return [int(m) for m in values] * (count if len(values) == 1 else 1)
+
+
+def _plan(node: Node, folding: Folding) -> AddPlan:
+    """How the core is built at this folding, for a pixel where a beat holds several, and for a single lane where all
+    channels are alike."""
+    types = tuple(value.typed.element for value in node.inputs)
+    multipliers = tuple(tuple(int(m) for m in values) for values in node.attributes["multipliers"])
+    output = node.outputs[0].typed
+    lanes, channels = min(folding.output_lanes, output.shape[1]), output.shape[1]
+    if all(len(set(values)) == 1 for values in multipliers):
+        lanes, channels, multipliers = 1, 1, tuple(values[:1] for values in multipliers)
+    return _planned(
+        types, output.element.bits, lanes, channels, multipliers, folding.multiplier, folding.part or PART
+    )
+
+
+@lru_cache(maxsize=1024)  # the search for foldings asks for the same again and again
+def _planned(
+    types: tuple[IntType, ...], width: int, lanes: int, channels: int, multipliers: tuple[tuple[int, ...], ...],
+    form: str, part: int,
+) -> AddPlan:
+    return AddPlan([shape_of(t) for t in types], width, lanes, channels, multipliers, form, part)

@@ -1,0 +1,1 @@
+"""Sliding windows, pools and weighted sums over groups of pixels."""

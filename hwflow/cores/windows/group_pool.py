@@ -1,0 +1,82 @@
+"""Pools over groups of consecutive pixels of a stream, channel by channel: what the maximum and the sum have in common.
+
+Attribute: ``window``, pixels a group. Lanes of at most a pixel: one after the other. More input lanes are several
+pixels of a group (which they divide), then with all channels an output beat, or several whole groups.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hdl_lib.windows.pool import MaxPool as Core
+from hdl_lib.windows.pool_tree import MaxPoolTree as TreeCore
+from hwflow.cores import costs
+from hwflow.cores.logical.image_windows import WindowGeometry
+from hwflow.cores.logical.images import image_order, image_stream
+from hwflow.cores.operator import Device, Folding, HardwareOperator, LoweringContext, beats
+from hwflow.cores.timing import Process, Timing, every
+from hwflow.ir.graph import IntArray, Node, Stage
+
+
+class GroupPool(HardwareOperator):
+    """A core behind :mod:`hdl_lib.windows.pool`."""
+
+    stages: ClassVar[frozenset[Stage]] = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
+
+    @abstractmethod
+    def reduce(self, groups: IntArray, attributes: Mapping[str, Any]) -> IntArray:
+        """[frames, groups, window, channels] without the third axis."""
+
+    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        frames, pixels, channels = inputs[0].shape
+        window = attributes["window"]
+        groups = inputs[0].reshape(frames, pixels // window, window, channels)
+        return (self.reduce(groups, attributes),)
+
+    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+        pixels, channels = node.inputs[0].typed.shape
+        window = node.attributes["window"]
+        parts = [Folding(lanes, lanes) for lanes in costs.useful_lanes(channels)]
+        several = [Folding(n * channels, channels) for n in range(2, window) if window % n == 0]
+        groups = [Folding(n * window * channels, n * channels) for n in divisors(pixels // window)]
+        return list(dict.fromkeys(parts + several + groups))
+
+    def cycles(self, node: Node, folding: Folding) -> int:
+        return beats(node.inputs[0].typed.shape, folding.input_lanes)
+
+    def timing(self, node: Node, folding: Folding) -> Timing:
+        pixels, channels = node.inputs[0].typed.shape
+        window = node.attributes["window"]
+        together = folding.input_lanes // channels
+        if together > 1:
+            beat = np.arange(1, pixels // together + 1)
+            produces = beat[beat * together % window == 0] - 1
+            process = Process(beat.size, {0: every(beat.size)}, {0: produces})
+            return Timing((process,), (TreeCore.latency_of(together, window),))
+        blocks = -(-channels // folding.input_lanes)
+        steps = np.arange(pixels * blocks).reshape(pixels // window, window, blocks)
+        process = Process(steps.size, {0: every(steps.size)}, {0: steps[:, -1, :].reshape(-1)})
+        return Timing((process,), (Core.latency_of(channels, folding.input_lanes),))
+
+
+def divisors(count: int) -> list[int]:
+    """Of a number of at least 1, ascending."""
+    return [n for n in range(1, count + 1) if count % n == 0]
+
+
+def lower_pool(
+    node: Node, context: LoweringContext, window: WindowGeometry, pad_value: int, op: str, suffix: str,
+    more: Mapping[str, Any] | None = None,
+) -> None:
+    """Lower a pool over images to the pixels of each window in turn, and ``op`` (with attributes ``more``) over these:
+    the stream itself where a single window is the whole image."""
+    stream = image_stream(node, context)
+    if window.kernel != (window.height, window.width) or any(window.pads):
+        stream = context.add("sliding_window", "window", [stream], {"geometry": window, "pad_value": pad_value})
+    result = context.add(op, suffix, [stream], {"window": window.taps, **(more or {})})
+    channels = node.inputs[0].typed.shape[0]
+    context.bind(node.outputs[0], result, image_order(channels, window.output[0] * window.output[1]))

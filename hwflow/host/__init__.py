@@ -1,0 +1,1 @@
+"""What the host runs before and behind the hardware."""

@@ -1,0 +1,1 @@
+"""Functions of reals and the exact steps that quantizers make of them."""

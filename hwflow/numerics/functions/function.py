@@ -1,0 +1,51 @@
+"""What stands between a quantized value and the next quantizer: a function of one real number."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+
+from hwflow.numerics.functions.float_interval import FloatIntervals
+from hwflow.numerics.interval import Interval
+
+
+class Elementwise(ABC):
+    """A function of the reals; subclasses are frozen dataclasses (hashable, comparable)."""
+
+    @property
+    def rising(self) -> bool:
+        """Whether it is known not to fall anywhere that it is defined: a maximum then commutes with it."""
+        return False
+
+    @property
+    def size(self) -> int:
+        """How many functions and operations it is made of."""
+        return 1
+
+    @abstractmethod
+    def enclose(self, x: Interval, bits: int) -> Interval:
+        """An interval that contains every value over ``x``.
+
+        Of one number it is exact where the value is known to be rational, and else narrower than ``2**-bits`` of the
+        value (for a function made of several, as narrow as these make it). Raises
+        :class:`~hwflow.numerics.interval.Undefined` if the function is undefined somewhere in ``x``.
+        """
+
+    @abstractmethod
+    def floats(self, x: FloatIntervals) -> FloatIntervals:
+        """The same for many intervals at once, as good as float64 can."""
+
+
+def enclose(functions: Iterable[Elementwise], x: Interval, bits: int) -> Interval:
+    """The values of ``functions``, one after the other, over ``x``. Raises NoSteps for an exact value that is too long
+    (see :meth:`~hwflow.numerics.interval.Interval.limited`)."""
+    for function in functions:
+        x = function.enclose(x, bits).limited(bits)
+    return x
+
+
+def floats(functions: Iterable[Elementwise], x: FloatIntervals) -> FloatIntervals:
+    """The same in float64."""
+    for function in functions:
+        x = function.floats(x)
+    return x

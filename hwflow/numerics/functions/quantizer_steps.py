@@ -1,0 +1,158 @@
+"""The exact step function of a quantizer after any chain of functions of ``scale * (q - zero_point)``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from hwflow.numerics.functions.function import Elementwise
+from hwflow.numerics.functions.piecewise import Affine, Rational
+from hwflow.numerics.functions.power import RootMultiply
+from hwflow.numerics.functions.real_steps import Levels
+from hwflow.numerics.functions.subdivision import LONG, of_few, subdivided
+from hwflow.numerics.interval import NoSteps
+from hwflow.numerics.requantizers.staircase import MAX_LEVELS, IntArray
+from hwflow.numerics.requantizers.step_function import StepFunction
+from hwflow.numerics.rounding import Quantizer
+
+
+def quantizer_steps(
+    lo: int, hi: int, scale: Fraction, zero_point: Fraction | int, functions: Sequence[Elementwise],
+    quantizer: Quantizer,
+) -> StepFunction:
+    """``quantizer(functions(scale * (q - zero_point)))`` for the integers q from ``lo`` to ``hi``.
+
+    ``scale`` may have any sign or be 0, ``zero_point`` any rational (a float bias is absorbed there). Exact. If all
+    functions are rational the quantizer's levels are pulled back through them, else see
+    :mod:`hwflow.numerics.functions.subdivision`. Raises :class:`~hwflow.numerics.interval.NoSteps` where that says so,
+    and ValueError if the quantizer has more than MAX_LEVELS levels.
+    """
+    if quantizer.high - quantizer.low >= MAX_LEVELS:
+        raise ValueError(
+            f"output range must have at most {MAX_LEVELS} levels, not [{quantizer.low}, {quantizer.high}]"
+        )
+    scale, addend = Fraction(scale), -Fraction(scale) * Fraction(zero_point)
+    line, rest = _leading_affine(tuple(functions))
+    scale, addend = line.multiplier * scale, line.multiplier * addend + line.addend
+    if rest and isinstance(rest[0], RootMultiply):
+        steps = _behind_a_root(lo, hi, scale, addend, rest[0], rest[1:], quantizer)
+        if steps is not None:
+            return steps
+    return _directed(lo, hi, scale, addend, rest, quantizer)
+
+
+def _leading_affine(functions: tuple[Elementwise, ...]) -> tuple[Affine, tuple[Elementwise, ...]]:
+    """The first functions as one, as far as they are affine, and the others: channels that differ only there share all
+    that follows."""
+    line = Affine(Fraction(1), Fraction(0))
+    while functions and isinstance(functions[0], Affine):
+        multiplier = Fraction(functions[0].multiplier)
+        line = Affine(multiplier * line.multiplier, multiplier * line.addend + functions[0].addend)
+        functions = functions[1:]
+    return line, functions
+
+
+def _behind_a_root(
+    lo: int, hi: int, scale: Fraction, addend: Fraction, root: RootMultiply, functions: tuple[Elementwise, ...],
+    quantizer: Quantizer,
+) -> StepFunction | None:
+    """The steps where all behind ``root`` is rational; None where it is not.
+
+    For bounds of the root the steps are those of rational functions. Each cut is passed at some integer, which moves in
+    one direction with the root: if all of these integers are the same for both bounds, they are the root's, too.
+    """
+    line, rest = _leading_affine(functions)
+    rational = tuple(f for f in rest if isinstance(f, Rational))
+    if len(rational) != len(rest):
+        return None
+    levels = _pulled(rational, quantizer)
+    bits = LEAST_ROOT_BITS
+    while bits <= MOST_ROOT_BITS:
+        below, above = (
+            _sloped(lo, hi, scale * slope, addend * slope + line.addend, levels)
+            for slope in (line.multiplier * bound for bound in root.root(bits))
+        )
+        if below.alike(above):
+            return below.steps()
+        bits *= 2
+    return None
+
+
+MOST_UNDECIDED = 8
+"""Integers of a long chain of rational functions that are decided one by one: pulling the levels back costs as much as
+some."""
+
+LEAST_ROOT_BITS, MOST_ROOT_BITS = 128, 1024
+"""Of the root's bounds: doubled from the first while at most the last."""
+
+
+def _directed(
+    lo: int, hi: int, scale: Fraction, addend: Fraction, functions: tuple[Elementwise, ...], quantizer: Quantizer
+) -> StepFunction:
+    if scale < 0:
+        return _steps(-hi, -lo, -scale, addend, functions, quantizer).mirrored()
+    if scale == 0:
+        constant = _steps(0, 0, Fraction(1), addend, functions, quantizer)
+        return StepFunction(lo, hi, (), [constant.first])
+    return _steps(lo, hi, scale, addend, functions, quantizer)
+
+
+def _steps(
+    lo: int, hi: int, scale: Fraction, addend: Fraction, functions: tuple[Elementwise, ...], quantizer: Quantizer
+) -> StepFunction:
+    rational = tuple(f for f in functions if isinstance(f, Rational))
+    few = 4 * (hi - lo + 1) <= quantizer.high - quantizer.low
+    if len(rational) == len(functions) and not few:
+        if len(functions) > LONG:
+            with suppress(NoSteps):  # too long exact values: those of the cuts need not be
+                found = of_few(lo, hi, scale, addend, functions, quantizer, MOST_UNDECIDED)
+                if found is not None:
+                    return found
+        return _sloped(lo, hi, scale, addend, _pulled(rational, quantizer)).steps()
+    return subdivided(lo, hi, scale, addend, functions, quantizer)
+
+
+@lru_cache(maxsize=64)
+def _pulled(functions: tuple[Rational, ...], quantizer: Quantizer) -> Levels:
+    """The levels, pulled back through ``functions``."""
+    levels = quantizer.levels
+    for function in reversed(functions):
+        levels = function.pull(levels)
+    return levels
+
+
+@dataclass(frozen=True, eq=False)
+class _Places:
+    """Where the levels begin among integers from ``lo`` to ``hi``: cut ``first + k`` at ``places[k]``; several may
+    begin at one. ``mirrored``: of the negated integers."""
+
+    lo: int
+    hi: int
+    first: int
+    places: IntArray
+    values: IntArray
+    mirrored: bool
+
+    def alike(self, other: _Places) -> bool:
+        """Whether the other ones, of the same levels and integers, begin at the same places."""
+        same = (self.first, self.mirrored) == (other.first, other.mirrored)
+        return same and np.array_equal(self.places, other.places)
+
+    def steps(self) -> StepFunction:
+        result = StepFunction.of_arrays(self.lo, self.hi, np.append(self.lo, self.places), self.values)
+        return result.mirrored() if self.mirrored else result
+
+
+def _sloped(lo: int, hi: int, slope: Fraction, offset: Fraction, levels: Levels) -> _Places:
+    """``levels(slope * q + offset)``: each cut becomes the least integer at it or after it."""
+    mirrored = slope < 0
+    if mirrored:
+        lo, hi = -hi, -lo
+    moved = levels.affine(abs(slope), offset)
+    first, places = moved.least_integers(lo, hi)
+    return _Places(lo, hi, first, places, moved.values[first : first + len(places) + 1], mirrored)

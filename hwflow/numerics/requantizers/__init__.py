@@ -1,0 +1,1 @@
+"""Integer step functions, and the cheapest hardware forms of them."""

@@ -1,0 +1,109 @@
+"""What a requantizer does, stage by stage: each stage maps integers to integers and gives its exact step function."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from hwflow.numerics.functions.chains import Elementwise
+from hwflow.numerics.functions.function import enclose
+from hwflow.numerics.functions.quantizer_steps import quantizer_steps
+from hwflow.numerics.interval import Interval, NoSteps
+from hwflow.numerics.requantizers.step_function import StepFunction, compose
+from hwflow.numerics.rounding import Quantizer, Rounding
+
+__all__ = ["NoSteps", "QuantizerStage", "Stage", "StepStage", "chain"]
+
+
+class Stage(ABC):
+    """One stage; subclasses are frozen dataclasses (hashable, comparable)."""
+
+    @abstractmethod
+    def steps(self, lo: int, hi: int) -> StepFunction:
+        """Over the integers ``lo`` to ``hi``. Raises NoSteps if there is none."""
+
+
+@dataclass(frozen=True)
+class QuantizerStage(Stage):
+    """``Quantizer(functions(scale * (q - zero_point)))``; see :class:`hwflow.numerics.rounding.Quantizer` for the
+    quantizer's fields. ``scale`` may have any sign, or be 0."""
+
+    scale: Fraction
+    zero_point: Fraction
+    functions: tuple[Elementwise, ...]
+    out_scale: Fraction
+    out_zero_point: Fraction | int
+    low: int
+    high: int
+    rounding: Rounding = Rounding.ROUND
+    zero_point_inside: bool = False
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """That of fractions takes long, and each channel's stage is looked up again and again."""
+        return hash(tuple([getattr(self, field.name) for field in fields(self)]))
+
+    @property
+    def quantizer(self) -> Quantizer:
+        return Quantizer(
+            self.out_scale, self.out_zero_point, self.low, self.high, self.rounding, self.zero_point_inside
+        )
+
+    def steps(self, lo: int, hi: int) -> StepFunction:
+        return quantizer_steps(lo, hi, self.scale, self.zero_point, self.functions, self.quantizer)
+
+    def enclosure(self, q: int, bits: int = 80) -> tuple[Fraction, Fraction]:
+        """Two numbers between which the exact quotient ``functions(...) / out_scale`` lies (before rounding, and before
+        the zero point is added); equal if it is known to be rational.
+
+        ``bits`` is the relative precision of each irrational function. Raises NoSteps if a function is undefined there,
+        or the quotient has no bound (it exceeds ``2**16384``).
+        """
+        x = Fraction(self.scale) * (q - Fraction(self.zero_point))
+        y = enclose(self.functions, Interval.point(x), bits)
+        if not (isinstance(y.lo, Fraction) and isinstance(y.hi, Fraction)):
+            raise NoSteps("be at most 2**16384 in magnitude, but a value is not")
+        return y.lo / self.out_scale, y.hi / self.out_scale
+
+
+@dataclass(frozen=True)
+class UnclampedStage(QuantizerStage):
+    """The same for a quantizer that does not clamp: ``low`` and ``high`` are levels that must not be reached. Raises
+    NoSteps where one is."""
+
+    __hash__ = QuantizerStage.__hash__
+
+    def steps(self, lo: int, hi: int) -> StepFunction:
+        steps = super().steps(lo, hi)
+        for level in (self.low, self.high):
+            if level in (steps.low, steps.high):
+                raise NoSteps(f"stay between the levels {self.low} and {self.high}, but it reaches {level}")
+        return steps
+
+
+@dataclass(frozen=True)
+class StepStage(Stage):
+    """A step function as it is given; it must be defined on the whole input."""
+
+    function: StepFunction
+
+    def steps(self, lo: int, hi: int) -> StepFunction:
+        f = self.function
+        inside = (f.break_array > lo) & (f.break_array <= hi)
+        return StepFunction(lo, hi, f.break_array[inside], np.append(f(lo), f.value_array[1:][inside]))
+
+
+@lru_cache(maxsize=1 << 13)  # of a network's channels: every pass that infers types asks again
+def chain(stages: tuple[Stage, ...], lo: int, hi: int) -> StepFunction:
+    """The step function of ``stages`` one after the other over [lo, hi]."""
+    result = stages[0].steps(lo, hi)
+    for stage in stages[1:]:
+        result = compose(stage.steps(result.low, result.high), result)
+    return result

@@ -1,0 +1,187 @@
+"""A step function: any function from an integer interval to integers, held as the places where it changes.
+
+It is the canonical form of every requantization: two step functions are the same function on the same interval if and
+only if they compare equal. Non-decreasing ones are staircases (:mod:`hwflow.numerics.requantizers.staircase`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hwflow.numerics.requantizers.staircase import LIMIT, IntArray, Staircase, narrow
+
+
+class StepFunction:
+    """``y(x) = values[k]`` with ``k = #{breaks <= x}``, for integers ``lo <= x <= hi``.
+
+    ``breaks`` rise strictly and lie in ``(lo, hi]``; neighbouring ``values`` differ (there is one more of them).
+    Raises ValueError where that does not hold, or an end of the interval exceeds 2**62. Immutable and hashable; held in
+    arrays, for a quantizer of 16 bits has thousands of breaks in each of hundreds of channels.
+    """
+
+    def __init__(self, lo: int, hi: int, breaks: npt.ArrayLike, values: npt.ArrayLike) -> None:
+        if lo > hi:
+            raise ValueError(f"interval of a step function must not be empty, not [{lo}, {hi}]")
+        if lo < -LIMIT or hi > LIMIT:
+            raise ValueError(f"interval of a step function must lie within 62 bits, not [{lo}, {hi}]")
+        self.lo, self.hi = lo, hi
+        starts, levels = np.asarray(breaks, dtype=np.int64), np.asarray(values, dtype=np.int64)
+        if len(levels) != len(starts) + 1:
+            raise ValueError(f"{len(starts)} breaks need {len(starts) + 1} values, not {len(levels)}")
+        if len(starts) and (starts[0] <= lo or starts[-1] > hi or not (starts[1:] > starts[:-1]).all()):
+            raise ValueError(f"breaks must rise strictly within ({lo}, {hi}], not be {tuple(starts.tolist())}")
+        if (levels[1:] == levels[:-1]).any():
+            raise ValueError("neighbouring values of a step function must differ")
+        self._breaks, self._values = narrow(starts), narrow(levels)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StepFunction):
+            return NotImplemented
+        return (
+            (self.lo, self.hi) == (other.lo, other.hi) and np.array_equal(self._breaks, other._breaks)
+            and np.array_equal(self._values, other._values)
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Of thousands of numbers, once."""
+        return hash((self.lo, self.hi, self._breaks.tobytes(), self._values.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"StepFunction(lo={self.lo}, hi={self.hi}, breaks={self.breaks}, values={self.values})"
+
+    def __reduce__(self) -> tuple[Callable[..., StepFunction], tuple[Any, ...]]:
+        """Without what is cached."""
+        return StepFunction, (self.lo, self.hi, self._breaks, self._values)
+
+    @property
+    def breaks(self) -> tuple[int, ...]:
+        return tuple(self._breaks.tolist())
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        return tuple(self._values.tolist())
+
+    @property
+    def break_array(self) -> IntArray:
+        return self._breaks.astype(np.int64)
+
+    @property
+    def value_array(self) -> IntArray:
+        return self._values.astype(np.int64)
+
+    @property
+    def first(self) -> int:
+        """The value at ``lo``."""
+        return int(self._values[0])
+
+    @property
+    def last(self) -> int:
+        """The value at ``hi``."""
+        return int(self._values[-1])
+
+    @property
+    def count(self) -> int:
+        """How many breaks there are."""
+        return len(self._breaks)
+
+    @classmethod
+    def of(cls, lo: int, hi: int, starts: Iterable[tuple[int, int]]) -> StepFunction:
+        """From (start, value) in rising order of start: value holds from there on. The first start must be ``lo``;
+        starts beyond ``hi`` are left out, equal neighbours joined, and of equal starts the last one counts."""
+        pairs = np.array(list(starts), dtype=np.int64).reshape(-1, 2)
+        return cls.of_arrays(lo, hi, pairs[:, 0], pairs[:, 1])
+
+    @classmethod
+    def of_arrays(cls, lo: int, hi: int, starts: IntArray, values: IntArray) -> StepFunction:
+        """The same from arrays of starts and values."""
+        last = np.append(starts[1:] != starts[:-1], True) & (starts <= hi)
+        starts, values = starts[last], values[last]
+        new = np.append(True, values[1:] != values[:-1])
+        return cls(lo, hi, starts[new][1:], values[new])
+
+    @classmethod
+    def of_staircase(cls, s: Staircase) -> StepFunction:
+        """The same function."""
+        levels = np.arange(s.low, s.high + 1)
+        return cls.of_arrays(s.lo, s.hi, np.append(s.lo, s.array), levels)
+
+    @classmethod
+    def of_table(cls, lo: int, table: Iterable[int]) -> StepFunction:
+        """From the values at lo, lo + 1, ..."""
+        array = table if isinstance(table, np.ndarray) else np.fromiter(table, dtype=np.int64)
+        places = np.flatnonzero(array[1:] != array[:-1]) + 1
+        return cls(lo, lo + len(array) - 1, places + lo, np.append(array[:1], array[places]))
+
+    @cached_property
+    def low(self) -> int:
+        """The least value."""
+        return int(self._values.min())
+
+    @cached_property
+    def high(self) -> int:
+        """The greatest value."""
+        return int(self._values.max())
+
+    @cached_property
+    def direction(self) -> int:
+        """1: non-decreasing (or constant), -1: non-increasing, 0: neither."""
+        rises = self._values[1:] > self._values[:-1]
+        return 1 if rises.all() else 0 if rises.any() else -1
+
+    @property
+    def travel(self) -> int:
+        """All the units it rises and falls."""
+        return int(np.abs(np.diff(self.value_array)).sum())
+
+    @property
+    def is_identity(self) -> bool:
+        count = self.hi - self.lo + 1  # compared first: an interval may be far too large to be listed
+        return len(self._values) == count and bool((self._values == np.arange(self.lo, self.hi + 1)).all())
+
+    def staircase(self) -> Staircase:
+        """The same function as a staircase; ValueError unless it is non-decreasing."""
+        return self._staircase
+
+    @cached_property
+    def _staircase(self) -> Staircase:
+        if self.direction != 1:
+            raise ValueError("a staircase must be non-decreasing")
+        return Staircase(self.lo, self.hi, self.first, np.repeat(self.break_array, np.diff(self.value_array)))
+
+    def mirrored(self) -> StepFunction:
+        """``y(-x)``, over ``[-hi, -lo]``."""
+        return StepFunction(-self.hi, -self.lo, 1 - self.break_array[::-1], self._values[::-1])
+
+    def __call__(self, x: int) -> int:
+        """The value at ``x``; ValueError if ``x`` is outside the interval."""
+        if not self.lo <= x <= self.hi:
+            raise ValueError(f"input of a step function must lie in [{self.lo}, {self.hi}], not {x}")
+        return int(self._values[np.searchsorted(self.break_array, x, side="right")])
+
+    def evaluate(self, x: npt.ArrayLike) -> IntArray:
+        """The values at an integer array of any shape; ValueError if one is outside the interval."""
+        x = np.asarray(x)
+        if x.size and (int(x.min()) < self.lo or int(x.max()) > self.hi):
+            found = f"[{x.min()}, {x.max()}]"
+            raise ValueError(f"inputs of a step function must lie in [{self.lo}, {self.hi}], not {found}")
+        return np.asarray(self._values[np.searchsorted(self.break_array, x, side="right")], dtype=np.int64)
+
+
+def compose(outer: StepFunction, inner: StepFunction) -> StepFunction:
+    """``outer(inner(x))`` over inner's interval; outer must be defined on [inner.low, inner.high]."""
+    starts = np.append(inner.lo, inner.break_array)
+    return StepFunction.of_arrays(inner.lo, inner.hi, starts, outer.evaluate(inner.value_array))
+
+
+def all_alike(steps: Sequence[StepFunction]) -> bool:
+    """Whether there is one function only. (Comparing ends at the first difference; a set would take every number.)"""
+    return all(step is steps[0] or step == steps[0] for step in steps)

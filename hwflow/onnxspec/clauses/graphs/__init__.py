@@ -1,0 +1,1 @@
+"""Clauses about graphs, nodes and names."""

@@ -1,0 +1,391 @@
+"""Clauses about a graph's parts: its name, inputs, outputs, initializers, value_info, annotations, definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import onnx
+
+from hwflow.display import show
+from hwflow.onnxspec.clauses.models.functions import double_assignments, repeated_inputs
+from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, listed
+from hwflow.onnxspec.graphs.scopes import ANNOTATIONS, INITIALIZERS, INPUTS, NODES, OUTPUTS, VALUE_INFO, Kind, Scope
+
+_RENAME = "rename one of them"
+_TRAINING = (Kind.INITIALIZATION, Kind.ALGORITHM)
+_TENSORS = ("tensor_type", "sparse_tensor_type")
+_ANNOTATION_KEYS = frozenset({"SCALE_TENSOR", "ZERO_POINT_TENSOR"})
+# QONNX's library keeps what it knows of a tensor (as text) in annotations of every model that it writes.
+_QONNX_KEYS = frozenset({"finn_datatype", "tensor_layout", "tensor_sparsity"})
+
+
+def needs_initializer_inputs(context: Context) -> bool:
+    """Whether the model is of IR version 1, 2 or 3, whose initializers have to be graph inputs (onnx.proto)."""
+    return 0 < context.ir_version <= 3
+
+
+# Names
+
+
+def _graph_names(context: Context) -> Iterator[Hit]:
+    for scope, graph in context.graphs:
+        if graph.name or (scope.kind in _TRAINING and not graph.ByteSize()):
+            continue  # an empty training graph stands for none (onnx.proto)
+        yield Hit(scope.position, scope.title, "every graph must have a name, but this one has none")
+
+
+def _unnamed(scope: Scope) -> Iterator[Hit]:
+    for section, kind, names in ((INPUTS, "input", scope.inputs), (OUTPUTS, "output", scope.outputs)):
+        if "" in names:
+            for index, name in enumerate(names):
+                if not name:
+                    message = f"{kind} {index} of the graph must have a name, but it has none"
+                    yield Hit(scope.at(section, index), f"{kind} {index}{scope.label}", message)
+
+
+def _value_names(context: Context) -> Iterator[Hit]:
+    for scope, _ in context.graphs:
+        if scope.kind is not Kind.SUBGRAPH:
+            yield from _unnamed(scope)
+
+
+def _subgraph_value_names(context: Context) -> Iterator[Hit]:
+    for scope, _ in context.graphs:
+        if scope.kind is Kind.SUBGRAPH:
+            yield from _unnamed(scope)
+
+
+def _initializer_place(scope: Scope, index: int) -> str:
+    assert scope.graph is not None  # a function has no initializers
+    kind = "initializer" if index < len(scope.graph.initializer) else "sparse initializer"
+    return f"{kind} {show(scope.initializers[index]) if scope.initializers[index] else index}{scope.label}"
+
+
+def repeated_initializers(scope: Scope) -> Iterator[Hit]:
+    """Every initializer of the graph, sparse ones included, whose name an earlier one has."""
+    if len(scope.held) == len(scope.initializers):
+        return
+    seen: set[str] = set()
+    for index, name in enumerate(scope.initializers):
+        if name and name in seen:
+            message = f"initializer names must be distinct, but {show(name)} names more than one"
+            yield Hit(scope.at(INITIALIZERS, index), _initializer_place(scope, index), message, _RENAME)
+        seen.add(name)
+
+
+def _initializer_names(context: Context) -> Iterator[Hit]:
+    for scope, _ in context.graphs:
+        if "" in scope.held:
+            for index, name in enumerate(scope.initializers):
+                if not name:
+                    message = "an initializer must have a name, but this one has none"
+                    yield Hit(
+                        scope.at(INITIALIZERS, index), _initializer_place(scope, index), message, "give it a name"
+                    )
+        yield from repeated_initializers(scope)
+
+
+# Definitions
+
+
+def double_definitions(scope: Scope) -> Iterator[tuple[bool, Hit]]:
+    """Every definition of a value of the graph after its first one, and whether it is a node's output and the first one
+    in the same graph. That one name is an input and an initializer is no such case."""
+    # The algorithm graph continues the main graph, and so defines nothing that the main graph does.
+    apart = scope.kind is not Kind.ALGORITHM or scope.outer.isdisjoint(scope.made)
+    if scope.defined_once and apart:
+        return
+    entered = dict.fromkeys(scope.initializers, "an initializer")
+    inputs: set[str] = set()
+    for index, name in enumerate(scope.inputs):
+        if name and name in inputs:
+            message = f"value {show(name)} must be defined once, but two inputs have that name"
+            yield False, Hit(scope.at(INPUTS, index), f"input {show(name)}{scope.label}", message)
+        inputs.add(name)
+        entered.setdefault(name, "the graph's input")
+    makers: dict[str, int] = {}
+    for index, node in enumerate(scope.nodes):
+        for name in node.outputs:
+            if not name:
+                continue
+            other = entered.get(name)
+            maker = makers.get(name) if other is None else None
+            if maker is not None:
+                other = "another output of this node" if maker == index else scope.where(maker)
+            elif other is None and not apart and name in scope.outer:
+                other = "the main graph"
+            if other is None:
+                makers[name] = index
+            else:
+                message = f"value {show(name)} must be defined once, but {other} defines it too"
+                yield maker is not None or name in entered, Hit(scope.at(NODES, index), scope.where(index), message)
+
+
+def _single_assignment(context: Context) -> Iterator[Hit]:
+    for scope, _ in context.graphs:
+        for outputs, hit in double_definitions(scope):
+            if outputs:
+                yield hit
+    if context.ir_version >= 8:
+        yield from double_assignments(context)
+
+
+def _value_namespace(context: Context) -> Iterator[Hit]:
+    for scope, graph in context.graphs:
+        for _, hit in double_definitions(scope):
+            yield hit
+        yield from repeated_initializers(scope)
+        yield from _repeated_entries(scope, graph)
+        yield from _repeated_outputs(scope)
+    if context.ir_version >= 8:
+        yield from repeated_inputs(context)
+        yield from double_assignments(context)
+
+
+def _repeated_outputs(scope: Scope) -> Iterator[Hit]:
+    if len(set(scope.outputs)) == len(scope.outputs):
+        return
+    seen: set[str] = set()
+    for index, name in enumerate(scope.outputs):
+        if name and name in seen:
+            message = f"outputs should have distinct names, but {show(name)} is listed more than once"
+            remedy = "list it once, or add an Identity node that makes a value of its own for the second"
+            yield Hit(scope.at(OUTPUTS, index), f"output {show(name)}{scope.label}", message, remedy, "warning")
+        seen.add(name)
+
+
+# Types and shapes of the main graph's inputs and outputs
+
+
+def _interface(context: Context) -> Iterator[tuple[Scope, int, int, str, onnx.ValueInfoProto]]:
+    """Inputs and outputs of the main graph: (scope, section, index, "input 'x'", value)."""
+    if not context.scopes:
+        return
+    graph = context.model.graph
+    for section, kind, infos in ((INPUTS, "input", graph.input), (OUTPUTS, "output", graph.output)):
+        for index, info in enumerate(infos):
+            yield context.scopes[0], section, index, f"{kind} {show(info.name) if info.name else index}", info
+
+
+def _lack(type_: onnx.TypeProto) -> str | None:
+    """What the type leaves undefined, or None; looks into sequences, optionals and maps."""
+    while True:
+        kind = type_.WhichOneof("value")
+        if kind is None:
+            return "it has none"
+        if kind in _TENSORS:
+            return None if getattr(type_, kind).elem_type else "its elem_type is UNDEFINED"
+        if kind == "map_type":
+            if not type_.map_type.key_type:
+                return "the key_type of its map is UNDEFINED"
+            type_ = type_.map_type.value_type
+        elif kind == "sequence_type":
+            type_ = type_.sequence_type.elem_type
+        elif kind == "optional_type":
+            type_ = type_.optional_type.elem_type
+        else:
+            return None
+
+
+def _types_given(context: Context) -> Iterator[Hit]:
+    for scope, section, index, place, info in _interface(context):
+        lack = _lack(info.type)
+        if lack is not None and info.type.WhichOneof("value") not in (None, *_TENSORS):
+            lack = f"for what it holds {lack}"
+        if lack is not None:
+            yield Hit(scope.at(section, index), place, f"{place} must have a type, but {lack}")
+
+
+def _shapes_given(context: Context) -> Iterator[Hit]:
+    for scope, section, index, place, info in _interface(context):
+        kind = info.type.WhichOneof("value")
+        if kind in _TENSORS and not getattr(info.type, kind).HasField("shape"):
+            message = f"{place} must have a shape (at least its rank), but it has none"
+            yield Hit(scope.at(section, index), place, message)
+
+
+# Initializers as inputs
+
+
+def _initializers_are_inputs(context: Context) -> Iterator[Hit]:
+    if not needs_initializer_inputs(context) or not context.scopes:
+        return
+    for inner in context.scopes:
+        if inner.kind is Kind.SUBGRAPH:
+            yield from unlisted_initializers(inner, context.ir_version)
+    scope = context.scopes[0]
+    absent = scope.held.difference(scope.inputs, ("",))
+    if absent:
+        constants = [name for name in dict.fromkeys(scope.initializers) if name in absent]
+        index = scope.initializers.index(constants[0])
+        yield Hit(
+            scope.at(INITIALIZERS, index),
+            scope.title,
+            f"in IR version {context.ir_version} every initializer must be a graph input too, but "
+            f"{_are(constants, 'is', 'are')} not",
+        )
+
+
+def _are(names: Iterable[str], one: str, more: str) -> str:
+    every = list(names)
+    return f"{listed(every)} {one if len(every) == 1 else more}"
+
+
+def unlisted_initializers(scope: Scope, ir_version: int) -> Iterator[Hit]:
+    """Initializers of a subgraph that are no inputs of it, before IR version 4."""
+    absent = scope.held.difference(scope.inputs) - {""}
+    if absent:
+        names = [name for name in dict.fromkeys(scope.initializers) if name in absent]
+        yield Hit(
+            scope.at(INITIALIZERS, scope.initializers.index(names[0])),
+            scope.title,
+            f"in IR version {ir_version} every initializer of a subgraph must be one of its inputs too, but "
+            f"{_are(names, 'is', 'are')} not",
+            "list the initializers as inputs, after the others, or export the model with IR version 4 or higher",
+        )
+
+
+# value_info
+
+
+def _entries_apply(context: Context) -> Iterator[Hit]:
+    for scope, _ in context.graphs:
+        names = frozenset(scope.described)
+        if not names:
+            continue
+        nothing = names - scope.visible
+        for matter, wrong, one, more in (
+            ("values that are no inputs", names.intersection(scope.inputs), "is one", "are some"),
+            ("values that are no outputs", names.intersection(scope.outputs) - nothing, "is one", "are some"),
+            ("values of the graph", nothing, "is none", "are none"),
+        ):
+            if wrong:
+                places = {name: index for index, name in reversed(list(enumerate(scope.described))) if name in wrong}
+                found = sorted(wrong, key=places.__getitem__)
+                message = f"value_info must name {matter}, but {_are(found, one, more)}"
+                yield Hit(scope.at(VALUE_INFO, places[found[0]]), scope.title, message)
+
+
+_AGAINST_INFERENCE = ("NOD-32", "SHP-10", "SHP-16")
+
+
+def _entries_agree(context: Context) -> Iterator[Hit]:
+    """What clauses about types and shapes have found out about entries of value_info."""
+    for position, finding in list(context.found):
+        if finding.rule in _AGAINST_INFERENCE and position[-2:-1] == (VALUE_INFO,):
+            yield Hit(position, finding.where, finding.message, finding.remedy, "error")
+
+
+def _described_values(context: Context) -> Iterator[Hit]:
+    yield from _entries_apply(context)
+    yield from _entries_agree(context)
+
+
+def _contradict(one: onnx.TypeProto, other: onnx.TypeProto) -> bool:
+    """Whether no value is of both types; what one of them leaves open does not count."""
+    kinds = one.WhichOneof("value"), other.WhichOneof("value")
+    if None in kinds:
+        return False
+    if kinds[0] != kinds[1] or kinds[0] not in _TENSORS:
+        return bool(one != other)
+    a, b = getattr(one, kinds[0]), getattr(other, kinds[0])
+    if a.elem_type and b.elem_type and a.elem_type != b.elem_type:
+        return True
+    if not (a.HasField("shape") and b.HasField("shape")):
+        return False
+    return len(a.shape.dim) != len(b.shape.dim) or any(
+        x.HasField("dim_value") and y.HasField("dim_value") and x.dim_value != y.dim_value
+        for x, y in zip(a.shape.dim, b.shape.dim, strict=True)
+    )
+
+
+def _repeated_entries(scope: Scope, graph: onnx.GraphProto) -> Iterator[Hit]:
+    if len(set(scope.described)) == len(scope.described):
+        return
+    first: dict[str, int] = {}
+    for index, name in enumerate(scope.described):
+        if name not in first:
+            first[name] = index
+            continue
+        agree = not _contradict(graph.value_info[first[name]].type, graph.value_info[index].type)
+        yield Hit(
+            scope.at(VALUE_INFO, index),
+            f"value {show(name)}{scope.label}",
+            f"names in value_info must be distinct, but {show(name)} is there more than once"
+            + ("" if agree else ", with types that contradict each other"),
+            "remove one of the entries",
+            # Entries that agree do no harm.
+            "warning" if agree else "error",
+        )
+
+
+def _value_info_names(context: Context) -> Iterator[Hit]:
+    for scope, graph in context.graphs:
+        yield from _repeated_entries(scope, graph)
+
+
+# Quantization annotations
+
+
+def _annotations(context: Context) -> Iterator[Hit]:
+    for scope, graph in context.graphs:
+        seen: set[tuple[str, str]] = set()
+        foreign: list[int] = []
+        for index, annotation in enumerate(graph.quantization_annotation):
+            keys = {entry.key for entry in annotation.quant_parameter_tensor_names}
+            if keys and keys <= _QONNX_KEYS:  # what they say is not the name of a tensor
+                foreign.append(index)
+                continue
+            position, name = scope.at(ANNOTATIONS, index), annotation.tensor_name
+            where = f"quantization annotation of {show(name)}{scope.label}"
+            if name not in scope.visible:
+                message = f"tensor_name must name a value of the graph, but {show(name)} is none"
+                yield Hit(position, where, message, "remove the annotation")
+            for entry in annotation.quant_parameter_tensor_names:
+                if entry.key in _QONNX_KEYS:
+                    continue
+                if entry.key not in _ANNOTATION_KEYS:
+                    message = f"the key must be 'SCALE_TENSOR' or 'ZERO_POINT_TENSOR', not {show(entry.key)}"
+                    yield Hit(position, where, message, "remove the entry, or correct its key")
+                elif (name, entry.key) in seen:
+                    message = f"the tensor must have one {entry.key}, but it has more"
+                    yield Hit(position, where, message, "remove one of the entries")
+                seen.add((name, entry.key))
+                if entry.value not in scope.visible:
+                    message = f"{show(entry.key)} must name a value of the graph, but {show(entry.value)} is none"
+                    yield Hit(position, where, message, f"add the tensor {show(entry.value)}, or remove the annotation")
+        if foreign:
+            count, name = len(foreign), graph.quantization_annotation[foreign[0]].tensor_name
+            yield Hit(
+                scope.at(ANNOTATIONS, foreign[0]), f"quantization annotation of {show(name)}{scope.label}",
+                "the key must be 'SCALE_TENSOR' or 'ZERO_POINT_TENSOR', not one of QONNX's"
+                + (f" (as in {count - 1} more annotations)" if count > 1 else ""),
+                "remove the annotation; hwflow does not read it",
+                "warning",
+            )
+
+
+RULES = (
+    Rule("GRA-22", "MUST", _graph_names, "give the graph a name"),
+    Rule("GRA-17", "MUST", _value_names, "give it a name", structural=True),
+    Rule("GRA-20", "MUST", _subgraph_value_names, "give it a name", structural=True),
+    Rule("GRA-18", "MUST", _types_given, "give it a type"),
+    Rule("GRA-19", "MUST", _shapes_given, "give it a shape, with the dimensions left open that are not known"),
+    Rule("PRO-05", "MUST", _initializer_names, _RENAME, structural=True),
+    Rule(
+        "GRA-11",
+        "definition",
+        _initializers_are_inputs,
+        "list the initializers as inputs, or export the model with IR version 4 or higher",
+    ),
+    Rule("GRA-23", "MUST", _single_assignment, _RENAME),
+    Rule("NAM-04", "MUST", _value_namespace, _RENAME),
+    Rule("PRO-06", "MUST", _value_info_names, "remove one of the entries"),
+    Rule("PRO-23", "MUST", _annotations, "remove the annotation", since_ir=5),
+)
+
+# After the clauses about types and shapes, from which it gathers.
+LATE_RULES = (
+    # A warning: tools that rewrite a graph leave entries behind, which describe nothing that anyone reads.
+    Rule("GRA-15", "definition", _described_values, "remove the entries", severity="warning"),
+)

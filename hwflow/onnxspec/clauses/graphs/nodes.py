@@ -1,0 +1,270 @@
+"""Clauses about nodes: what they read and make, their order, what subgraphs see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hwflow.display import show
+from hwflow.onnxspec.clauses.graphs.graph import (
+    double_definitions,
+    needs_initializer_inputs,
+    repeated_initializers,
+    unlisted_initializers,
+)
+from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, Severity
+from hwflow.onnxspec.graphs.scopes import INITIALIZERS, INPUTS, NODES, OUTPUTS, Kind, Scope, find_cycles
+
+# What a function's body reads and makes, and in which order, is said by the clauses about functions.
+
+_RENAME = "rename one of them"
+
+
+def _has_outputs(context: Context) -> Iterator[Hit]:
+    for scope in context.scopes:
+        if "" not in scope.results and all([node.outputs for node in scope.nodes]):
+            continue
+        for index, node in enumerate(scope.nodes):
+            if any(node.outputs):
+                continue
+            severity: Severity = "error"
+            if node.outputs:
+                found = "all outputs of this one are left out"
+                severity = "warning"  # nobody can read what it computes, but nothing is unclear
+            else:
+                found = "this one has none" if node.inputs else "this one has neither inputs nor outputs"
+            message = f"a node must have at least one output, but {found}"
+            yield Hit(scope.at(NODES, index), scope.where(index), message, severity=severity)
+
+
+def _dangling_inputs(context: Context) -> Iterator[Hit]:
+    for scope in context.scopes:
+        if scope.kind is Kind.FUNCTION or scope.in_order:
+            continue
+        missing = {name for node in scope.nodes for name in node.inputs} - scope.visible
+        for index, node in enumerate(scope.nodes if missing - {""} else ()):
+            for name in dict.fromkeys(node.inputs):
+                if name and name in missing:
+                    yield Hit(
+                        scope.at(NODES, index),
+                        scope.where(index),
+                        f"input {show(name)} must be a graph input, an initializer or the output of a node, "
+                        "but nothing makes it",
+                        f"add what makes {show(name)}, or read another value",
+                    )
+
+
+def _one_definition(context: Context) -> Iterator[Hit]:
+    for scope, _ in context.graphs:
+        for _, hit in double_definitions(scope):
+            yield hit
+        yield from repeated_initializers(scope)
+
+
+def _dangling_outputs(context: Context) -> Iterator[Hit]:
+    for scope, _ in context.graphs:
+        # The algorithm graph continues the main graph: its outputs may be values of that one.
+        there = scope.visible if scope.kind is Kind.ALGORITHM else scope.defined
+        missing = frozenset(scope.outputs) - there - {""}
+        for index, name in enumerate(scope.outputs if missing else ()):
+            if name not in missing:
+                continue
+            message = f"output {show(name)} must be the output of a node, an input or an initializer, but "
+            if name in scope.visible:
+                message += "it is a value of a graph around this one"
+                remedy = f"add an Identity node to the subgraph that makes the output from {show(name)}"
+            else:
+                message += "nothing makes it"
+                remedy = f"add what makes {show(name)}, or remove the output"
+            yield Hit(scope.at(OUTPUTS, index), f"output {show(name)}{scope.label}", message, remedy)
+
+
+# Subgraphs
+
+
+def _subgraphs(context: Context) -> Iterator[Scope]:
+    return (scope for scope in context.scopes if scope.kind is Kind.SUBGRAPH)
+
+
+def _input_and_initializer(context: Context) -> Iterator[Hit]:
+    for scope in _subgraphs(context):
+        if scope.held.isdisjoint(scope.inputs):
+            continue
+        for index, name in enumerate(scope.inputs):
+            if name and name in scope.held:
+                yield Hit(
+                    scope.at(INPUTS, index),
+                    f"input {show(name)}{scope.label}",
+                    f"a name must not be both input and initializer of a subgraph, but {show(name)} is",
+                )
+
+
+def _passed(scope: Scope) -> int | None:
+    """How many inputs the operator passes to the subgraph, None if that is not known."""
+    assert scope.parent is not None  # every subgraph has one
+    node = scope.parent.nodes[scope.caller]
+    if node.domain == "":
+        if node.op_type == "If":
+            return 0
+        if node.op_type == "Loop":  # iteration and condition, which it always passes, and what it carries
+            return max(len(node.inputs), 2)
+        if node.op_type == "Scan":
+            # Version 8 has an input before the others, sequence_lens, which it does not pass.
+            return max(len(node.inputs) - (scope.opsets.get("", 1) < 9), 0)
+    return None
+
+
+def _actual_inputs(scope: Scope) -> Iterator[Hit]:
+    """Inputs that the operator passes and that are initializers too."""
+    passed = _passed(scope)
+    if passed is None or scope.held.isdisjoint(scope.inputs[:passed]):
+        return
+    for index, name in enumerate(scope.inputs[:passed]):
+        if name and name in scope.held:
+            values = "value" if passed == 1 else "values"
+            yield Hit(
+                scope.at(INPUTS, index),
+                f"input {show(name)}{scope.label}",
+                f"initializers must be listed after the {passed} {values} that the node passes to the subgraph, "
+                f"but {show(name)} is input {index}",
+                "list the inputs that are initializers last",
+            )
+
+
+def _actual_inputs_are_free(context: Context) -> Iterator[Hit]:
+    if needs_initializer_inputs(context):
+        for scope in _subgraphs(context):
+            yield from _actual_inputs(scope)
+
+
+def _initializers_come_last(context: Context) -> Iterator[Hit]:
+    if not needs_initializer_inputs(context):
+        return
+    for scope in _subgraphs(context):
+        yield from _actual_inputs(scope)
+        yield from unlisted_initializers(scope, context.ir_version)
+        if _passed(scope) is None and not scope.held.isdisjoint(scope.inputs):
+            last = max((i for i, name in enumerate(scope.inputs) if name not in scope.held), default=-1)
+            for index, name in enumerate(scope.inputs[: max(last, 0)]):
+                if name and name in scope.held:
+                    yield Hit(
+                        scope.at(INPUTS, index),
+                        f"input {show(name)}{scope.label}",
+                        "initializers must be listed after the subgraph's actual inputs, but "
+                        f"{show(name)} is input {index}, and {show(scope.inputs[last])}, which is none, input {last}",
+                        "list the inputs that are initializers last",
+                    )
+
+
+def _shadowed(scope: Scope, name: str) -> str | None:
+    """What has the name around the subgraph, where its nodes could read it; None if nothing does. What the nodes around
+    it make at the subgraph's own node or later cannot be read."""
+    inner = scope
+    while inner.parent is not None:
+        outer = inner.parent
+        if name in outer.entered:
+            return f"an {'initializer' if name in outer.held else 'input'} of {outer.title}"
+        maker = outer.makers.get(name)
+        if maker is not None and maker < inner.caller:
+            return f"an output of {outer.where(maker)}"
+        inner = outer
+    return "a value of the main graph" if name in inner.outer else None
+
+
+def _outputs_are_new(context: Context) -> Iterator[Hit]:
+    for scope in _subgraphs(context):
+        if scope.outer.isdisjoint(scope.made):
+            continue
+        for index, node in enumerate(scope.nodes):
+            for name in dict.fromkeys(node.outputs):
+                other = _shadowed(scope, name) if name and name in scope.outer else None
+                if other is not None:
+                    message = f"output {show(name)} must have a name of its own, but {other} has that name too"
+                    yield Hit(scope.at(NODES, index), scope.where(index), message)
+
+
+def _no_shadowing(context: Context) -> Iterator[Hit]:
+    for scope in _subgraphs(context):
+        if scope.outer.isdisjoint(scope.entered):
+            continue
+        seen: set[str] = set()
+        for section, kind, names in (
+            (INPUTS, "input", scope.inputs),
+            (INITIALIZERS, "initializer", scope.initializers),
+        ):
+            for index, name in enumerate(names):
+                other = _shadowed(scope, name) if name and name not in seen and name in scope.outer else None
+                seen.add(name)
+                if other is not None:
+                    message = f"{kind} {show(name)} should have a name of its own, but {other} has that name too"
+                    yield Hit(scope.at(section, index), f"{kind} {show(name)}{scope.label}", message)
+
+
+# Order
+
+
+def _no_cycles(context: Context) -> Iterator[Hit]:
+    for scope in context.scopes:
+        yield from _cycles(scope)
+
+
+def _cycles(scope: Scope) -> Iterator[Hit]:
+    if scope.in_order or not scope.topology[1]:
+        return
+    what = "function" if scope.kind is Kind.FUNCTION else "graph"
+    for cycle in find_cycles(scope.nodes, scope.topology[1], scope.given):
+        around = [show(scope.names[i]) for i in (*cycle[:12], cycle[0])]
+        if len(cycle) > 12:
+            around = [*around[:6], "...", *(show(scope.names[i]) for i in (*cycle[-4:], cycle[0]))]
+        yield Hit(
+            scope.at(NODES, cycle[0]),
+            scope.where(cycle[0]),
+            f"the {what} must have no cycle, but there is one: {' -> '.join(around)}",
+            "break the cycle: no node may read, directly or through others, what it makes",
+        )
+
+
+def _order(context: Context) -> Iterator[Hit]:
+    for scope in context.scopes:
+        if scope.kind is Kind.FUNCTION or scope.in_order:
+            continue
+        yield from _cycles(scope)  # no order of its nodes would do
+        on_cycle = set(scope.topology[1])
+        for index, node in enumerate(scope.nodes):
+            if index in on_cycle:
+                continue
+            for name in dict.fromkeys(node.reads):
+                maker = scope.makers.get(name, -1)
+                if maker > index and name not in scope.given:
+                    yield Hit(
+                        scope.at(NODES, index),
+                        scope.where(index),
+                        f"nodes must be in topological order, but {show(name)} is made later, by {scope.where(maker)}",
+                    )
+
+
+RULES = (
+    Rule("GRA-06", "definition", _has_outputs, "name what the node makes, or remove the node"),
+    Rule("NOD-05", "MUST", _dangling_inputs, "add what makes the value", structural=True),
+    Rule("NOD-11", "MUST", _one_definition, _RENAME, structural=True),
+    Rule("NOD-12", "MUST", _dangling_outputs, "add what makes the value", structural=True),
+    Rule(
+        "NOD-17",
+        "MUST",
+        _input_and_initializer,
+        "remove the initializer, or the input if the operator does not pass it",
+        since_ir=4,
+    ),
+    Rule("NOD-19", "MUST", _actual_inputs_are_free, "list the inputs that are initializers last"),
+    Rule("NOD-20", "MUST", _initializers_come_last, "list the initializers as inputs, after the others"),
+    Rule("NOD-27", "MUST", _outputs_are_new, _RENAME, structural=True),
+    # A warning: inside the subgraph the name can only mean the inner value.
+    Rule("NOD-28", "definition", _no_shadowing, _RENAME, severity="warning"),
+    Rule(
+        "GRA-03",
+        "MUST",
+        _no_cycles,
+        "break the cycle: no node may read, directly or through others, what it makes",
+        structural=True,
+    ),
+    Rule("NOD-35", "MUST", _order, "sort the nodes so that each one follows those it reads from"),
+)

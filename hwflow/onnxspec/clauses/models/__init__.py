@@ -1,0 +1,1 @@
+"""Clauses about models, operator sets and functions."""

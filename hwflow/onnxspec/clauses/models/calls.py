@@ -1,0 +1,118 @@
+"""Calls of functions local to the model, and the types of the attributes that are handed through them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from onnx import AttributeProto
+
+from hwflow.display import show
+from hwflow.onnxspec.clauses.rules import Context, Hit
+from hwflow.onnxspec.graphs.schemas import find_operator
+from hwflow.onnxspec.graphs.scopes import NODES, Kind, Scope, function_name
+
+
+def with_function(context: Context) -> Iterator[tuple[Scope, Scope | None]]:
+    """Every scope, and the body of the function it is or lies in; the parents stand before what is nested in them."""
+    inside: dict[int, Scope | None] = {}
+    for scope in context.scopes:
+        function = inside[id(scope.parent)] if scope.parent is not None else None
+        inside[id(scope)] = scope if scope.kind is Kind.FUNCTION else function
+        yield scope, inside[id(scope)]
+
+
+def calls(context: Context) -> Iterator[tuple[Scope, int, Scope | None, Scope]]:
+    """Every call of a local function: its scope and index there, the function it stands in, the function called."""
+    functions = context.functions
+    if not functions:
+        return
+    names = {name for _, name, _ in functions}
+    for scope, inside in with_function(context):
+        for index, node in enumerate(scope.nodes):
+            if node.op_type in names:
+                called = functions.get((node.domain, node.op_type, node.proto.overload))
+                if called is not None:
+                    yield scope, index, inside, called
+
+
+class _Demand(NamedTuple):
+    """The type that an attribute of a function must have, and who says so."""
+
+    kind: int
+    reader: str
+
+
+_Attribute = tuple[int, str]  # id of the function's scope, name
+
+
+def _kind_name(kind: int) -> str:
+    return str(AttributeProto.AttributeType.Name(kind))
+
+
+def _demands(context: Context) -> dict[_Attribute, list[_Demand]]:
+    """What the operators that read an attribute of a function, through others or not, say of its type; the first reader
+    of each type. Without readers what its default is."""
+    demands: dict[_Attribute, list[_Demand]] = {}
+    handed: dict[_Attribute, list[_Attribute]] = {}  # where the attribute of a called function comes from
+    for scope, inside in with_function(context):
+        if inside is None:
+            continue
+        for index, attribute in scope.references:
+            node, source = scope.nodes[index], (id(inside), attribute.ref_attr_name)
+            called = context.functions.get((node.domain, node.op_type, node.proto.overload))
+            if called is not None:
+                handed.setdefault((id(called), attribute.name), []).append(source)
+                continue
+            operator = find_operator(node.op_type, scope.opsets.get(node.domain, 0), node.domain)
+            kind = attribute.type if operator is None else operator.attributes.get(attribute.name, 0)
+            if kind:
+                demand = _Demand(kind, f"attribute {show(attribute.name)} of {scope.where(index)}")
+                demands.setdefault(source, []).append(demand)
+    pending = [(read, demand) for read, found in demands.items() for demand in found]
+    seen = {(read, demand.kind) for read, demand in pending}
+    for read, demand in pending:  # grows while it is walked
+        for source in handed.get(read, ()):
+            if (source, demand.kind) not in seen:
+                seen.add((source, demand.kind))
+                demands.setdefault(source, []).append(demand)
+                pending.append((source, demand))
+    for scope in context.functions.values():
+        assert scope.function is not None
+        for default in scope.function.attribute_proto:
+            if default.type and (id(scope), default.name) not in demands:
+                demands[id(scope), default.name] = [_Demand(default.type, "its default")]
+    return demands
+
+
+def wrong_types(context: Context) -> Iterator[Hit]:
+    """Attributes of functions that are not of the type that an operator in the function takes: in a default, or in a
+    call. Types go through functions that call functions."""
+    if not context.functions:
+        return
+    demands = _demands(context)
+    for scope in context.functions.values():
+        assert scope.function is not None
+        for default in scope.function.attribute_proto:
+            demand = _broken(demands, (id(scope), default.name), default.type)
+            if demand is not None:
+                message = f"the default must be of type {_kind_name(demand.kind)}, as {demand.reader} is"
+                where = f"attribute {show(default.name)} of {scope.title}"
+                yield Hit(scope.position, where, f"{message}, not {_kind_name(default.type)}", _CORRECT)
+    for scope, index, _, called in calls(context):
+        assert called.function is not None
+        for attribute in scope.nodes[index].attributes:
+            demand = _broken(demands, (id(called), attribute.name), attribute.type)
+            if demand is not None:
+                name = f"attribute {show(attribute.name)} of function {show(function_name(called.function))}"
+                reason = f"{_kind_name(demand.kind)}, as {demand.reader} is"
+                message = f"{name} must be of type {reason}, not {_kind_name(attribute.type)}"
+                yield Hit(scope.at(NODES, index), scope.where(index), message, _CORRECT)
+
+
+def _broken(demands: dict[_Attribute, list[_Demand]], attribute: _Attribute, kind: int) -> _Demand | None:
+    """The first demand that an attribute of that type does not meet; ATT-06 says that a type is missing."""
+    return next((demand for demand in demands.get(attribute, ()) if kind not in (0, demand.kind)), None)
+
+
+_CORRECT = "give the attribute the type that the operator says"

@@ -1,0 +1,474 @@
+"""Clauses about functions local to the model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+import onnx
+
+from hwflow.display import show
+from hwflow.onnxspec.clauses.models.calls import calls, with_function, wrong_types
+from hwflow.onnxspec.clauses.rules import Context, FunctionKey, Hit, Rule, listed
+from hwflow.onnxspec.graphs.scopes import (
+    MODEL,
+    NODES,
+    Kind,
+    Scope,
+    find_cycle,
+    function_name,
+    is_sorted,
+    plain_domain,
+    topological_order,
+)
+
+_RENAME = "rename one of them"
+KEEP_ONE = "keep one of the imports"
+_OVERLOADS_FROM = 10  # IR version
+MAX_INLINED = 100_000
+"""Nodes that functions and branches may put into a model."""
+# What an attribute may hold beside a reference.
+_NO_VALUE = frozenset({"name", "ref_attr_name", "doc_string", "type"})
+
+
+def _key(function: onnx.FunctionProto) -> FunctionKey:
+    return plain_domain(function.domain), function.name, function.overload
+
+
+def _title(scope: Scope) -> str:
+    """The name of the function that the scope is the body of, for a message."""
+    assert scope.function is not None
+    return show(function_name(scope.function))
+
+
+def _around(steps: Iterable[str]) -> str:
+    """A way around a cycle, its middle left out where it is long."""
+    every = list(steps)
+    return " -> ".join(every if len(every) <= 12 else [*every[:6], "...", *every[-5:]])
+
+
+def _twice(names: Iterable[str]) -> list[str]:
+    """Those of ``names`` that are there more than once."""
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
+def _bodies(context: Context) -> Iterator[tuple[Scope, onnx.FunctionProto]]:
+    """The functions' bodies, without what is nested in them."""
+    if context.model.functions:
+        for scope in context.scopes:
+            if scope.kind is Kind.FUNCTION and scope.function is not None:
+                yield scope, scope.function
+
+
+def repeated_functions(context: Context) -> Iterator[Hit]:
+    """Functions that an earlier one of the model has the same name and overload as."""
+    seen: set[FunctionKey] = set()
+    for scope, function in _bodies(context):
+        domain, name, overload = _key(function)
+        # A reader of an earlier version does not know the field, and sees two functions of one name.
+        key = (domain, name, overload if context.ir_version >= _OVERLOADS_FROM else "")
+        if key in seen:
+            before = "" if context.ir_version >= _OVERLOADS_FROM else f" (overloads came with IR {_OVERLOADS_FROM})"
+            message = (
+                "functions must differ in domain, name or overload, "
+                f"but there is {_title(scope)} twice{before}"
+            )
+            yield Hit(scope.position, scope.title, message)
+        seen.add(key)
+
+
+def _no_recursion(context: Context) -> Iterator[Hit]:
+    bodies = list(context.functions.values())
+    place = {id(scope): index for index, scope in enumerate(bodies)}
+    callees: list[set[int]] = [set() for _ in bodies]
+    for _, _, inside, called in calls(context):
+        if inside is not None and id(inside) in place:
+            callees[place[id(inside)]].add(place[id(called)])
+
+    def hit(cycle: list[int]) -> Hit:
+        first = cycle.index(min(cycle))
+        scope = bodies[min(cycle)]
+        around = _around(_title(bodies[i]) for i in (*cycle[first:], *cycle[: first + 1]))
+        message = f"a function must not call itself, directly or through others, but this one does: {around}"
+        return Hit(scope.position, scope.title, message)
+
+    for index, called_ones in enumerate(callees):
+        if index in called_ones:
+            yield hit([index])
+            called_ones.discard(index)
+    # What is left when functions that call nothing are taken away again and again calls itself, or one that does.
+    callers: list[list[int]] = [[] for _ in bodies]
+    for index, called_ones in enumerate(callees):
+        for callee in called_ones:
+            callers[callee].append(index)
+    waiting = [len(called_ones) for called_ones in callees]
+    ready = [index for index, count in enumerate(waiting) if count == 0]
+    for index in ready:  # grows while it is walked
+        for caller in callers[index]:
+            waiting[caller] -= 1
+            if waiting[caller] == 0:
+                ready.append(caller)
+    left = {index for index, count in enumerate(waiting) if count > 0}
+    walked: set[int] = set()
+    for start in sorted(left):
+        path: dict[int, int] = {}
+        index = start
+        while index not in walked:
+            walked.add(index)
+            path[index] = len(path)
+            index = min(callees[index] & left)
+        if index in path:
+            yield hit(list(path)[path[index] :])
+
+
+def several_versions(context: Context) -> Iterator[Hit]:
+    """Functions that import more than one version of an operator set."""
+    for scope, function in _bodies(context):
+        versions: dict[str, set[int]] = {}
+        for opset in function.opset_import:
+            versions.setdefault(plain_domain(opset.domain), set()).add(opset.version)
+        for domain, found in versions.items():
+            if len(found) > 1:
+                several = " and ".join(map(str, sorted(found)[:5]))
+                operator_set = show(domain or "ai.onnx")
+                message = f"a function must import one version of operator set {operator_set}, not {several}"
+                yield Hit(scope.position, scope.title, message)
+
+
+@cache
+def _binding(op_type: str, version: int, domain: str) -> int | None:
+    """The version of the operator set from which the schema is that the operator has in ``version``, None if none."""
+    try:
+        return int(onnx.defs.get_schema(op_type, version, domain).since_version)
+    except Exception:  # no such operator (said elsewhere), or a version that does not fit 32 bits
+        return None
+
+
+def _same_schemas(context: Context) -> Iterator[Hit]:
+    if not context.model.functions or not context.scopes:  # no scopes: there is no graph
+        return
+    model = context.scopes[0].opsets
+    for scope, function in with_function(context):
+        if function is None:
+            continue
+        differing = {d for d, version in scope.opsets.items() if model.get(d, version) != version}
+        if not differing:
+            continue
+        reported: set[tuple[str, str]] = set()
+        for index, node in enumerate(scope.nodes):
+            key = (node.domain, node.op_type)
+            if node.domain not in differing or key in reported:
+                continue
+            own, other = scope.opsets[node.domain], model[node.domain]
+            bound = _binding(node.op_type, own, node.domain)
+            if bound is None or bound == _binding(node.op_type, other, node.domain):
+                continue
+            reported.add(key)
+            yield Hit(
+                scope.at(NODES, index),
+                scope.where(index),
+                f"the operator should be the same in the function's import of {show(node.domain or 'ai.onnx')} "
+                f"(version {own}) and in the model's ({other}), but {node.op_type} changed in between",
+            )
+
+
+def _attribute_lists(context: Context) -> Iterator[Hit]:
+    for scope, function in _bodies(context):
+        required = list(function.attribute)
+        defaults = [attribute.name for attribute in function.attribute_proto]
+        if len({*required, *defaults}) == len(required) + len(defaults):
+            continue
+        for names, kind in ((required, "attribute"), (defaults, "attribute_proto")):
+            twice = _twice(names)
+            if twice:
+                message = f"the names in {kind} must be distinct, but there is {listed(twice)} more than once"
+                yield Hit(scope.position, scope.title, message, _RENAME)
+        both = sorted(set(required).intersection(defaults))
+        if both:
+            message = (
+                "an attribute must be in attribute (without a default) or in attribute_proto (with one), "
+                f"but {listed(both)} is in both"
+            )
+            yield Hit(scope.position, scope.title, message)
+
+
+def _in_functions_only(context: Context) -> Iterator[Hit]:
+    for scope, function in with_function(context):
+        if function is not None:
+            continue
+        for index, attribute in scope.references:
+            yield Hit(
+                scope.at(NODES, index),
+                scope.where(index),
+                f"attribute {show(attribute.name)} must have a value of its own, but it refers to attribute "
+                f"{show(attribute.ref_attr_name)} of a function, and the node is in none",
+            )
+
+
+def _no_value(context: Context) -> Iterator[Hit]:
+    for scope in context.scopes:
+        for index, attribute in scope.references:
+            found = [field.name for field, _ in attribute.ListFields() if field.name not in _NO_VALUE]
+            if found:
+                yield Hit(
+                    scope.at(NODES, index),
+                    scope.where(index),
+                    f"attribute {show(attribute.name)} refers to attribute {show(attribute.ref_attr_name)} of the "
+                    f"function and must hold no value, but it has one in {' and '.join(found)}",
+                )
+
+
+def _repeated(scope: Scope, kind: str, name: str) -> Hit:
+    message = f"{kind}s must have distinct names, but {show(name)} is there more than once"
+    return Hit(scope.position, scope.title, message, _RENAME)
+
+
+def repeated_inputs(context: Context) -> Iterator[Hit]:
+    """Inputs of functions that an earlier input has the name of."""
+    for scope, _ in _bodies(context):
+        for name, count in Counter(filter(None, scope.inputs)).items():
+            yield from [_repeated(scope, "input", name)] * (count - 1)
+
+
+def _signature(context: Context) -> Iterator[Hit]:
+    for scope, _ in _bodies(context):
+        for names, kind in ((scope.inputs, "input"), (scope.outputs, "output")):
+            seen: set[str] = set()
+            for index, name in enumerate(names):
+                if not name:
+                    message = f"{kind} {index} must have a name, but it has none"
+                    yield Hit(scope.position, scope.title, message, "give it a name")
+                elif name in seen:
+                    yield _repeated(scope, kind, name)
+                seen.add(name)
+        inputs = set(scope.inputs)
+        for name in dict.fromkeys(scope.outputs):
+            if not name or name in scope.made:
+                continue
+            if name in inputs:
+                message = f"output {show(name)} must be made by a node of the function, but it is an input"
+                yield Hit(scope.position, scope.title, message, "put an Identity node in between")
+            else:
+                message = f"output {show(name)} must be made by a node of the function, but nothing makes it"
+                yield Hit(scope.position, scope.title, message, f"add what makes {show(name)}, or remove the output")
+
+
+def _own_values(context: Context) -> Iterator[Hit]:
+    if not context.model.functions:
+        return
+    for scope, function in with_function(context):
+        if function is None:
+            continue
+        missing = {name for node in scope.nodes for name in node.inputs} - scope.visible
+        missing.discard("")
+        if not missing:
+            continue
+        for index, node in enumerate(scope.nodes):
+            for name in dict.fromkeys(node.inputs):
+                if name in missing:
+                    yield Hit(
+                        scope.at(NODES, index),
+                        scope.where(index),
+                        f"input {show(name)} must be an input of the function or the output of a node in it, "
+                        "but it is neither",
+                        f"make {show(name)} an input of the function, or add what makes it",
+                    )
+
+
+def _named(context: Context) -> Iterator[Hit]:
+    for index, (scope, function) in enumerate(_bodies(context)):
+        if not function.name:
+            message = "a function must have a name, but this one has none"
+            yield Hit(scope.position, f"function {index}", message, "give it a name")
+        if not function.HasField("domain"):
+            where = scope.title if function.name else f"function {index}"
+            yield Hit(scope.position, where, "a function must have a domain, but this one has none", "give it a domain")
+
+
+def _value_info(context: Context) -> Iterator[Hit]:
+    for scope, function in _bodies(context):
+        names = [info.name for info in function.value_info]
+        if not names:
+            continue
+        twice = _twice(names)
+        if twice:
+            message = f"the names in value_info must be distinct, but there is {listed(twice)} more than once"
+            yield Hit(scope.position, scope.title, message, "keep one of the entries")
+        unknown = [name for name in dict.fromkeys(names) if name not in scope.defined]
+        if unknown:
+            message = f"value_info must name values of the function, but there is no {listed(unknown)}"
+            yield Hit(scope.position, scope.title, message, "remove the entries")
+
+
+def _body(context: Context) -> Iterator[Hit]:
+    """Sorted, without cycles, every value defined once."""
+    for scope, _ in _bodies(context):
+        yield from _single_assignment(scope)
+        if is_sorted(scope.nodes, scope.given):
+            continue
+        left = topological_order(scope.nodes, scope.given)[1]
+        if left:
+            cycle = find_cycle(scope.nodes, left, scope.given)
+            around = _around(show(scope.names[i]) for i in (*cycle, cycle[0]))
+            yield Hit(
+                scope.at(NODES, cycle[0]),
+                scope.where(cycle[0]),
+                f"the function must have no cycle, but there is one: {around}",
+                "break the cycle: no node may read, directly or through others, what it makes",
+            )
+        yield from _order(scope, set(left))
+
+
+def double_assignments(context: Context) -> Iterator[Hit]:
+    """Values of functions' bodies that have a second definition."""
+    for scope, _ in _bodies(context):
+        yield from _single_assignment(scope)
+
+
+def _single_assignment(scope: Scope) -> Iterator[Hit]:
+    made = [name for node in scope.nodes for name in node.outputs if name]
+    if len(scope.made) == len(made) and scope.made.isdisjoint(scope.inputs):
+        return
+    makers = dict.fromkeys(scope.inputs, "the function's input")
+    for index, node in enumerate(scope.nodes):
+        for name in node.outputs:
+            if not name:
+                continue
+            if name in makers:
+                message = f"value {show(name)} must be defined once, but {makers[name]} defines it too"
+                yield Hit(scope.at(NODES, index), scope.where(index), message, _RENAME)
+            else:
+                makers[name] = scope.where(index)
+
+
+def _order(scope: Scope, on_cycle: set[int]) -> Iterator[Hit]:
+    maker: dict[str, int] = {}
+    for index, node in enumerate(scope.nodes):
+        for name in node.outputs:
+            if name and name not in scope.given:
+                maker.setdefault(name, index)
+    for index, node in enumerate(scope.nodes):
+        if index in on_cycle:
+            continue
+        for name in dict.fromkeys(node.reads):
+            if maker.get(name, -1) > index:
+                later = scope.where(maker[name])
+                message = f"nodes must be in topological order, but {show(name)} is made later, by {later}"
+                yield Hit(scope.at(NODES, index), scope.where(index), message)
+
+
+def _call_attributes(context: Context) -> Iterator[Hit]:
+    for scope, index, _, called in calls(context):
+        function = called.function
+        assert function is not None
+        given = {attribute.name for attribute in scope.nodes[index].attributes}
+        if not given and not function.attribute:
+            continue
+        required = set(function.attribute)
+        declared = required.union(attribute.name for attribute in function.attribute_proto)
+        missing = [name for name in dict.fromkeys(function.attribute) if name not in given]
+        title = _title(called)
+        if missing:
+            absent = listed(missing)
+            message = f"the call must give the attributes of {title} that have no default, but {absent} is absent"
+            yield Hit(scope.at(NODES, index), scope.where(index), message, "give the node the attribute")
+        unknown = sorted(given - declared)
+        if unknown:
+            known = f"declares {listed(sorted(declared))}" if declared else "declares none"
+            message = f"the call must give only attributes that {title} declares, not {listed(unknown)}; it {known}"
+            yield Hit(scope.at(NODES, index), scope.where(index), message, "correct the name, or remove the attribute")
+    yield from wrong_types(context)
+    if not context.model.functions:
+        return
+    for scope, inside in with_function(context):
+        references = scope.references if inside is not None else []
+        if not references or inside is None or inside.function is None:
+            continue
+        declared = set(inside.function.attribute)
+        declared.update(attribute.name for attribute in inside.function.attribute_proto)
+        for index, attribute in references:
+            if attribute.ref_attr_name not in declared:
+                known = f"declares {listed(sorted(declared))}" if declared else "declares none"
+                yield Hit(
+                    scope.at(NODES, index),
+                    scope.where(index),
+                    f"attribute {show(attribute.name)} must refer to an attribute that the function declares, "
+                    f"not to {show(attribute.ref_attr_name)}; it {known}",
+                    "correct the name, or declare the attribute",
+                )
+
+
+def _size(context: Context) -> Iterator[Hit]:
+    """Calls of calls may stand for more nodes than anyone can look at; onnx's shape inference would."""
+    bodies = list(context.functions.values())
+    if not bodies:
+        return
+    place = {id(scope): index for index, scope in enumerate(bodies)}
+    sizes = [0] * len(bodies)
+    callees: list[Counter[int]] = [Counter() for _ in bodies]
+    for scope, inside in with_function(context):
+        if inside is not None and id(inside) in place:
+            sizes[place[id(inside)]] += len(scope.nodes)
+    from_outside: Counter[int] = Counter()
+    for _, _, inside, called in calls(context):
+        if inside is None:
+            from_outside[place[id(called)]] += 1
+        elif id(inside) in place:
+            callees[place[id(inside)]][place[id(called)]] += 1
+    callers: list[list[int]] = [[] for _ in bodies]
+    for index, counts in enumerate(callees):
+        for callee in counts:
+            callers[callee].append(index)
+    waiting = [len(counts) for counts in callees]
+    ready = [index for index, count in enumerate(waiting) if count == 0]  # what calls itself never is
+    for index in ready:  # grows while it is walked
+        called_ones = callees[index].items()
+        sizes[index] = min(sizes[index] + sum(count * sizes[callee] for callee, count in called_ones), 2 * MAX_INLINED)
+        if sizes[index] > MAX_INLINED and all(sizes[callee] <= MAX_INLINED for callee, _ in called_ones):
+            scope = bodies[index]
+            message = (
+                f"a function must stand for at most {MAX_INLINED} nodes, those of the functions it calls included, "
+                "but this one stands for more"
+            )
+            yield Hit(scope.position, scope.title, message)
+        for caller in callers[index]:
+            waiting[caller] -= 1
+            if waiting[caller] == 0:
+                ready.append(caller)
+    total = sum(count * sizes[index] for index, count in from_outside.items())
+    if total > MAX_INLINED and max(sizes) <= MAX_INLINED:
+        message = f"calls of functions must stand for at most {MAX_INLINED} nodes, not {total}"
+        yield Hit((MODEL,), "model", message)
+
+
+_DECLARE = "declare each attribute once"
+
+RULES = (
+    Rule("FUN-01", "MUST", repeated_functions, _RENAME, since_ir=8, structural=True),
+    Rule(
+        "FUN-02", "MUST", _no_recursion, "write the function without recursion, for example with Loop",
+        since_ir=8, structural=True,
+    ),
+    Rule("FUN-03", "MUST", several_versions, KEEP_ONE, since_ir=8, structural=True),
+    # A warning: the function's own import says what the node means.
+    Rule(
+        "FUN-04", "SHOULD", _same_schemas, "import the same version in function and model",
+        severity="warning", since_ir=8,
+    ),
+    # attribute_proto is of IR 9; written earlier, it contradicts attribute all the same.
+    Rule("FUN-05", "MUST", _attribute_lists, _DECLARE, since_ir=8, structural=True),
+    Rule("FUN-06", "MUST", _in_functions_only, "give the attribute a value", structural=True),
+    Rule("FUN-07", "MUST", _no_value, "keep the reference or the value", structural=True),
+    Rule("FUN-08", "MUST", _signature, _RENAME, since_ir=8, structural=True),
+    Rule("FUN-09", "MUST", _own_values, "make the value an input of the function", since_ir=8, structural=True),
+    Rule("FUN-10", "MUST", _named, "give it a name", since_ir=8, structural=True),
+    # A warning: the entries describe, they define nothing.
+    Rule("FUN-11", "MUST", _value_info, "correct the list", severity="warning", since_ir=10),
+    Rule(
+        "FUN-12", "MUST", _body, "sort the nodes so that each one follows those it reads from",
+        since_ir=8, structural=True,
+    ),
+    Rule("FUN-13", "MUST", _call_attributes, "correct the call", since_ir=8, structural=True),
+    Rule("inlined-size", "own", _size, "write the model with fewer calls", structural=True),
+)

@@ -1,0 +1,304 @@
+"""Clauses about training information."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import onnx
+
+from hwflow.display import show
+from hwflow.onnxspec.clauses.rules import Context, Hit, Rule
+from hwflow.onnxspec.graphs.scopes import (
+    ANNOTATIONS,
+    INITIALIZERS,
+    INPUTS,
+    NODES,
+    OUTPUTS,
+    TRAINING,
+    VALUE_INFO,
+    Kind,
+    Position,
+    Scope,
+)
+
+_BINDINGS = ANNOTATIONS + 1  # after everything of the graph whose outputs are bound
+_INITIALIZATION, _UPDATE = "initialization_binding", "update_binding"
+
+
+def _bindings(training: onnx.TrainingInfoProto, which: str) -> Sequence[onnx.StringStringEntryProto]:
+    found: Sequence[onnx.StringStringEntryProto] = (
+        training.initialization_binding if which == _INITIALIZATION else training.update_binding
+    )
+    return found
+
+
+def _place(which: str, index: int, k: int, key: str) -> tuple[Position, str]:
+    """Binding ``k`` of ``training_info[index]``: its position and the ``where`` of a finding about it."""
+    position = (TRAINING, 2 * index + (which == _UPDATE), _BINDINGS, k)
+    return position, f"{which} {show(key) if key else k} of training_info[{index}]"
+
+
+def _keys(which: str, context: Context) -> Iterator[Hit]:
+    """Keys must be dense initializers of the main graph or of the algorithm graph beside them."""
+    main = context.model.graph
+    names: set[str] | None = None
+    for index, training in enumerate(context.model.training_info):
+        bindings = _bindings(training, which)
+        if not bindings:
+            continue
+        if names is None:
+            names = {tensor.name for tensor in main.initializer}
+        own = {tensor.name for tensor in training.algorithm.initializer}
+        for k, binding in enumerate(bindings):
+            key = binding.key
+            if key and (key in names or key in own):
+                continue
+            position, where = _place(which, index, k, key)
+            sparse = (*main.sparse_initializer, *training.algorithm.sparse_initializer)
+            if key and any(tensor.values.name == key for tensor in sparse):
+                found = "which is a sparse one"
+            else:
+                found = "which is none of theirs"
+            yield Hit(
+                position,
+                where,
+                "the key must name an initializer (a dense tensor) of the main graph or of the algorithm graph of "
+                f"training_info[{index}], not {show(key)}, {found}",
+            )
+
+
+def _initialization_values(context: Context) -> Iterator[Hit]:
+    for index, training in enumerate(context.model.training_info):
+        if not training.initialization_binding or not training.initialization.ByteSize():
+            continue  # TRN-14 says that there is no graph
+        outputs = {output.name for output in training.initialization.output}
+        for k, binding in enumerate(training.initialization_binding):
+            if not binding.value or binding.value not in outputs:
+                position, where = _place(_INITIALIZATION, index, k, binding.key)
+                yield Hit(
+                    position,
+                    where,
+                    f"the value must name an output of the initialization graph of training_info[{index}], "
+                    f"not {show(binding.value)}, which is none",
+                )
+
+
+def _update_values(context: Context) -> Iterator[Hit]:
+    for index, training in enumerate(context.model.training_info):
+        if not training.update_binding:
+            continue
+        outputs = {output.name for output in training.algorithm.output}
+        outputs.update(output.name for output in context.model.graph.output)  # onnx.proto allows these too
+        for k, binding in enumerate(training.update_binding):
+            if not binding.value or binding.value not in outputs:
+                position, where = _place(_UPDATE, index, k, binding.key)
+                yield Hit(
+                    position,
+                    where,
+                    f"the value must name an output of the algorithm graph of training_info[{index}] or of the main "
+                    f"graph, not {show(binding.value)}, which is none",
+                )
+
+
+def _initialization_keys_unique(context: Context) -> Iterator[Hit]:
+    for index, training in enumerate(context.model.training_info):
+        seen: set[str] = set()  # those of several entries may be equal: they run one after another
+        for k, binding in enumerate(training.initialization_binding):
+            if binding.key and binding.key in seen:
+                position, where = _place(_INITIALIZATION, index, k, binding.key)
+                yield Hit(
+                    position,
+                    where,
+                    f"keys must be distinct, but {show(binding.key)} is bound already in this training_info",
+                )
+            seen.add(binding.key)
+
+
+def _update_keys_unique(context: Context) -> Iterator[Hit]:
+    seen: dict[str, int] = {}
+    for index, training in enumerate(context.model.training_info):
+        for k, binding in enumerate(training.update_binding):
+            if binding.key and binding.key in seen:
+                position, where = _place(_UPDATE, index, k, binding.key)
+                yield Hit(
+                    position,
+                    where,
+                    "keys must be distinct over all update_bindings of the model, but "
+                    f"{show(binding.key)} is bound already in training_info[{seen[binding.key]}]",
+                )
+            seen.setdefault(binding.key, index)
+
+
+def _initialization_there(context: Context) -> Iterator[Hit]:
+    for index, training in enumerate(context.model.training_info):
+        if training.initialization_binding and not training.initialization.ByteSize():
+            count = len(training.initialization_binding)
+            yield Hit(
+                (TRAINING, 2 * index),
+                f"training_info[{index}]",
+                "initialization must be there if initialization_binding has entries, but there is no graph and "
+                f"{count} {'entry' if count == 1 else 'entries'}",
+            )
+
+
+def _combination(context: Context) -> Iterator[Hit]:
+    """The initialization graph stands alone; main and algorithm graph are one graph in which data flows from the former
+    to the latter only (comments of TrainingInfoProto in onnx.proto)."""
+    if not context.model.training_info or not context.scopes:
+        return
+    main = context.scopes[0]
+    assert main.graph is not None  # a function is never the main scope
+    inner = _inside(main, context.scopes)
+    made_inside = frozenset().union(*(scope.made for scope in inner))
+    reads = {name for node in main.nodes for name in node.reads}.union(main.outputs)
+    node_names = {node.name for node in main.nodes} - {""}
+    value_infos = {info.name for info in main.graph.value_info}
+    for scope in context.scopes:
+        if scope.kind is Kind.INITIALIZATION:
+            for index, name in enumerate(scope.inputs):
+                yield Hit(
+                    scope.at(INPUTS, index),
+                    f"input {show(name) if name else index}{scope.label}",
+                    "an initialization graph must have no inputs, but this is one",
+                    "make it an initializer of the initialization graph",
+                )
+        elif scope.kind is Kind.ALGORITHM:
+            yield from _defined_twice(main, reads, scope)
+            if not made_inside.isdisjoint(scope.defined):
+                yield from _shadowed(inner, scope)
+            yield from _read_by_main(main, reads, scope)
+            yield from _same_names(node_names, value_infos, scope)
+            yield from _invalid_in(scope, context)
+
+
+# What makes two graphs that are one no valid graph, beside the names that they share.
+_VALIDITY = frozenset({"NOD-05", "NOD-12", "NOD-35", "GRA-03", "GRA-23"})
+
+
+def _invalid_in(algorithm: Scope, context: Context) -> Iterator[Hit]:
+    """What was found in the algorithm graph itself: with it the two graphs are no valid graph either."""
+    here = len(algorithm.position)
+    for position, finding in list(context.found):
+        if finding.rule in _VALIDITY and position[:here] == algorithm.position:
+            yield Hit(position, finding.where, finding.message, finding.remedy)
+
+
+def _inside(main: Scope, scopes: Sequence[Scope]) -> list[Scope]:
+    """The subgraphs nested in the main graph; ``scopes`` has each graph before its subgraphs."""
+    inside = {id(main)}
+    found = []
+    for scope in scopes:
+        if scope.parent is not None and id(scope.parent) in inside:
+            inside.add(id(scope))
+            found.append(scope)
+    return found
+
+
+def _definitions(scope: Scope) -> Iterator[tuple[Position, str, str]]:
+    """Position, ``where`` and name of each value that the graph defines."""
+    for index, name in enumerate(scope.inputs):
+        yield scope.at(INPUTS, index), f"input {show(name)}{scope.label}", name
+    for index, name in enumerate(scope.initializers):
+        yield scope.at(INITIALIZERS, index), f"initializer {show(name)}{scope.label}", name
+    for index, node in enumerate(scope.nodes):
+        for name in node.outputs:
+            yield scope.at(NODES, index), scope.where(index), name
+
+
+def _defined_twice(main: Scope, reads: set[str], algorithm: Scope) -> Iterator[Hit]:
+    both = algorithm.defined & main.defined - {""}
+    if not both:
+        return
+    # An input in the one graph and an initializer in the other are one value with a default, as within a graph; but
+    # then it is a value of the algorithm graph, and the main graph must not read it.
+    for here, there in ((algorithm, main), (main, algorithm)):
+        only_input = both.intersection(here.inputs).difference(here.initializers, here.made)
+        both = both - (only_input.intersection(there.initializers).difference(there.inputs, there.made) - reads)
+    made = {name: main.where(index) for index, node in enumerate(main.nodes) for name in node.outputs}
+    for position, where, name in _definitions(algorithm):
+        if name in both:
+            both = both - {name}
+            section = "initializer" if name in main.initializers else "input"
+            other = made.get(name, f"an {section} of the main graph")
+            message = (
+                f"value {show(name)} must be defined once in the main graph and the algorithm graph together, but "
+                f"{other} defines it too"
+            )
+            yield Hit(position, where, message, "rename one of them")
+
+
+def _shadowed(inner: Sequence[Scope], algorithm: Scope) -> Iterator[Hit]:
+    graph = algorithm.label.removeprefix(" in ")
+    for scope in inner:
+        names = scope.made & algorithm.defined
+        if not names:
+            continue
+        for index, node in enumerate(scope.nodes):
+            for name in node.outputs:
+                if name in names:
+                    yield Hit(
+                        scope.at(NODES, index),
+                        scope.where(index),
+                        f"value {show(name)} must differ from the values of the {graph}, "
+                        "which are around it when the main graph and that graph are one, but one has that name",
+                        "rename one of them",
+                    )
+
+
+def _read_by_main(main: Scope, reads: set[str], algorithm: Scope) -> Iterator[Hit]:
+    foreign = (algorithm.defined - main.defined - {""}) & reads
+    if not foreign:
+        return
+    graph = algorithm.label.removeprefix(" in ")
+    remedy = "let the main graph compute what it reads: it must run without training"
+    for index, node in enumerate(main.nodes):
+        for name in dict.fromkeys(node.reads):
+            if name in foreign:
+                message = (
+                    f"a node of the main graph must not read a value of the {graph}, but this one reads {show(name)}"
+                )
+                yield Hit(main.at(NODES, index), main.where(index), message, remedy)
+    for index, name in enumerate(main.outputs):
+        if name in foreign:
+            message = f"an output of the main graph must not be a value of the {graph}, but this one is"
+            yield Hit(main.at(OUTPUTS, index), f"output {show(name)}", message, remedy)
+
+
+def _same_names(node_names: set[str], value_infos: set[str], algorithm: Scope) -> Iterator[Hit]:
+    """Names that must be distinct in a graph, and harm nobody if they are not. The sets are the main graph's."""
+    for index, node in enumerate(algorithm.nodes):
+        if node.name in node_names:
+            message = (
+                "node names must be distinct in the main graph and the algorithm graph together, but "
+                f"{show(node.name)} names a node of the main graph too"
+            )
+            yield Hit(algorithm.at(NODES, index), algorithm.where(index), message, "rename one of them", "warning")
+    assert algorithm.graph is not None  # it is no function
+    for index, info in enumerate(algorithm.graph.value_info):
+        if info.name in value_infos:
+            message = (
+                "value_info must name a value once in the main graph and the algorithm graph together, but the main "
+                f"graph's names {show(info.name)} too"
+            )
+            where = f"value {show(info.name)}{algorithm.label}"
+            yield Hit(algorithm.at(VALUE_INFO, index), where, message, "remove one of them", "warning")
+
+
+_Check = Callable[[Context], Iterator[Hit]]
+_initialization_keys: _Check = partial(_keys, _INITIALIZATION)
+_update_keys: _Check = partial(_keys, _UPDATE)
+_NO_SUCH_INITIALIZER = "bind an initializer, or remove the binding"
+
+# Training information exists from IR version 7.
+RULES = (
+    Rule("TRN-04", "MUST", _initialization_keys, _NO_SUCH_INITIALIZER, since_ir=7),
+    Rule("TRN-05", "MUST", _initialization_values, "bind to an output of the initialization graph", since_ir=7),
+    Rule("TRN-06", "MUST", _initialization_keys_unique, "remove all bindings of the key but one", since_ir=7),
+    Rule("TRN-08", "MUST", _update_keys, _NO_SUCH_INITIALIZER, since_ir=7),
+    Rule("TRN-09", "MUST", _update_values, "bind to an output of the algorithm graph", since_ir=7),
+    Rule("TRN-10", "MUST", _update_keys_unique, "remove all bindings of the key but one", since_ir=7),
+    # Without the graph there is nothing to bind to: an error although the clause says MAY.
+    Rule("TRN-14", "MAY", _initialization_there, "add the initialization graph, or remove the bindings", since_ir=7),
+    Rule("TRN-17", "MUST", _combination, "make the graphs fit together", since_ir=7),
+)

@@ -1,0 +1,1 @@
+"""Clauses about tensors, types and shapes."""

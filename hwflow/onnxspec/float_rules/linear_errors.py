@@ -1,0 +1,141 @@
+"""Error bounds of sums, products and quotients of values. u, E, gamma as in
+``hwflow.onnxspec.reference.float_error``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from hwflow.onnxspec.float_rules.step_errors import Errors, NoBound, Step, gamma, is_integer, magnitude
+from hwflow.onnxspec.reference.evaluation import AnyArray
+
+
+def products(
+    step: Step, terms: int, bilinear: Callable[[AnyArray, AnyArray], AnyArray], more_roundings: int = 0
+) -> Errors:
+    """A sum of ``terms`` products of inputs 0 and 1, without a bias; ``bilinear`` is the same sum in float64."""
+    x, w = magnitude(step.value(0)), magnitude(step.value(1))
+    e_x, e_w = step.error(0), step.error(1)
+    result: Errors = bilinear(x, gamma(terms + more_roundings, step.unit) * w + e_w) + bilinear(e_x, w + e_w)
+    return result + terms * step.tiny
+
+
+def conv(step: Step) -> Errors:
+    weights = step.value(1)
+    terms = int(np.prod(weights.shape[1:], dtype=np.int64))
+    error = products(step, terms, lambda x, w: step.again([x, w]))
+    if step.has(2):
+        error = error + step.error(2).reshape(-1, *(1,) * (weights.ndim - 2)) + step.unit * magnitude(step.output)
+    return error
+
+
+def conv_transpose(step: Step) -> Errors:
+    """At most as many terms as an input channel of a group has weights over all of them."""
+    weights = step.value(1)
+    terms = int(np.prod(weights.shape, dtype=np.int64)) // (weights.shape[1] * int(step.attributes.get("group", 1)))
+    error = products(step, terms, lambda x, w: step.again([x, w]))
+    if step.has(2):
+        error = error + step.error(2).reshape(-1, *(1,) * (weights.ndim - 2)) + step.unit * magnitude(step.output)
+    return error
+
+
+def matmul(step: Step) -> Errors:
+    return products(step, step.value(0).shape[-1], np.matmul)
+
+
+def gemm(step: Step) -> Errors:
+    alpha, beta = (abs(float(step.attributes.get(name, 1.0))) for name in ("alpha", "beta"))
+    trans_a, trans_b = (bool(step.attributes.get(name, 0)) for name in ("transA", "transB"))
+
+    def bilinear(a: AnyArray, b: AnyArray) -> AnyArray:
+        result: AnyArray = (a.T if trans_a else a) @ (b.T if trans_b else b)
+        return result
+
+    terms = step.value(0).shape[0 if trans_a else 1]
+    error = alpha * products(step, terms, bilinear, more_roundings=int(alpha != 1))
+    if alpha != 1:
+        error = error + step.tiny
+    if step.has(2) and beta:
+        error = error + beta * step.error(2) + step.unit * magnitude(step.output)
+        if beta != 1:
+            error = error + step.unit * beta * magnitude(step.value(2)) + step.tiny
+    return error
+
+
+def add(step: Step) -> Errors:
+    """Add and Sub: E(a) + E(b) + u|y|; of integers nothing is rounded."""
+    error = step.error(0) + step.error(1)
+    return error if is_integer(step.output) else error + step.unit * magnitude(step.output)
+
+
+def mul(step: Step) -> Errors:
+    """|a| E(b) + |b| E(a) + E(a) E(b) + u|y|; of integers nothing is rounded."""
+    a, b, e_a, e_b = magnitude(step.value(0)), magnitude(step.value(1)), step.error(0), step.error(1)
+    error = a * e_b + (b + e_b) * e_a
+    return error if is_integer(step.output) else error + step.rounded()
+
+
+def div(step: Step) -> Errors:
+    """With q = a / b computed: |A / B - a / b| <= (E(a) + |a / b| E(b)) / (|b| - E(b)), then u|q|. No bound (infinity)
+    where b may be 0; integers are divided exactly or not at all."""
+    if is_integer(step.output):
+        step.exact(0, 1)
+        return np.zeros(step.output.shape)
+    b, e_a, e_b = magnitude(step.value(1)), step.error(0), step.error(1)
+    q = magnitude(step.output)
+    room = b - e_b
+    with np.errstate(all="ignore"):
+        moved = np.where(room > 0, (e_a + (q * (1 + 2 * step.unit) + step.tiny) * e_b) / room, np.inf)
+    return moved + step.rounded()
+
+
+def _all(step: Step) -> list[int]:
+    return [index for index in range(len(step.inputs)) if step.has(index)]
+
+
+def extremum(step: Step) -> Errors:
+    """Min and Max of values of which each moves by at most its error: the greatest of these."""
+    shape, result = step.output.shape, np.zeros(step.output.shape)
+    for index in _all(step):
+        result = np.maximum(result, np.broadcast_to(step.error(index), shape))
+    return result
+
+
+def total(step: Step) -> Errors:
+    """Sum of n values, from left to right: their errors and gamma(n - 1) of their magnitudes."""
+    places = _all(step)
+    error = sum((step.error(index) for index in places), np.zeros(()))
+    if is_integer(step.output):
+        return np.broadcast_to(error, step.output.shape)
+    sizes = sum((magnitude(step.value(index)) for index in places), np.zeros(()))
+    bound: Errors = np.broadcast_to(error + gamma(max(1, len(places) - 1), step.unit) * sizes, step.output.shape)
+    return bound
+
+
+def mean(step: Step) -> Errors:
+    """As Sum, divided by n: one more rounding. The magnitudes are summed before the quotient."""
+    return total(step) / len(_all(step)) + step.rounded()
+
+
+def batch_normalization(step: Step) -> Errors:
+    """scale (x - mean) / sqrt(variance + epsilon) + bias with exact parameters, evaluated in this order.
+
+    The difference d errs by E(x) + u|d|, however much cancels; the product p by |scale| times that and u|p|; the root r
+    by 2u|r| (variance + epsilon: u, halved by the root; the root: u; epsilon itself: u/2 where it is rounded); the
+    quotient q by the product's error over r and 3u|q|; the sum by u|y|.
+    """
+    step.exact(1, 2, 3, 4)
+    if step.attributes.get("training_mode", 0):
+        raise NoBound
+    x = step.value(0).astype(np.float64)
+    shape = (1, -1) + (1,) * (x.ndim - 2)
+    scale, _, centre, variance = (step.value(index).astype(np.float64).reshape(shape) for index in (1, 2, 3, 4))
+    root = np.sqrt(variance + step.attribute("epsilon", 1e-5))
+    u = step.unit
+    difference = x - centre
+    product = scale * difference
+    error = np.abs(scale) * (step.error(0) + u * np.abs(difference) + step.tiny) + u * np.abs(product) + step.tiny
+    quotient = product / root
+    result: Errors = error / root * (1 + 4 * u) + 4 * u * np.abs(quotient) + 2 * step.tiny + step.rounded()
+    return result

@@ -1,0 +1,138 @@
+"""What the rules of operators' axes work on: a model whose nodes are written anew, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from hwflow.onnxspec.reading.numpy_tensors import ELEMENT_TYPES, to_tensor
+from hwflow.onnxspec.resolving.resolved_model import Array, OnnxNode, ResolvedModel
+
+
+class Build:
+    """A new model for ``model``, of which ``resolved`` is the resolution (with whole inputs) and which has all of its
+    values. ``before`` and ``after``: what the rule that is at work puts around its node."""
+
+    def __init__(self, model: onnx.ModelProto, resolved: ResolvedModel) -> None:
+        self.model, self.resolved = model, resolved
+        self.names = {*resolved.values, *(t.name for t in model.graph.initializer)}
+        self.made: list[onnx.TensorProto] = []
+        self.before: list[onnx.NodeProto] = []
+        self.after: list[onnx.NodeProto] = []
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """As in the model."""
+        return self.resolved.values[name].shape
+
+    def is_constant(self, name: str) -> bool:
+        return name in self.resolved.constants
+
+    def constant(self, name: str) -> Array:
+        return self.resolved.constants[name]
+
+    def is_fixed(self, name: str) -> bool:
+        """Whether a value is computed from constants alone (or absent)."""
+        return not name or name in self.resolved.fixed
+
+    def streams(self, names: Iterable[str]) -> list[str]:
+        """Those that are computed from inputs."""
+        return [name for name in names if not self.is_fixed(name)]
+
+    def single(self, names: Iterable[str]) -> bool:
+        """Whether all of these (parameters, or absent) have one element and no axis that frames could meet."""
+        return all(not name or (self.is_fixed(name) and self.shape(name) in ((), (1,))) for name in names)
+
+    def fresh(self, base: str) -> str:
+        """A new name of a value."""
+        name, number = f"{base}_framed", 0
+        while name in self.names:
+            number += 1
+            name = f"{base}_framed_{number}"
+        self.names.add(name)
+        return name
+
+    def add(self, base: str, array: Array, dtype: str = "int64") -> str:
+        """A new initializer, named after ``base``."""
+        name = self.fresh(base)
+        self.made.append(to_tensor(name, array, dtype))
+        return name
+
+    def raised(self, name: str) -> str:
+        """A fixed value with one more axis in front."""
+        if self.is_constant(name):
+            return self.add(name, self.constant(name)[np.newaxis], self.resolved.values[name].dtype)
+        return self.reshaped(name, (1, *self.shape(name)))
+
+    def first(self, name: str) -> str | None:
+        """A fixed value with its first axis of length 1, for one that is the same at each place of that axis; None for
+        one that is not."""
+        if self.shape(name)[:1] == (1,):
+            return name
+        if not self.is_constant(name) or not self.shape(name):
+            return None
+        array = self.constant(name)
+        if not (array == array[:1]).all():
+            return None
+        return self.add(name, array[:1], self.resolved.values[name].dtype)
+
+    def reshaped(self, name: str, shape: Sequence[int]) -> str:
+        """A value in another shape, in front of the node; -1 for what is left."""
+        result = self.fresh(name)
+        target = self.add(name, np.array(shape, dtype=np.int64))
+        self.before.append(helper.make_node("Reshape", [name, target], [result]))
+        return result
+
+    def result_in(self, copy: onnx.NodeProto, place: int, shape: Sequence[int]) -> None:
+        """Let output ``place`` of the node ``copy`` come in another shape."""
+        name = copy.output[place]
+        copy.output[place] = self.fresh(name)
+        target = self.add(name, np.array(shape, dtype=np.int64))
+        self.after.append(helper.make_node("Reshape", [copy.output[place], target], [name]))
+
+    def finished(
+        self, nodes: Sequence[onnx.NodeProto], shape: Sequence[int | str], *, replaced: int
+    ) -> onnx.ModelProto:
+        """The new model of ``nodes``; inputs, and outputs that are not fixed, have ``shape`` in place of their
+        ``replaced`` first axes."""
+        resolved = self.resolved
+        framed = onnx.ModelProto()
+        framed.CopyFrom(self.model)
+        graph = framed.graph
+        del graph.node[:], graph.value_info[:], graph.input[:], graph.output[:]
+        graph.node.extend(nodes)
+        there = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
+        for name, array in resolved.constants.items():
+            if name not in there:
+                graph.initializer.append(to_tensor(name, array, resolved.values[name].dtype))
+        graph.initializer.extend(self.made)
+        for names, infos in ((resolved.inputs, graph.input), (resolved.outputs, graph.output)):
+            for name in names:
+                whole = self.shape(name) if self.is_fixed(name) else (*shape, *self.shape(name)[replaced:])
+                kind = ELEMENT_TYPES[resolved.values[name].dtype]
+                infos.append(helper.make_tensor_value_info(name, kind, whole))
+        return framed
+
+
+def set_attribute(copy: onnx.NodeProto, name: str, value: object) -> None:
+    """Give the node an attribute, in place of one of that name."""
+    kept = [a for a in copy.attribute if a.name != name]
+    del copy.attribute[:]
+    kind = onnx.AttributeProto.INTS if value == [] else None
+    copy.attribute.extend([*kept, helper.make_attribute(name, value, attr_type=kind)])
+
+
+def integer(node: OnnxNode, name: str, default: int = 0) -> int:
+    """An integer attribute."""
+    value = node.attributes.get(name, default)
+    assert isinstance(value, int)
+    return value
+
+
+def integers(node: OnnxNode, name: str) -> list[int]:
+    """An attribute that is a list of integers; without it an empty one."""
+    values = node.attributes.get(name, ())
+    assert isinstance(values, tuple)
+    return [int(v) for v in values if isinstance(v, int)]

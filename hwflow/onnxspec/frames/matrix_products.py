@@ -1,0 +1,171 @@
+"""What becomes of the axes of matrix products: see :mod:`hwflow.onnxspec.frames.axes`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from hwflow.onnxspec.frames.frame_model import Build, integer
+from hwflow.onnxspec.reading.numpy_tensors import ELEMENT_TYPES
+from hwflow.onnxspec.resolving.resolved_model import Array, OnnxNode
+
+Translate = Callable[[Build, OnnxNode, onnx.NodeProto], bool]
+
+
+def matmul_apart(left: int, right: int) -> Translate:
+    """Products of inputs ``left`` and ``right``, numpy's matmul."""
+
+    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        rank = len(build.shape(node.result))
+        for place, other in ((left, right), (right, left)):
+            name, axes = node.inputs[place], len(build.shape(node.inputs[place]))
+            # With a vector on the other side there is an axis less. The rows of a right operand would be summed over.
+            kept = rank + (len(build.shape(node.inputs[other])) == 1)
+            if not build.is_fixed(name) and not axes == kept >= (2 if place == left else 3):
+                return False
+            if build.is_fixed(name) and axes == rank > 2:
+                first = build.first(name)
+                if first is None:
+                    return False
+                copy.input[place] = first
+        return _parameters(build, node, left, right)
+
+    return apart
+
+
+def matmul_raised(left: int, right: int) -> Translate:
+    """Likewise."""
+
+    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        ranks = {place: len(build.shape(node.inputs[place])) for place in (left, right)}
+        most = max(*ranks.values(), 2)
+        promoted = False
+        for place in (left, right):
+            name, rank, other = node.inputs[place], ranks[place], ranks[right if place == left else left]
+            if build.is_fixed(name):
+                if rank == most > 2:
+                    copy.input[place] = build.raised(name)
+            elif rank == 1 and (place == right or other > 2):
+                # A vector is one row or one column; the new axis must be neither.
+                ones = (1,) * (most - 2)
+                inner = (1, *build.shape(name)) if place == left else (*build.shape(name), 1)
+                copy.input[place] = build.reshaped(name, (-1, *ones, *inner))
+                promoted = True
+        if promoted:
+            build.result_in(copy, 0, (-1, *build.shape(node.result)))
+        return _parameters(build, node, left, right)
+
+    return raised
+
+
+def _parameters(build: Build, node: OnnxNode, left: int, right: int) -> bool:
+    """Whether scales, zero points and biases are fixed: of the right operand one, or one a column, else one (the left
+    one's rows are frames, or get an axis in front)."""
+    columns = {"MatMulInteger": {3}, "QLinearMatMul": {4, 5}}.get(node.op_type, {3, 5, 6})
+    others = {place: name for place, name in enumerate(node.inputs) if place not in (left, right)}
+    vectors = [name for place, name in others.items() if place in columns and name]
+    return all(build.is_fixed(name) and len(build.shape(name)) < 2 for name in vectors) and build.single(
+        name for place, name in others.items() if place not in columns
+    )
+
+
+def gemm_apart(a: int, b: int, c: int) -> Translate:
+    """alpha * A' * B' + beta * C, of the inputs at these places: the rows of A are frames."""
+
+    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        if build.is_fixed(node.inputs[a]) or integer(node, "transA"):
+            return False
+        if len(node.inputs) > c and node.inputs[c] and len(build.shape(node.inputs[c])) == 2:
+            first = build.first(node.inputs[c]) if build.is_fixed(node.inputs[c]) else None
+            if first is None:
+                return False
+            copy.input[c] = first
+        single = range(a + 1, b)  # A's scale and zero point
+        return build.streams(node.inputs) == [node.inputs[a]] and build.single(node.inputs[i] for i in single)
+
+    return apart
+
+
+def gemm_raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    """Gemm is a MatMul, a Mul by alpha and an Add of beta * C, which take any number of axes."""
+    a, b, *c = (*node.inputs[:2], *(name for name in node.inputs[2:] if name))
+    alpha, beta = _factor(node, "alpha"), _factor(node, "beta")
+    if build.streams(node.inputs) not in ([a], [b]) or node.version < 7:
+        return False
+    if c and beta != 1:
+        if not build.is_constant(c[0]):
+            return False
+        wide = build.constant(c[0]).astype(np.float64) * beta.astype(np.float64)  # exact: 48 bits
+        if (wide.astype(np.float32) != wide).any():
+            return False
+        c = [build.add(c[0], wide.astype(np.float32), build.resolved.values[c[0]].dtype)]
+    a, b = _turned(build, node, a, "transA"), _turned(build, node, b, "transB")
+    copy.op_type = "MatMul"
+    del copy.attribute[:], copy.input[:]
+    copy.input.extend([a, b])
+    kind = build.resolved.values[node.result].dtype
+    steps = [] if alpha == 1 else [("Mul", build.add(node.result, alpha, kind))]
+    _chain(build, copy, steps + [("Add", name) for name in c])
+    return True
+
+
+def qgemm_raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    """QGemm is a MatMulInteger, an Add of C, products with the scales and alpha, and a quantizer."""
+    a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = (*node.inputs, *("",) * (9 - len(node.inputs)))
+    if build.streams(node.inputs) != [a] or not build.single((a_scale, a_zero, y_scale, y_zero)):
+        return False
+    if any(len(build.shape(name)) > 1 for name in (b_scale, b_zero) if name):
+        return False
+    kind = build.resolved.values[a_scale].dtype
+    alpha = _factor(node, "alpha")
+    a, b = _turned(build, node, a, "transA"), _turned(build, node, b, "transB")
+    copy.op_type, copy.domain = "MatMulInteger", ""
+    del copy.attribute[:], copy.input[:]
+    copy.input.extend([a, b, a_zero, b_zero])
+    steps = [("Add", c)] * bool(c)
+    steps += [("Cast", ""), ("Mul", a_scale), ("Mul", b_scale)]
+    if alpha != 1:
+        steps.append(("Mul", build.add(node.result, alpha, kind)))
+    if y_scale:
+        steps.append(("QuantizeLinear", y_scale))
+    _chain(build, copy, steps, to=ELEMENT_TYPES[kind], zero_point=y_zero)
+    return True
+
+
+def _factor(node: OnnxNode, name: str) -> Array:
+    """A float attribute, 1 where it is not given."""
+    value = node.attributes.get(name, 1.0)
+    assert isinstance(value, int | float)
+    return np.array(value, dtype=np.float32)
+
+
+def _turned(build: Build, node: OnnxNode, name: str, attribute: str) -> str:
+    """A matrix operand as the product takes it: the other way round where the attribute says so."""
+    if not integer(node, attribute):
+        return name
+    result = build.fresh(name)
+    perm = [1, 0] if build.is_fixed(name) else [0, 2, 1]
+    build.before.append(helper.make_node("Transpose", [name], [result], perm=perm))
+    return result
+
+
+def _chain(
+    build: Build, copy: onnx.NodeProto, steps: Sequence[tuple[str, str]], *, to: int = 0, zero_point: str = ""
+) -> None:
+    """Let operators of the node's result and another operand make what was the node's result. ``to``: of a Cast;
+    ``zero_point``: of a QuantizeLinear."""
+    result = copy.output[0]
+    for op_type, operand in steps:
+        node = helper.make_node(op_type, [result, *([operand] if operand else [])], [result])
+        if op_type == "Cast":
+            node.attribute.append(helper.make_attribute("to", to))
+        if op_type == "QuantizeLinear" and zero_point:
+            node.input.append(zero_point)
+        build.after.append(node)
+    last = copy
+    for node in build.after[len(build.after) - len(steps) :]:
+        last.output[0] = node.input[0] = build.fresh(result)
+        last = node

@@ -1,0 +1,1 @@
+"""A model's graphs, nodes and types in plain Python."""

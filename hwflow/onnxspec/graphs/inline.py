@@ -1,0 +1,357 @@
+"""Bodies put in the place of nodes: functions in the place of their calls, branches in the place of an If.
+
+Everything works on copies; names that a body makes get new ones that are unique in the model. Nothing here recurses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import onnx
+from onnx import AttributeProto, helper
+
+from hwflow.display import show
+from hwflow.onnxspec.graphs.schemas import find_schema
+from hwflow.onnxspec.graphs.scopes import (
+    Scope,
+    function_name,
+    main_scopes,
+    model_opsets,
+    node_names,
+    opset_map,
+    plain_domain,
+    read_nodes,
+    topological_order,
+)
+
+VERSIONS_DOMAIN = "hwflow.versions"
+"""Of functions that stand for one node of another version than the model's: only a function has its own imports."""
+
+_LONGEST_PREFIX = 200  # characters; calls may nest deeply
+
+
+class Imports:
+    """The operator sets that nodes bind to: versions by domain, ai.onnx as ""."""
+
+    def __init__(self, versions: Mapping[str, int]) -> None:
+        self.versions = dict(versions)
+        self.protos = [helper.make_opsetid(domain, version) for domain, version in self.versions.items()]
+        self.key = tuple(sorted(self.versions.items()))
+
+    def __getitem__(self, domain: str) -> int:
+        return self.versions.get(domain, 1)  # a dialect that is used but not imported
+
+
+@dataclass(slots=True)
+class Item:
+    """One node on its way into the resolved model. ``context`` follows its place: " in function '...'"."""
+
+    proto: onnx.NodeProto
+    name: str
+    imports: Imports
+    context: str = ""
+
+    @property
+    def where(self) -> str:
+        """The node as the ``where`` of a finding."""
+        return f"node {show(self.name)} ({self.proto.op_type}){self.context}"
+
+
+class Names:
+    """Makes names that are not taken."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self._taken = taken
+        self._count: dict[str, int] = {}
+
+    def fresh(self, stem: str) -> str:
+        """``stem``, or with a number behind it."""
+        name, number = stem, self._count.get(stem, 2)
+        while name in self._taken:
+            name, number = f"{stem}_{number}", number + 1
+        self._count[stem] = number
+        self._taken.add(name)
+        return name
+
+
+def value_names(scopes: Sequence[Scope]) -> set[str]:
+    """Every name of a value in the scopes."""
+    return {name for scope in scopes for name in (*scope.defined, *scope.outputs)}
+
+
+def graphs_of(attribute: AttributeProto) -> Sequence[onnx.GraphProto]:
+    """The graphs that an attribute holds."""
+    if attribute.type == AttributeProto.GRAPH:
+        return (attribute.g,)
+    return attribute.graphs if attribute.type == AttributeProto.GRAPHS else ()
+
+
+def inner_reads(node: onnx.NodeProto) -> Iterator[str]:
+    """Every name that the graphs of a node read, those that they make themselves included."""
+    pending = [graph for attribute in node.attribute for graph in graphs_of(attribute)]
+    while pending:
+        graph = pending.pop()
+        yield from (output.name for output in graph.output if output.name)
+        for inner in graph.node:
+            yield from (name for name in inner.input if name)
+            pending.extend(sub for attribute in inner.attribute for sub in graphs_of(attribute))
+
+
+def _defined(graph: onnx.GraphProto) -> set[str]:
+    names = {name for node in graph.node for name in node.output}
+    names.update(value.name for value in graph.input)
+    names.update(tensor.name for tensor in graph.initializer)
+    names.update(sparse.values.name for sparse in graph.sparse_initializer)
+    return names
+
+
+def instantiate(
+    node: onnx.NodeProto, names: Mapping[str, str], bindings: Mapping[str, AttributeProto] | None
+) -> onnx.NodeProto:
+    """A copy of ``node`` whose values are named by ``names`` (others keep their name), down through its graphs, and
+    whose references to attributes of the function around it are those of ``bindings``; one that is bound to nothing is
+    left out. None: there is no function around it.
+    """
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    copy.output[:] = [names.get(name, name) for name in node.output]
+    pending: list[tuple[onnx.NodeProto, Mapping[str, str]]] = [(copy, names)]
+    while pending:
+        current, known = pending.pop()
+        current.input[:] = [known.get(name, name) for name in current.input]
+        for index in reversed(range(len(current.attribute))):
+            attribute = current.attribute[index]
+            if bindings is not None and attribute.ref_attr_name:
+                value = bindings.get(attribute.ref_attr_name)
+                if value is None:
+                    del current.attribute[index]
+                else:  # graphs in it see the values around the call
+                    name = attribute.name
+                    attribute.CopyFrom(value)
+                    attribute.name = name
+                continue
+            for graph in graphs_of(attribute):
+                own = _defined(graph)
+                outer = {old: new for old, new in known.items() if old not in own}
+                for output in graph.output:
+                    output.name = outer.get(output.name, output.name)
+                pending.extend((inner, outer) for inner in graph.node)
+    return copy
+
+
+class Inliner:
+    """Puts bodies in the place of nodes of one model."""
+
+    def __init__(self, values: set[str], nodes: set[str]) -> None:
+        self._values = Names(values)
+        self._nodes = Names(nodes)
+        self._imports: dict[tuple[tuple[str, int], ...], Imports] = {}
+        self._inner_names: dict[int, tuple[onnx.FunctionProto, tuple[str, ...]]] = {}
+
+    def _prefix(self, name: str, kind: str) -> str:
+        return name if len(name) <= _LONGEST_PREFIX else kind
+
+    def imports(self, versions: Mapping[str, int]) -> Imports:
+        """One object for equal versions."""
+        key = tuple(sorted(versions.items()))
+        if key not in self._imports:
+            self._imports[key] = Imports(versions)
+        return self._imports[key]
+
+    def function(
+        self, item: Item, function: onnx.FunctionProto, bindings: Mapping[str, AttributeProto], context: str = ""
+    ) -> list[Item]:
+        """The nodes of ``function`` in the place of the call ``item``; ``bindings``: its attributes by name.
+
+        The names of the function's inputs and outputs must be distinct, its nodes sorted, every value defined once.
+        """
+        call, prefix = item.proto, self._prefix(item.name, function.name)
+        names = {formal: call.input[i] if i < len(call.input) else "" for i, formal in enumerate(function.input)}
+        for formal, actual in zip(function.output, call.output, strict=False):
+            if actual:
+                names[formal] = actual
+        for node in function.node:
+            for name in node.output:
+                if name and name not in names:
+                    names[name] = self._values.fresh(f"{prefix}/{name}")
+        if id(function) not in self._inner_names:  # the function is kept so that its id stays its own
+            self._inner_names[id(function)] = (function, node_names(read_nodes(function.node)))
+        imports = self.imports(opset_map(function.opset_import))
+        context = context or f" in function {show(function_name(function))}"
+        return [
+            Item(instantiate(node, names, bindings), self._nodes.fresh(f"{prefix}/{inner}"), imports, context)
+            for node, inner in zip(function.node, self._inner_names[id(function)][1], strict=True)
+        ]
+
+    def branch(
+        self, item: Item, attribute: AttributeProto
+    ) -> tuple[list[Item], dict[str, onnx.TensorProto | onnx.SparseTensorProto]]:
+        """The nodes of a branch in the place of the If node ``item``, and the branch's initializers by new name."""
+        graph, call, prefix = attribute.g, item.proto, self._prefix(item.name, attribute.name)
+        names: dict[str, str] = {}
+        made = {name for node in graph.node for name in node.output if name}
+        copies: list[tuple[str, str]] = []  # outputs that no node of the branch makes, or that are there twice
+        for output, actual in zip(graph.output, call.output, strict=False):
+            if actual and output.name in made and output.name not in names:
+                names[output.name] = actual
+            elif actual:
+                copies.append((output.name, actual))
+        for name in sorted(_defined(graph) - names.keys() - {""}):
+            names[name] = self._values.fresh(f"{prefix}/{name}")
+        context = f" in {show(attribute.name)} of {item.where}"
+        scanned = read_nodes(graph.node)
+        for node in scanned:
+            if node.attributes:
+                node.captured = list(inner_reads(node.proto))
+        inner_names = node_names(scanned)
+        items = [
+            Item(
+                instantiate(graph.node[index], names, None),
+                self._nodes.fresh(f"{prefix}/{inner_names[index]}"),
+                item.imports,
+                context,
+            )
+            for index in topological_order(scanned)[0]
+        ]
+        for name, actual in copies:
+            identity = helper.make_node("Identity", [names.get(name, name)], [actual])
+            items.append(Item(identity, self._nodes.fresh(f"{prefix}/Identity"), item.imports, context))
+        tensors: dict[str, onnx.TensorProto | onnx.SparseTensorProto] = {}
+        tensors.update((names[tensor.name], tensor) for tensor in graph.initializer)
+        tensors.update((names[sparse.values.name], sparse) for sparse in graph.sparse_initializer)
+        return items, tensors
+
+
+def call_bindings(call: onnx.NodeProto, function: onnx.FunctionProto) -> dict[str, AttributeProto]:
+    """The attributes of a call by name: the defaults, and what the call gives."""
+    return {a.name: a for a in (*function.attribute_proto, *call.attribute)}
+
+
+def standard_body(
+    schema: onnx.defs.OpSchema, node: onnx.NodeProto, version: int, types: Sequence[onnx.TypeProto | None]
+) -> tuple[onnx.FunctionProto, dict[str, AttributeProto]] | None:
+    """The function that defines a standard operator in ``version`` of its set, with the node's attributes and the
+    schema's defaults; None if there is none. ``types``: of the inputs, None for an absent one.
+
+    The newest body that is not newer than ``version``: a body is written in operators of its own version.
+    """
+    stated: Any = schema  # onnx's stubs lack what schemas say about functions
+    bodies = [v for v in stated.function_opset_versions if v <= version]
+    dependent = [v for v in stated.context_dependent_function_opset_versions if v <= version]
+    try:
+        if bodies:
+            data = stated.get_function_with_opset_version(max(bodies))
+        elif dependent:
+            given = [(t or onnx.TypeProto()).SerializeToString() for t in types]
+            data = stated.get_context_dependent_function_with_opset_version(
+                max(dependent), node.SerializeToString(), given
+            )
+        else:
+            return None
+        function = onnx.FunctionProto.FromString(data)
+    except Exception:  # a body that cannot be built for this node
+        return None
+    if not function.node:
+        return None
+    bindings = {
+        name: declared.default_value for name, declared in schema.attributes.items() if declared.default_value.type
+    }
+    bindings.update((attribute.name, attribute) for attribute in node.attribute)
+    return function, bindings
+
+
+def function_table(model: onnx.ModelProto) -> dict[tuple[str, str, str], onnx.FunctionProto]:
+    """The model's functions by domain (ai.onnx as ""), name and overload."""
+    return {(plain_domain(f.domain), f.name, f.overload): f for f in model.functions}
+
+
+def versioned_call(item: Item, number: int) -> tuple[onnx.NodeProto, onnx.FunctionProto]:
+    """A function that holds nothing but the node of ``item`` and its imports, and the call of it that is the node."""
+    node = onnx.NodeProto()
+    node.CopyFrom(item.proto)
+    inputs = list(dict.fromkeys(name for name in node.input if name))
+    outputs = [name for name in node.output if name]
+    formal = {name: f"value_{index}" for index, name in enumerate([*inputs, *outputs])}
+    node.input[:] = [formal.get(name, "") for name in node.input]
+    node.output[:] = [formal.get(name, "") for name in node.output]
+    name = f"node_{number}_{node.op_type}"  # the evaluator takes OPERATOR_NUMBER for a version of an operator
+    function = helper.make_function(
+        VERSIONS_DOMAIN,
+        name,
+        [formal[value] for value in inputs],
+        [formal[value] for value in outputs],
+        [node],
+        item.imports.protos,
+    )
+    return helper.make_node(name, inputs, outputs, item.name, domain=VERSIONS_DOMAIN), function
+
+
+def called_node(call: onnx.NodeProto, function: onnx.FunctionProto) -> onnx.NodeProto:
+    """The node that :func:`versioned_call` has put into a function."""
+    names = dict(zip([*function.input, *function.output], [*call.input, *call.output], strict=True))
+    return instantiate(function.node[0], names, None)
+
+
+class FlatNodes:
+    """Collects nodes into the graph of ``model``; one that means another version of its operator than the model's
+    import comes as a call of a function (:func:`versioned_call`). Domains that only functions import become imports."""
+
+    def __init__(self, model: onnx.ModelProto, versions: dict[str, int]) -> None:
+        self._model, self._versions = model, versions
+
+    def add(self, nodes: list[onnx.NodeProto], item: Item) -> None:
+        """Appends the node of ``item`` to ``nodes``."""
+        domain, op_type = plain_domain(item.proto.domain), item.proto.op_type
+        own = item.imports[domain]
+        there = self._versions.setdefault(domain, own)
+        if own != there:
+            schema, other = find_schema(op_type, own, domain), find_schema(op_type, there, domain)
+            if schema is not None and (other is None or schema.since_version != other.since_version):
+                call, function = versioned_call(item, len(self._model.functions))
+                self._versions[function.domain] = 1
+                self._model.functions.append(function)
+                nodes.append(call)
+                return
+        nodes.append(item.proto)
+
+    def finish(self) -> None:
+        """Writes the imports."""
+        del self._model.opset_import[:]
+        self._model.opset_import.extend(helper.make_opsetid(*entry) for entry in self._versions.items())
+
+
+def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of ``model`` with functions in the place of their calls, in subgraphs too (not in training graphs).
+
+    The rules about functions must hold (:func:`hwflow.onnxspec.clauses.validate.structural_findings`).
+    """
+    functions = function_table(model)
+    scopes = main_scopes(model)
+    inliner = Inliner(value_names(scopes), {name for scope in scopes for name in scope.names})
+    flat = onnx.ModelProto()
+    flat.CopyFrom(model)
+    del flat.functions[:]
+    versions = model_opsets(model)
+    imports = inliner.imports(versions)
+    into = FlatNodes(flat, versions)
+    graphs = [flat.graph]
+    while graphs:
+        graph = graphs.pop()
+        scanned = read_nodes(graph.node)
+        pending = [Item(n.proto, name, imports) for n, name in zip(scanned, node_names(scanned), strict=True)][::-1]
+        nodes: list[onnx.NodeProto] = []
+        while pending:
+            item = pending.pop()
+            node = item.proto
+            function = functions.get((plain_domain(node.domain), node.op_type, node.overload))
+            if function is None:
+                into.add(nodes, item)
+            else:
+                pending.extend(inliner.function(item, function, call_bindings(node, function))[::-1])
+        del graph.node[:]
+        graph.node.extend(nodes)
+        graphs.extend(inner for node in graph.node for attribute in node.attribute for inner in graphs_of(attribute))
+    into.finish()
+    return flat

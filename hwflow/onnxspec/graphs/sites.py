@@ -1,0 +1,139 @@
+"""Where a model holds tensors and types: every place, with the words that findings use for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import onnx
+from onnx import AttributeProto
+
+from hwflow.display import show
+from hwflow.onnxspec.graphs.scopes import INITIALIZERS, INPUTS, NODES, OUTPUTS, VALUE_INFO, Position, Scope
+
+TensorRole = Literal["initializer", "sparse values", "sparse indices", "attribute", "default"]
+TypeRole = Literal["input", "output", "value_info", "attribute"]
+
+_TENSOR_KINDS = frozenset(
+    {AttributeProto.TENSOR, AttributeProto.TENSORS, AttributeProto.SPARSE_TENSOR, AttributeProto.SPARSE_TENSORS}
+)
+_TYPE_KINDS = frozenset({AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS})
+
+
+@dataclass(slots=True)
+class TensorSite:
+    """One dense tensor, or one of the two tensors of a sparse one (``sparse`` is then the whole).
+
+    ``index``: of the initializer (dense ones first) or of the node in ``scope``; -1 for a default of a function's
+    attribute. ``attribute``: the attribute's name, with [k] in a list.
+    """
+
+    tensor: onnx.TensorProto
+    role: TensorRole
+    scope: Scope
+    index: int
+    attribute: str = ""
+    sparse: onnx.SparseTensorProto | None = None
+
+    @property
+    def position(self) -> Position:
+        """Orders findings."""
+        if self.index < 0:
+            return self.scope.position
+        return self.scope.at(NODES if self.attribute else INITIALIZERS, self.index)
+
+    @property
+    def where(self) -> str:
+        """The tensor as the ``where`` of a finding."""
+        if not self.attribute:
+            name = self.tensor.name if self.sparse is None else self.sparse.values.name
+            kind = "initializer" if self.sparse is None else "sparse initializer"
+            return f"{kind} {show(name) if name else self.index}{self.scope.label}"
+        if self.index < 0:
+            return f"attribute {show(self.attribute)} of {self.scope.title}"
+        return f"attribute {show(self.attribute)} of {self.scope.where(self.index)}"
+
+
+def _attribute_tensors(attribute: AttributeProto, scope: Scope, index: int) -> Iterator[TensorSite]:
+    name = attribute.name or "(unnamed)"
+    kind = attribute.type
+    if kind == AttributeProto.TENSOR:
+        yield TensorSite(attribute.t, "attribute", scope, index, name)
+    elif kind == AttributeProto.TENSORS:
+        for k, tensor in enumerate(attribute.tensors):
+            yield TensorSite(tensor, "attribute", scope, index, f"{name}[{k}]")
+    elif kind == AttributeProto.SPARSE_TENSOR:
+        yield from _sparse_tensors(attribute.sparse_tensor, scope, index, name)
+    elif kind == AttributeProto.SPARSE_TENSORS:
+        for k, sparse in enumerate(attribute.sparse_tensors):
+            yield from _sparse_tensors(sparse, scope, index, f"{name}[{k}]")
+
+
+def _sparse_tensors(sparse: onnx.SparseTensorProto, scope: Scope, index: int, name: str = "") -> Iterator[TensorSite]:
+    yield TensorSite(sparse.values, "sparse values", scope, index, name, sparse)
+    yield TensorSite(sparse.indices, "sparse indices", scope, index, name, sparse)
+
+
+def tensor_sites(scopes: Iterable[Scope]) -> Iterator[TensorSite]:
+    """Every tensor of the scopes, each sparse one as its values and its indices."""
+    for scope in scopes:
+        if scope.graph is not None:
+            for index, tensor in enumerate(scope.graph.initializer):
+                yield TensorSite(tensor, "initializer", scope, index)
+            dense = len(scope.graph.initializer)
+            for index, sparse in enumerate(scope.graph.sparse_initializer):
+                yield from _sparse_tensors(sparse, scope, dense + index)
+        if scope.function is not None:
+            for attribute in scope.function.attribute_proto:
+                yield from _attribute_tensors(attribute, scope, -1)
+        for index, node in enumerate(scope.nodes):
+            for attribute in node.attributes:
+                if attribute.type in _TENSOR_KINDS:
+                    yield from _attribute_tensors(attribute, scope, index)
+
+
+@dataclass(slots=True)
+class TypeSite:
+    """One type. ``name``: of the value, or of the attribute; ``index``: in its list, or of the node."""
+
+    type: onnx.TypeProto
+    present: bool  # whether the value states a type at all
+    role: TypeRole
+    scope: Scope
+    index: int
+    name: str
+
+    @property
+    def position(self) -> Position:
+        """Orders findings."""
+        sections = {"input": INPUTS, "output": OUTPUTS, "value_info": VALUE_INFO, "attribute": NODES}
+        return self.scope.at(sections[self.role], self.index)
+
+    @property
+    def where(self) -> str:
+        """The value or attribute as the ``where`` of a finding."""
+        if self.role == "attribute":
+            return f"attribute {show(self.name)} of {self.scope.where(self.index)}"
+        kind = "value" if self.role == "value_info" else self.role
+        return f"{kind} {show(self.name) if self.name else self.index}{self.scope.label}"
+
+
+def type_sites(scopes: Iterable[Scope]) -> Iterator[TypeSite]:
+    """Every type that the scopes state, inputs and outputs without one included."""
+    for scope in scopes:
+        lists: tuple[tuple[TypeRole, Iterable[onnx.ValueInfoProto]], ...] = ()
+        if scope.graph is not None:
+            graph = scope.graph
+            lists = (("input", graph.input), ("value_info", graph.value_info), ("output", graph.output))
+        elif scope.function is not None:
+            lists = (("value_info", scope.function.value_info),)
+        for role, infos in lists:
+            for index, info in enumerate(infos):
+                yield TypeSite(info.type, info.HasField("type"), role, scope, index, info.name)
+        for index, node in enumerate(scope.nodes):
+            for attribute in node.attributes:
+                if attribute.type in _TYPE_KINDS:
+                    every = [attribute.tp, *attribute.type_protos]
+                    for kind in every if attribute.type == AttributeProto.TYPE_PROTO else every[1:]:
+                        yield TypeSite(kind, True, "attribute", scope, index, attribute.name)

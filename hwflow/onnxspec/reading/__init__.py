@@ -1,0 +1,1 @@
+"""Files to protobuf objects and back, whatever is wrong with them."""

@@ -1,0 +1,130 @@
+"""Loading tensors' data from the files beside a model into the model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import onnx
+
+from hwflow.errors import Finding, ModelRefused
+from hwflow.onnxspec.graphs.scopes import scopes
+from hwflow.onnxspec.graphs.sites import TensorSite, tensor_sites
+from hwflow.onnxspec.reading import element_types
+from hwflow.onnxspec.reading.external_files import ExternalFiles, Need, fetch, read_reference, verify
+from hwflow.onnxspec.reading.reader import read_model
+from hwflow.onnxspec.reading.stored import StoredTensor, element_count, stored_tensors
+from hwflow.onnxspec.reading.writer import write_model
+
+SMALL = 1 << 16  # bytes: shapes, axes, scales and the like
+LARGE = 2**31 - 2**24  # bytes: what surely fits into one message, which has less than 2 GiB
+PAGE = 4096  # bytes: offsets are multiples of it (EXT-08)
+
+Folders = Sequence[str | os.PathLike[str]]
+
+
+def load_external_data(model: onnx.ModelProto, path: str | os.PathLike[str] | None, trusted: Folders = ()) -> int:
+    """Put the data of every external tensor into ``model``, as raw data; returns how many bytes that is.
+
+    ``path`` is the model's own file (None: it has none, and there must be no external data), ``trusted`` as for
+    :func:`hwflow.onnxspec.clauses.validate`. Raises ModelRefused with all findings if data cannot be had, or is not
+    what the model says; the model may be loaded in part then.
+    """
+    files = ExternalFiles(None if path is None else Path(path).parent, trusted)
+    findings: list[Finding] = []
+    loaded = 0
+    for stored in stored_tensors(tensor_sites(scopes(model))):
+        if stored.reference is None:
+            continue
+        wrong = [problem for problem in stored.external_problems(files) if problem.severity == "error"]
+        if wrong:
+            findings += [Finding(p.clause, stored.where, p.message, p.remedy) for p in wrong]
+        elif not _load(stored, files):
+            findings.append(_unloaded(stored, path is not None))
+        else:
+            loaded += len(stored.tensor.raw_data)
+    if findings:
+        raise ModelRefused(findings)
+    return loaded
+
+
+def external_locations(model: onnx.ModelProto) -> list[str]:
+    """The files that the data of external tensors is in, as the model names them, each once."""
+    references = (stored.reference for stored in stored_tensors(tensor_sites(scopes(model))))
+    return sorted({reference.location for reference in references if reference is not None and reference.location})
+
+
+def _unloaded(stored: StoredTensor, has_file: bool) -> Finding:
+    if has_file:
+        message, remedy = "the tensor's external data must be readable, but it is not", "check the file"
+    else:
+        message = "external data must lie beside the file of the model, but this model is from no file"
+        remedy = "load the data into the model, or give the path of its file"
+    return Finding("EXT-02", stored.where, message, remedy)
+
+
+def _load(stored: StoredTensor, files: ExternalFiles) -> bool:
+    data = stored.raw(files)
+    if data is None:
+        return False
+    tensor = stored.tensor
+    for field in stored.fields:
+        tensor.ClearField(field)
+    tensor.raw_data = data
+    tensor.ClearField("data_location")  # DEFAULT
+    tensor.ClearField("external_data")
+    return True
+
+
+def write_complete(model: onnx.ModelProto, source: Path, target: Path) -> None:
+    """Write ``model`` to ``target`` so that it needs no file elsewhere. It is the model of the file ``source``, after
+    :func:`load_external_data`.
+
+    The data goes into the model, or, where that gets too large for protobuf (2 GiB), all of it into one file beside it.
+    Raises what :func:`hwflow.onnxspec.write_model` raises.
+    """
+    original = read_model(source)
+    pairs = [
+        (there.tensor, here.tensor)
+        for there, here in zip(_sites(original), _sites(model), strict=True)
+        if there.tensor.data_location == onnx.TensorProto.EXTERNAL
+    ]
+    if source.stat().st_size + sum(len(tensor.raw_data) for _, tensor in pairs) < LARGE:
+        write_model(model, target)
+        return
+    beside = target.with_name(target.name + ".data")
+    with beside.open("wb") as stream:
+        for there, here in pairs:
+            stream.seek(-(-stream.tell() // PAGE) * PAGE)
+            entries = {"location": beside.name, "offset": stream.tell(), "length": len(here.raw_data)}
+            stream.write(here.raw_data)
+            del there.external_data[:]
+            for key, value in entries.items():
+                there.external_data.add(key=key, value=str(value))
+    write_model(original, target)
+
+
+def _sites(model: onnx.ModelProto) -> list[TensorSite]:
+    return list(tensor_sites(scopes(model)))
+
+
+def read_small(
+    tensor: onnx.TensorProto, folder: Path | None, trusted: Folders = (), most: int = SMALL
+) -> onnx.TensorProto | None:
+    """A copy of an external tensor with its data inside, for shape inference, which looks at values of a few elements.
+
+    None if it takes more than ``most`` bytes, cannot be had (clauses EXT-* say why), or ``folder`` (the model's) is
+    None.
+    """
+    element, count = element_types.BY_CODE.get(tensor.data_type), element_count(tensor.dims)
+    if tensor.data_location != onnx.TensorProto.EXTERNAL or element is None or count is None or element.bits == 0:
+        return None
+    need = Need(element.raw_bytes(count), element.name)
+    reference, files = read_reference(tensor), ExternalFiles(folder, trusted)
+    if need.size > most or any(problem.severity == "error" for problem in verify(reference, need, files)):
+        return None
+    data = fetch(reference, need.size, files)
+    if data is None:
+        return None
+    return onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=data)

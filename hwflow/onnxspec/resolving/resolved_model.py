@@ -1,0 +1,98 @@
+"""What a resolved model is: plain Python and numpy, no protobuf object inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwflow.display import show
+
+Array: TypeAlias = NDArray[np.generic]
+Attribute: TypeAlias = (
+    int | float | str | Array | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | tuple[Array, ...]
+)
+
+
+@dataclass(frozen=True)
+class ValueInfo:
+    """Shape and element type of one value.
+
+    ``shape`` is for one frame (the leading dimension variable is 1); ``dtype`` is a numpy-style name: "float32",
+    "uint8", "int4", "bfloat16", "bool", "string", ...
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxNode:
+    """One node. ``domain`` is "" for ai.onnx; ``version`` is the opset version that is imported for it.
+
+    ``name`` is never empty and unique in the model. An absent optional input or output is ""; trailing ones are left
+    out. ``attributes`` holds the schema's default where the model gives none. ``context`` tells of a node that stood
+    in a function, a branch or the definition of another operator where that was (" in function 'local.F'"); its name
+    then begins with the one of the node that it stands in the place of.
+    """
+
+    name: str
+    op_type: str
+    domain: str
+    version: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Attribute]
+    context: str = ""
+
+    @property
+    def result(self) -> str:
+        """The first output that is not left out: there is one, or the node would be dead."""
+        return next(name for name in self.outputs if name)
+
+    @property
+    def where(self) -> str:
+        """The node as the ``where`` of a finding."""
+        return f"node {show(self.name)} ({self.op_type}){self.context}"
+
+
+@dataclass(frozen=True, eq=False)
+class ResolvedModel:
+    """A model with every shape known, constants folded, dead nodes dropped.
+
+    ``nodes`` are in topological order (the file's order where that is one). ``constants`` holds the read-only arrays
+    that a node reads or that are graph outputs; integers below 8 bits are stored as int8 or uint8, small floats (8 bits
+    and less, bfloat16) as float32, both without loss; the element type in the model is in ``values``. ``values`` has
+    every graph input, node output and constant. ``inputs`` leaves out initializers; ``inputs`` and ``outputs`` keep the
+    graph's order. ``parameters`` counts elements of weights and biases (see :mod:`hwflow.onnxspec.graphs.parameters`).
+    """
+
+    name: str
+    ir_version: int
+    opsets: Mapping[str, int]
+    nodes: tuple[OnnxNode, ...]
+    constants: Mapping[str, Array]
+    values: Mapping[str, ValueInfo]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    parameters: int
+
+    @cached_property
+    def fixed(self) -> frozenset[str]:
+        """Names of the constants and of all that nodes make of constants alone (a dequantized constant, say)."""
+        fixed = set(self.constants)
+        for node in self.nodes:
+            inputs = [name for name in node.inputs if name]
+            if inputs and all(name in fixed for name in inputs):
+                fixed.update(name for name in node.outputs if name)
+        return frozenset(fixed)
+
+    def frame_shape(self, name: str) -> tuple[int, ...]:
+        """Shape of one frame of a value. A constant need not have a frame axis: without one, it is a frame as it is."""
+        shape = self.values[name].shape
+        return shape if name in self.fixed and shape[:1] != (1,) else shape[1:]

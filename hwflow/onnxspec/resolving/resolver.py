@@ -1,0 +1,629 @@
+"""From a model as read to plain nodes with every shape known and every constant computed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import prod
+
+import onnx
+
+from hwflow.display import show
+from hwflow.errors import Finding, ModelRefused
+from hwflow.onnxspec.clauses.models.functions import MAX_INLINED
+from hwflow.onnxspec.clauses.validate import structural_findings
+from hwflow.onnxspec.graphs.attribute_values import has_subgraph, python_attributes
+from hwflow.onnxspec.graphs.inline import (
+    FlatNodes,
+    Imports,
+    Inliner,
+    Item,
+    call_bindings,
+    function_table,
+    inner_reads,
+    standard_body,
+    value_names,
+)
+from hwflow.onnxspec.graphs.parameters import count_parameters
+from hwflow.onnxspec.graphs.schemas import find_schema
+from hwflow.onnxspec.graphs.scopes import main_scopes, model_opsets, topological_order
+from hwflow.onnxspec.reading.guard import GaveUp
+from hwflow.onnxspec.reading.numpy_tensors import from_sparse, to_array
+from hwflow.onnxspec.resolving.constant_folding import Folder, cast_of, constant_value, is_foldable, shape_value
+from hwflow.onnxspec.resolving.constant_loops import fold_loop
+from hwflow.onnxspec.resolving.resolved_model import Array, Attribute, OnnxNode, ResolvedModel, ValueInfo
+from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
+from hwflow.onnxspec.shapes.dimensions import Binding, bind_dimensions, option, stored_sizes
+from hwflow.onnxspec.shapes.shape_inference import (
+    Inference,
+    InferenceFailure,
+    NoTensor,
+    attribute_bytes,
+    infer_dialect,
+    type_proto,
+)
+
+_SCAN_WITHOUT_BATCH = 9  # version; Loop has not changed in meaning since 1
+_TOO_MUCH = "what the graph computes of constants must be computable before the first frame, but"
+_UNKNOWN_SHAPE_REMEDY = "give the value a shape in the graph's value_info"
+_FOREIGN_OPERATOR_REMEDY = (
+    "replace the node by operators that hwflow knows (hwflow ops); where the host can run it, in front of the hardware "
+    "or behind it, give its outputs a shape in the graph's value_info"
+)
+Operator = tuple[str, str]  # domain, op_type
+
+
+class Unresolved(ModelRefused):
+    """Raised where nodes or their shapes are refused. ``rest``: what is known nonetheless, so that what else is wrong
+    with the model can be told. ``opaque``: the nodes in it that are refused, or behind such nodes of unknown shapes;
+    values that they make may be missing from ``rest.values``."""
+
+    def __init__(self, findings: Iterable[Finding], rest: ResolvedModel, opaque: frozenset[str]) -> None:
+        super().__init__(findings)
+        self.rest, self.opaque = rest, opaque
+
+
+def resolve(
+    model: onnx.ModelProto,
+    dimensions: Mapping[str, int],
+    keep: Collection[Operator] | None = None,
+    *,
+    validated: bool = False,
+) -> ResolvedModel:
+    """``model`` with all shapes known for one frame, constants folded, dead nodes dropped. ``model`` is not changed.
+
+    ``dimensions`` binds dimension variables; the variable in an input's leading place is the number of frames and is 1
+    without being given. A graph input that has an initializer is a constant. Functions local to the model are inlined,
+    and so is the branch taken of an If whose condition is constant; a Loop or Scan over constants is computed. ``keep``
+    names the operators (by domain and type) that the caller takes: another one that the standard defines by a function
+    is replaced by the function's body, where nothing is left of that but operators to keep; None: none is replaced.
+
+    ``validated``: :func:`hwflow.onnxspec.clauses.validate` has found no error, so that this need not look for any
+    again.
+
+    Raises ModelRefused, with everything that was found: a graph that cannot be walked (cycles, values that nothing
+    makes, unknown operators, ...), open dimensions, dimension variables with two sizes, other nodes that carry graphs,
+    nodes whose inputs do not fit, values whose shape cannot be known.
+    """
+    return resolve_with_graph(model, dimensions, keep, validated=validated)[0]
+
+
+def resolve_with_graph(
+    model: onnx.ModelProto,
+    dimensions: Mapping[str, int],
+    keep: Collection[Operator] | None = None,
+    *,
+    validated: bool = False,
+    whole: bool = False,
+) -> tuple[ResolvedModel, onnx.ModelProto]:
+    """As :func:`resolve`, and the model with the same inlining but nothing folded: it has every value of the resolved
+    model by the same name, for any number of frames. It is ``model`` itself if there was nothing to inline.
+
+    ``whole``: the inputs are whole tensors, first axes of any size (:mod:`hwflow.onnxspec.frames`)."""
+    if not validated:
+        _raise_if(structural_findings(model))
+    resolver = _Resolver(model, dimensions, keep, whole=whole)
+    return resolver.run(), resolver.flat_model()
+
+
+def _raise_if(findings: Sequence[Finding]) -> None:
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if errors:
+        raise ModelRefused(errors)
+
+
+@dataclass(slots=True)
+class _Record:
+    """A node that is left after folding; ``opaque``: it is refused, or stands behind such a one."""
+
+    node: OnnxNode
+    opaque: bool = False
+    findings: list[Finding] = field(default_factory=list)
+
+
+class _Resolver:
+    """One run over one model."""
+
+    def __init__(
+        self, model: onnx.ModelProto, dimensions: Mapping[str, int], keep: Collection[Operator] | None, *,
+        whole: bool = False,
+    ) -> None:
+        self.model = model
+        self.graph = model.graph
+        self.keep = keep
+        self.scopes = main_scopes(model)
+        self.scope = self.scopes[0]
+        self.functions = function_table(model)
+        versions = dict(model_opsets(model))
+        for scanned in self.scope.nodes:
+            versions.setdefault(scanned.domain, 1)  # a dialect that is used but not imported
+        self.imports = Imports(versions)
+        self.findings: list[Finding] = []
+        self.constants: dict[str, Array] = {}
+        self.values: dict[str, ValueInfo] = {}
+        self.records: list[_Record] = []
+        self.flat: list[Item] = []  # every node visited that is not replaced by others
+        self.tensors: list[onnx.TensorProto | onnx.SparseTensorProto] = []  # initializers of branches
+        self.inlined = 0
+        self._inliner: Inliner | None = None
+        self._folder: Folder | None = None
+        self.inference = Inference(self.values, self.constants, model.ir_version)
+        self._schemas: dict[tuple[str, int, str], onnx.defs.OpSchema | None] = {}
+        self._attributes: dict[Hashable, dict[str, Attribute]] = {}
+        self._left_alone: set[Hashable] = set()  # operators whose definition leads to others than those to keep
+
+        initializers = set(self.scope.initializers)
+        inputs = [info for info in self.graph.input if info.name not in initializers]
+        self.inputs = tuple(info.name for info in inputs)
+        self.outputs = self.scope.outputs
+        self.declared: dict[str, tuple[str, onnx.ValueInfoProto]] = {}
+        for kind, infos in (("output", self.graph.output), ("value", self.graph.value_info)):
+            for info in infos:
+                self.declared.setdefault(info.name, (kind, info))
+        inner = {d.dim_param for _, info in self.declared.values() for d in info.type.tensor_type.shape.dim}
+        inner.discard("")
+        self.binding: Binding = bind_dimensions(
+            inputs, dimensions, inner, stored_sizes(self.graph), whole=whole
+        )
+        self.findings.extend(self.binding.findings)
+        self.binding.findings = []
+        for info in inputs:
+            value = self.binding.value_info(info)
+            if value is not None:
+                self._set(value)
+
+    @property
+    def inliner(self) -> Inliner:
+        """Made when there is something to inline."""
+        if self._inliner is None:
+            self._inliner = Inliner(value_names(self.scopes), set(self.scope.names))
+        return self._inliner
+
+    @property
+    def folder(self) -> Folder:
+        """Made when there is something to fold."""
+        if self._folder is None:
+            self._folder = Folder(sum(array.size for array in self.constants.values()))
+        return self._folder
+
+    def run(self) -> ResolvedModel:
+        live = self._live()
+        self._read_initializers(live)
+        order = (index for index in topological_order(self.scope.nodes)[0] if index in live)
+        names = self.scope.names
+        self._visit_all(Item(self.graph.node[index], names[index], self.imports) for index in order)
+        nodes, opaque = self._needed()
+        findings = [*self.findings, *self.binding.findings]
+        result = self._result(nodes, opaque)
+        if findings:
+            raise Unresolved(findings, result, opaque)
+        return result
+
+    def flat_model(self) -> onnx.ModelProto:
+        """The model with everything inlined, see :func:`resolve_with_graph`."""
+        if not self.inlined and not self.functions:
+            return self.model
+        flat = onnx.ModelProto()
+        flat.CopyFrom(self.model)
+        del flat.graph.node[:], flat.functions[:]
+        into = FlatNodes(flat, dict(self.imports.versions))
+        nodes: list[onnx.NodeProto] = []
+        for item in self.flat:
+            into.add(nodes, item)
+        flat.graph.node.extend(nodes)
+        into.finish()
+        for tensor in self.tensors:
+            if isinstance(tensor, onnx.TensorProto):
+                flat.graph.initializer.append(tensor)
+            else:
+                flat.graph.sparse_initializer.append(tensor)
+        return flat
+
+    def _schema(self, op_type: str, version: int, domain: str) -> onnx.defs.OpSchema | None:
+        key = (op_type, version, domain)
+        if key not in self._schemas:
+            self._schemas[key] = find_schema(op_type, version, domain)
+        return self._schemas[key]
+
+    def _live(self) -> set[int]:
+        """Indices of the nodes that an output depends on."""
+        makers = {name: i for i, node in enumerate(self.scope.nodes) for name in node.outputs if name}
+        live: set[int] = set()
+        pending = [makers[name] for name in self.outputs if name in makers]
+        while pending:
+            index = pending.pop()
+            if index not in live:
+                live.add(index)
+                pending.extend(makers[name] for name in self.scope.nodes[index].reads if name in makers)
+        return live
+
+    def _read_initializers(self, live: set[int]) -> None:
+        needed = set(self.outputs)
+        for index in live:
+            needed.update(self.scope.nodes[index].reads)
+        for tensor in self.graph.initializer:
+            if tensor.name in needed:
+                self._read_initializer(tensor.name, tensor)
+        for sparse in self.graph.sparse_initializer:
+            if sparse.values.name in needed:
+                self._read_initializer(sparse.values.name, sparse)
+
+    def _read_initializer(self, name: str, tensor: onnx.TensorProto | onnx.SparseTensorProto) -> None:
+        try:
+            if isinstance(tensor, onnx.TensorProto):
+                array, dtype = to_array(tensor)
+            else:
+                self.folder.take(prod(tensor.dims))
+                array, dtype = from_sparse(tensor)
+        except GaveUp as limit:
+            where = f"initializer {show(name)}"
+            self.findings.append(Finding("constants", where, f"{_TOO_MUCH}: {limit}", "store it as a dense tensor"))
+        except Exception as error:  # ValueError, TypeError, KeyError, IndexError: a malformed tensor
+            reason = " ".join(str(error).split())
+            message = f"the tensor must be well formed, but reading it failed: {reason}"
+            self.findings.append(Finding("PRO-10", f"initializer {show(name)}", message, "export the model again"))
+        else:
+            self._define(name, array, dtype)
+
+    def _define(self, name: str, array: Array, dtype: str) -> None:
+        array.flags.writeable = False  # what came from another process is not
+        self.constants[name] = array
+        self._set(ValueInfo(name, tuple(array.shape), dtype))
+
+    def _set(self, info: ValueInfo) -> None:
+        self.values[info.name] = info
+        self.inference.forget(info.name)
+        declared = self.declared.pop(info.name, None)
+        if declared is not None:
+            self.binding.agree(*declared, info.shape)
+
+    def _visit_all(self, items: Iterable[Item]) -> None:
+        """Visits the nodes, and those put in their place before those behind them."""
+        pending: list[Iterator[Item]] = [iter(items)]
+        while pending:
+            item = next(pending[-1], None)
+            if item is None:
+                pending.pop()
+                continue
+            replacement = self._visit(item)
+            if replacement is not None:
+                self.inlined += len(replacement)
+                if self.inlined > MAX_INLINED:
+                    raise ModelRefused(
+                        Finding(
+                            "inlined-size",
+                            item.where,
+                            f"functions and branches must put at most {MAX_INLINED} nodes into the model, but there "
+                            "are more",
+                            "write the model with fewer calls",
+                        )
+                    )
+                pending.append(iter(replacement))
+
+    def _refuse(self, item: Item, rule: str, message: str, remedy: str) -> None:
+        self._record_opaque(item, Finding(rule, item.where, message, remedy))
+
+    def _record_opaque(self, item: Item, *findings: Finding) -> None:
+        """A node of which no more is known than what it reads."""
+        proto = item.proto
+        reads = (*proto.input, *inner_reads(proto)) if has_subgraph(proto) else (*proto.input,)
+        version = item.imports[proto.domain]
+        node = OnnxNode(item.name, proto.op_type, proto.domain, version, reads, tuple(proto.output), {}, item.context)
+        self.records.append(_Record(node, True, list(findings)))
+
+    def _take_declared(self, node: onnx.NodeProto) -> None:
+        """The shapes of a node's results where inference is of no use, as far as the model gives them."""
+        for name in node.output:
+            if name in self.declared:
+                info = self.binding.value_info(self.declared[name][1])
+                if info is not None:
+                    self._set(info)
+
+    def _infer_control_flow(self, item: Item) -> None:
+        """The shapes of the results of a node with graphs, as far as they can be told."""
+        node = item.proto
+        self._take_declared(node)
+        schema = self._schema(node.op_type, item.imports[node.domain], node.domain)
+        if schema is None or all(name in self.values for name in node.output if name):
+            return
+        visible = (name for name in (*node.input, *inner_reads(node)) if name in self.values)
+        for info in self.inference.infer_graphs(schema, node, visible, item.imports.protos):
+            value = self.binding.value_info(info)
+            if value is not None and info.name not in self.values:
+                self._set(value)
+
+    def _visit(self, item: Item) -> list[Item] | None:
+        """Infers, then folds or keeps, one node whose producers have been visited; or what it is replaced by."""
+        node = item.proto
+        if node.domain == "ai.onnx":
+            node = onnx.NodeProto.FromString(node.SerializeToString())
+            node.domain = ""
+            item.proto = node
+        if self.functions and (node.domain, node.op_type, node.overload) in self.functions:
+            return self._called(item, self.functions[node.domain, node.op_type, node.overload])
+        if node.op_type == "If" and node.domain == "" and len(node.input) == 1 and node.input[0] in self.constants:
+            return self._taken(item)
+        self.flat.append(item)
+        if has_subgraph(node):
+            if node.domain == "" and item.imports[""] >= _SCAN_WITHOUT_BATCH:
+                try:
+                    folded = self._loop(item)
+                except GaveUp as reason:
+                    self._refuse_folding(item, reason)
+                    return None
+                if folded is not None:
+                    for name, constant in folded.items():
+                        self._define(name, *constant)
+                    return None
+            self._infer_control_flow(item)
+            self._refuse(
+                item,
+                "subgraphs",
+                "a node must not carry a graph (control flow has no place in a streaming design), but this one does",
+                "export the model with the branch or loop unrolled",
+            )
+            return None
+        if any(name and name not in self.values for name in node.input):
+            # The finding about the node that should have made it is enough.
+            self._take_declared(node)
+            self._record_opaque(item)
+            return None
+        self._compute(item)
+        return None
+
+    def _compute(self, item: Item) -> None:
+        node = item.proto
+        schema = None
+        version = item.imports[node.domain]
+        if node.domain not in DIALECT_DOMAINS:
+            schema = self._schema(node.op_type, version, node.domain)
+        key: Hashable | None = None
+        try:
+            if node.op_type == "Constant":
+                self._count_sparse(node)
+            constant = constant_value(node) if node.op_type == "Constant" and schema is not None else None
+            if constant is not None:
+                self._define(node.output[0], *constant)
+                return
+            data = attribute_bytes(node)
+            attributes = self._python_attributes(node, version, schema, data)
+            if schema is None:
+                inferred = infer_dialect(node, self.values, attributes)
+            else:
+                if data is not None:
+                    key = self.inference.key(node, data, item.imports.key)
+                inferred = self.inference.infer(schema, node, key, item.imports.protos)
+        except GaveUp as limit:
+            self._refuse_folding(item, limit)
+            return
+        except NoTensor as failure:
+            self._refuse(item, "supported-operator", str(failure), "replace the node or leave it out")
+            return
+        except InferenceFailure as failure:
+            message = f"the node must fit its operator and its inputs, but: {failure}"
+            self._refuse(item, "onnx.shape_inference", message, "correct the node or what it reads")
+            return
+        except Exception as error:  # a malformed tensor in an attribute
+            reason = " ".join(str(error).split())
+            message = f"the node's attributes must be well formed, but reading them failed: {reason}"
+            self._refuse(item, "PRO-10", message, "export the model again")
+            return
+        if not self._take_shapes(item, inferred):
+            return
+        try:
+            if schema is not None and self._folded(item, attributes):
+                return
+        except GaveUp as reason:
+            self._refuse_folding(item, reason)
+            for name in node.output:
+                self.values.pop(name, None)
+            return
+        if schema is not None and self._replaced(item, schema, key):
+            return
+        outputs = list(node.output)
+        inputs = list(node.input)
+        for names in (inputs, outputs):
+            while names and not names[-1]:
+                names.pop()
+        kept = OnnxNode(
+            name=item.name,
+            op_type=node.op_type,
+            domain=node.domain,
+            version=version,
+            inputs=tuple(inputs),
+            outputs=tuple(outputs),
+            attributes=attributes,
+            context=item.context,
+        )
+        self.records.append(_Record(kept))
+
+    def _python_attributes(
+        self, node: onnx.NodeProto, version: int, schema: onnx.defs.OpSchema | None, data: Hashable | None
+    ) -> dict[str, Attribute]:
+        if data is None:
+            return python_attributes(node, schema)
+        key = (node.op_type, node.domain, version, data)
+        if key not in self._attributes:
+            self._attributes[key] = python_attributes(node, schema)
+        return self._attributes[key]
+
+    def _take_shapes(self, item: Item, inferred: Mapping[str, ValueInfo]) -> bool:
+        """Whether all outputs have a shape now."""
+        complete = True
+        for name in item.proto.output:
+            if not name:
+                continue
+            info = inferred.get(name)
+            remedy = _FOREIGN_OPERATOR_REMEDY if item.proto.domain else _UNKNOWN_SHAPE_REMEDY
+            if info is None and name in self.declared:
+                _, declared = self.declared[name]
+                info = self.binding.value_info(declared)
+                left = self.binding.open_variables(declared)
+                if left:
+                    remedy = f"give the size with {' '.join(map(option, left))}"
+            if info is None:
+                complete = False
+                if remedy == _FOREIGN_OPERATOR_REMEDY:
+                    said = f"{item.proto.domain}.{item.proto.op_type}"
+                    message = f"operator must be one that hwflow knows, not {said}, or output {show(name)} have a shape"
+                    self._refuse(item, "supported-operator", message, remedy)
+                else:
+                    message = f"the shape of output {show(name)} must be known, but inference leaves it open"
+                    self._refuse(item, "shapes", message, remedy)
+            else:
+                self._set(info)
+        return complete
+
+    def _folded(self, item: Item, attributes: Mapping[str, Attribute]) -> bool:
+        """Whether the node has become constants."""
+        node = item.proto
+        if node.op_type in ("Shape", "Size") and node.domain == "":
+            value = shape_value(node, self.values[node.input[0]].shape, attributes)
+            if value is not None:
+                self._define(node.output[0], value, "int64")
+                return True
+        if node.op_type == "CastLike" and node.domain == "":  # of its second input, only the type counts
+            node = cast_of(node, self.values[node.input[1]].dtype)
+        if not is_foldable(node, self.constants):
+            return False
+        folded = self.folder.fold(node, self.values, self.constants, item.imports.protos, self.model.ir_version)
+        if folded is None:
+            return False
+        for name, array in folded.items():
+            self._define(name, array, self.values[name].dtype)
+        return True
+
+    def _loop(self, item: Item) -> dict[str, tuple[Array, str]] | None:
+        """The outputs of a Loop or Scan over constants, None for another node."""
+        node = item.proto
+        if node.op_type not in ("Loop", "Scan") or not all(name in self.constants for name in node.input if name):
+            return None
+        work = partial(fold_loop, node, self.values, self.constants, item.imports.protos, self.model.ir_version)
+        folded = self.folder.guarded(work)
+        if folded is not None:
+            self.folder.take(sum(array.size for array, _ in folded.values()))
+        return folded
+
+    def _count_sparse(self, node: onnx.NodeProto) -> None:
+        """The elements that a Constant with a sparse value has when it is dense."""
+        for attribute in node.attribute:
+            if attribute.HasField("sparse_tensor"):
+                self.folder.take(prod(attribute.sparse_tensor.dims))
+
+    def _refuse_folding(self, item: Item, reason: GaveUp) -> None:
+        remedy = "compute it when the model is exported, and store the result in it"
+        self._refuse(item, "constants", f"{_TOO_MUCH}: {reason}", remedy)
+
+    def _called(self, item: Item, function: onnx.FunctionProto) -> list[Item] | None:
+        """The body of a function in the place of its call."""
+        call = item.proto
+        for names, formal, rule, kind in (
+            (call.input, function.input, "NOD-30", "inputs"),
+            (call.output, function.output, "NOD-31", "outputs"),
+        ):
+            if len(names) > len(formal):
+                message = f"a call must have at most the {len(formal)} {kind} of its function, not {len(names)}"
+                self.flat.append(item)
+                self._refuse(item, rule, message, f"remove {kind}")
+                return None
+        return self.inliner.function(item, function, call_bindings(call, function))
+
+    def _taken(self, item: Item) -> list[Item] | None:
+        """The branch taken in the place of an If whose condition is constant."""
+        node = item.proto
+        condition = self.constants[node.input[0]]
+        attribute = None
+        if condition.size == 1:
+            name = "then_branch" if condition.reshape(-1)[0] else "else_branch"
+            attribute = next((a for a in node.attribute if a.name == name), None)
+        if attribute is None or len(attribute.g.output) != len(node.output):
+            self.flat.append(item)
+            message = "If must have a condition of one element, and branches with as many outputs as the node"
+            self._refuse(item, "onnx.shape_inference", message, "correct the node or what it reads")
+            return None
+        items, tensors = self.inliner.branch(item, attribute)
+        for name, tensor in tensors.items():
+            copy = type(tensor)()
+            copy.CopyFrom(tensor)
+            if isinstance(copy, onnx.TensorProto):
+                copy.name = name
+            else:
+                copy.values.name = name
+            self.tensors.append(copy)
+            self._read_initializer(name, copy)
+        self.inlined += 1  # even an empty branch changes the model
+        return items
+
+    def _replaced(self, item: Item, schema: onnx.defs.OpSchema, key: Hashable | None) -> bool:
+        """Whether the operator's definition has taken the node's place: tried out, and taken back unless all that is
+        left of it is to keep. Definitions nest a few levels deep, so that this may recurse."""
+        node = item.proto
+        if self.keep is None or (node.domain, node.op_type) in self.keep:
+            return False
+        known = (key, tuple(name in self.constants for name in node.input))
+        if key is not None and known in self._left_alone:
+            return False
+        types = [type_proto(self.values[name]) if name else None for name in node.input]
+        body = standard_body(schema, node, item.imports[node.domain], types)
+        if body is None:
+            return False
+        records, flat, inlined = len(self.records), len(self.flat), self.inlined
+        outputs = {name: self.values[name] for name in node.output if name}
+        self._visit_all(self.inliner.function(item, *body, context=f" in the definition of {item.where}"))
+        made = self.records[records:]
+        if all(not new.opaque and (new.node.domain, new.node.op_type) in self.keep for new in made):
+            del self.flat[flat - 1]  # the node itself, which was the last to be visited
+            self.inlined += 1
+            return True
+        for tried in self.flat[flat:]:
+            for name in tried.proto.output:
+                self.values.pop(name, None)
+                self.constants.pop(name, None)
+                self.inference.forget(name)
+        del self.records[records:], self.flat[flat:]
+        self.inlined = inlined
+        self.values.update(outputs)
+        if key is not None:
+            self._left_alone.add(known)
+        return False
+
+    def _needed(self) -> tuple[list[OnnxNode], frozenset[str]]:
+        """The nodes that an output needs, and the names of those among them that are refused or stand behind such;
+        what was found about these goes to the findings.
+
+        Folding, and an If with one branch left, make nodes dead."""
+        needed = set(self.outputs)
+        nodes: list[OnnxNode] = []
+        opaque: set[str] = set()
+        findings: list[Finding] = []
+        for record in reversed(self.records):
+            if not any(name in needed for name in record.node.outputs if name):
+                continue
+            needed.update(name for name in record.node.inputs if name)
+            findings.extend(record.findings)
+            nodes.append(record.node)
+            if record.opaque:
+                opaque.add(record.node.name)
+        self.findings.extend(reversed(findings))
+        nodes.reverse()
+        return nodes, frozenset(opaque)
+
+    def _result(self, nodes: Sequence[OnnxNode], opaque: Collection[str]) -> ResolvedModel:
+        """Without constants that nothing reads."""
+        needed = {*self.inputs, *self.outputs}
+        for node in nodes:
+            needed.update(name for name in (*node.inputs, *node.outputs) if name)
+        constants = {name: array for name, array in self.constants.items() if name in needed}
+        values = {name: info for name, info in self.values.items() if name in needed}
+        return ResolvedModel(
+            name=self.graph.name,
+            ir_version=self.model.ir_version,
+            opsets=dict(self.imports.versions),
+            nodes=tuple(nodes),
+            constants=constants,
+            values=values,
+            inputs=self.inputs,
+            outputs=self.outputs,
+            parameters=count_parameters([node for node in nodes if node.name not in opaque], constants, values),
+        )

@@ -1,0 +1,286 @@
+"""Shape and element type inference, one node at a time.
+
+Node by node, because then operators without a schema fit in, every finding has its node, one wrong node does not hide
+the next, and large initializers are never copied. All sizes are known before, so that folding constants as they come
+(:mod:`hwflow.onnxspec.resolving.constant_folding`) is all the data propagation there is to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
+
+import onnx
+from onnx import helper, shape_inference
+
+from hwflow.display import show
+from hwflow.onnxspec.graphs.schemas import has_body
+from hwflow.onnxspec.reading.guard import Budget, GaveUp, guarded
+from hwflow.onnxspec.reading.numpy_tensors import DTYPE_NAMES, ELEMENT_TYPES, to_tensor
+from hwflow.onnxspec.resolving.resolved_model import Array, Attribute, ValueInfo
+from hwflow.onnxspec.shapes.dialect_forms import form_of, objections
+from hwflow.onnxspec.shapes.dialects import ShapeError, shape_rule
+
+# Shapes, axes, pads and scales are small; nothing that inference reads is larger than this many elements.
+_MAX_DATA = 1024
+# Operators of quantized networks of which inference looks at types and shapes only, never at values.
+_BY_TYPE = frozenset({"Add", "Conv", "DequantizeLinear", "Gemm", "MatMul", "Mul", "QuantizeLinear", "Relu"})
+
+
+# Inference of these dies, or allocates without bound, on some attributes or shapes (onnx 1.23.2); so it does of some
+# operators of other domains than ai.onnx.
+_WILD = frozenset({"EyeLike", "GatherND", "LayerNormalization", "RegexFullMatch", "STFT", "Split"})
+_MOST_FOLLOWED = 1 << 12  # elements of a vector: onnx takes time and memory for each, at each node of a body
+_SECONDS = 0.6  # of processor time for all inference that is not tame
+
+
+class InferenceFailure(Exception):
+    """Inference says that the node is wrong; the text says why. Never leaves this package."""
+
+
+class NoTensor(InferenceFailure):
+    """What the node makes is legal, but no tensor: hwflow has no use for it."""
+
+
+def type_proto(info: ValueInfo) -> onnx.TypeProto:
+    """The type of a value as onnx writes it."""
+    return helper.make_tensor_type_proto(ELEMENT_TYPES[info.dtype], info.shape)
+
+
+def _output_info(name: str, kind: onnx.TypeProto | None) -> ValueInfo | None:
+    if kind is None or kind.WhichOneof("value") is None:
+        return None
+    if not kind.HasField("tensor_type"):
+        found = str(kind.WhichOneof("value")).removesuffix("_type").replace("_", " ")
+        raise NoTensor(f"output {show(name)} must be a tensor, not a {found}")
+    dtype = DTYPE_NAMES.get(kind.tensor_type.elem_type)
+    if dtype is None or not kind.tensor_type.HasField("shape"):
+        return None
+    dims = kind.tensor_type.shape.dim
+    if not all(d.HasField("dim_value") for d in dims):
+        return None
+    return ValueInfo(name, tuple(d.dim_value for d in dims), dtype)
+
+
+def _clean(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    for prefix in ("[ShapeInferenceError]", "[TypeInferenceError]"):
+        text = text.removeprefix(prefix).strip()
+    return text or type(error).__name__
+
+
+def _infer_function(
+    schema: onnx.defs.OpSchema,
+    node: onnx.NodeProto,
+    types: Mapping[str, onnx.TypeProto],
+    data: Mapping[str, onnx.TensorProto],
+    opsets: Sequence[onnx.OperatorSetIdProto],
+    ir_version: int,
+) -> dict[str, onnx.TypeProto]:
+    """Inference through the body of an operator that is defined by a function; only a whole model gets that.
+
+    The schema's defaults are written out first: without, onnx 1.23.2 fails on bodies that refer to them
+    (MeanVarianceNormalization).
+    """
+    call = onnx.NodeProto()
+    call.CopyFrom(node)
+    given = {a.name for a in node.attribute}
+    call.attribute.extend(
+        declared.default_value
+        for name, declared in schema.attributes.items()
+        if name not in given and declared.default_value.type
+    )
+    graph = helper.make_graph(
+        [call],
+        "node",
+        [helper.make_value_info(name, kind) for name, kind in types.items()],
+        [onnx.ValueInfoProto(name=name) for name in node.output if name],
+        list(data.values()),
+    )
+    model = helper.make_model(graph, opset_imports=list(opsets), ir_version=ir_version)
+    shapes = [kind.tensor_type.shape.dim for kind in types.values()]
+    follow = all(len(shape) != 1 or shape[0].dim_value <= _MOST_FOLLOWED for shape in shapes)
+    inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=follow)
+    return {info.name: info.type for info in inferred.graph.output}
+
+
+def _infer_node(
+    schema: onnx.defs.OpSchema,
+    node: onnx.NodeProto,
+    types: dict[str, onnx.TypeProto],
+    data: dict[str, onnx.TensorProto],
+    opsets: Sequence[onnx.OperatorSetIdProto],
+    ir_version: int,
+) -> dict[str, onnx.TypeProto]:
+    return shape_inference.infer_node_outputs(
+        schema, node, types, data, opset_imports=list(opsets), ir_version=ir_version
+    )
+
+
+def _packed(work: Callable[[], dict[str, onnx.TypeProto]]) -> dict[str, bytes] | str:
+    """The types as bytes, or what inference objects to: what another process can hand over."""
+    try:
+        return {name: kind.SerializeToString() for name, kind in work().items()}
+    except MemoryError:
+        raise
+    except Exception as error:  # onnx raises ValidationError, InferenceError, RuntimeError, ...
+        return _clean(error)
+
+
+def _guarded(work: Callable[[], dict[str, onnx.TypeProto]], budget: Budget) -> dict[str, onnx.TypeProto]:
+    try:
+        result = guarded(partial(_packed, work), budget)
+    except GaveUp as reason:
+        raise InferenceFailure(f"onnx.shape_inference comes to no end: {reason}") from reason
+    if isinstance(result, str):
+        raise InferenceFailure(result)
+    return {name: onnx.TypeProto.FromString(kind) for name, kind in result.items()}
+
+
+def infer_standard(
+    schema: onnx.defs.OpSchema,
+    node: onnx.NodeProto,
+    values: Mapping[str, ValueInfo],
+    constants: Mapping[str, Array],
+    opsets: Sequence[onnx.OperatorSetIdProto],
+    ir_version: int,
+    budget: Budget,
+) -> dict[str, ValueInfo]:
+    """Output values of a node with a schema, without those whose shape inference leaves open.
+
+    ``budget`` is for what runs guarded. Raises InferenceFailure if the node does not fit its schema or its inputs do
+    not fit each other.
+    """
+    types: dict[str, onnx.TypeProto] = {}
+    data: dict[str, onnx.TensorProto] = {}
+    by_value = node.domain != "" or node.op_type not in _BY_TYPE
+    for name in node.input:
+        if name and name not in types:
+            info = values[name]
+            types[name] = type_proto(info)
+            array = constants.get(name) if by_value else None
+            if array is not None and array.size <= _MAX_DATA and info.dtype != "string":
+                data[name] = to_tensor(name, array, info.dtype)
+    try:
+        work = partial(_infer_node, schema, node, types, data, opsets, ir_version)
+        inferred = _guarded(work, budget) if node.domain or node.op_type in _WILD else work()
+        outputs = {name: _output_info(name, inferred.get(name)) for name in node.output if name}
+        if None in outputs.values() and has_body(schema):
+            work = partial(_infer_function, schema, node, types, data, opsets, ir_version)
+            inferred = _guarded(work, budget)
+            outputs = {name: _output_info(name, inferred.get(name)) for name in node.output if name}
+    except InferenceFailure:
+        raise
+    except Exception as error:  # onnx raises ValidationError, InferenceError, RuntimeError, ...
+        raise InferenceFailure(_clean(error)) from error
+    return {name: info for name, info in outputs.items() if info is not None}
+
+
+# Shape and element type of each output, None where inference leaves it open.
+_Result: TypeAlias = tuple[tuple[tuple[int, ...], str] | None, ...]
+_MAX_KEY = 4096  # bytes of attributes; longer ones are not worth remembering
+
+
+class Inference:
+    """:func:`infer_standard` that remembers: deep networks repeat their layers.
+
+    The key holds everything that inference sees but names: operator, imports, attributes, which outputs there are,
+    the inputs' types, and the data of the small constants among them.
+    """
+
+    def __init__(self, values: Mapping[str, ValueInfo], constants: Mapping[str, Array], ir_version: int) -> None:
+        self._values, self._constants, self._ir_version = values, constants, ir_version
+        self._budget = Budget(_SECONDS)
+        self._results: dict[Hashable, _Result] = {}
+        self._inputs: dict[str, Hashable] = {}
+
+    def _input(self, name: str) -> Hashable:
+        key = self._inputs.get(name)
+        if key is None:
+            info, array = self._values[name], self._constants.get(name)
+            data = None
+            if array is not None and array.size <= _MAX_DATA and info.dtype != "string":
+                data = array.tobytes()
+            key = self._inputs[name] = (info.dtype, info.shape, data)
+        return key
+
+    def forget(self, name: str) -> None:
+        """The value is defined anew."""
+        self._inputs.pop(name, None)
+
+    def key(self, node: onnx.NodeProto, attributes: Hashable, imports: Hashable) -> Hashable:
+        """Equal for nodes of which inference says the same. ``attributes``: the node's, as bytes."""
+        if node.domain == "" and node.op_type in _BY_TYPE:
+            infos = [self._values[name] if name else None for name in node.input]
+            inputs: Hashable = tuple([None if info is None else (info.dtype, info.shape) for info in infos])
+        else:
+            inputs = tuple([self._input(name) if name else None for name in node.input])
+        outputs = tuple([bool(name) for name in node.output])
+        return node.op_type, node.domain, attributes, imports, inputs, outputs
+
+    def infer(
+        self,
+        schema: onnx.defs.OpSchema,
+        node: onnx.NodeProto,
+        key: Hashable | None,
+        opsets: Sequence[onnx.OperatorSetIdProto],
+    ) -> dict[str, ValueInfo]:
+        """As :func:`infer_standard`; a ``key`` of None is not remembered."""
+        result = None if key is None else self._results.get(key)
+        if result is None:
+            found = infer_standard(schema, node, self._values, self._constants, opsets, self._ir_version, self._budget)
+            infos = [found.get(name) for name in node.output]
+            result = tuple(None if info is None else (info.shape, info.dtype) for info in infos)
+            if key is not None:
+                self._results[key] = result
+        return {
+            name: ValueInfo(name, *known) for name, known in zip(node.output, result, strict=True) if known and name
+        }
+
+
+    def infer_graphs(
+        self,
+        schema: onnx.defs.OpSchema,
+        node: onnx.NodeProto,
+        visible: Iterable[str],
+        opsets: Sequence[onnx.OperatorSetIdProto],
+    ) -> list[onnx.ValueInfoProto]:
+        """What can be told of the outputs of a node with graphs, which read what is ``visible``; sizes may be variables
+        that the graphs declare. Nothing where inference fails."""
+        types = {name: type_proto(self._values[name]) for name in visible}
+        work = partial(_infer_node, schema, node, types, {}, opsets, self._ir_version)
+        try:
+            inferred = _guarded(work, self._budget)
+        except InferenceFailure:
+            return []
+        return [helper.make_value_info(name, kind) for name, kind in inferred.items() if name]
+
+
+def attribute_bytes(node: onnx.NodeProto) -> Hashable | None:
+    """The node's attributes as bytes, None if they are long."""
+    if not node.attribute:
+        return b""
+    if len(node.attribute) == 1 and node.attribute[0].ByteSize() > _MAX_KEY:
+        return None
+    data = tuple([attribute.SerializeToString() for attribute in node.attribute])
+    return data if sum(map(len, data)) <= _MAX_KEY else None
+
+
+def infer_dialect(
+    node: onnx.NodeProto, values: Mapping[str, ValueInfo], attributes: Mapping[str, Attribute]
+) -> dict[str, ValueInfo]:
+    """As :func:`infer_standard`, for an operator of a dialect; empty if the table has no rule for it. Raises
+    InferenceFailure for a node that is not as :mod:`hwflow.onnxspec.shapes.dialect_forms` says."""
+    rule, form = shape_rule(node.domain, node.op_type), form_of(node.domain, node.op_type)
+    inputs = [values[name] if name else None for name in node.input]
+    wrong = "; ".join(objections(form, inputs, attributes)) if form is not None else ""
+    if wrong:
+        raise InferenceFailure(wrong)
+    if rule is None or not node.output:
+        return {}
+    try:
+        shape, dtype = rule(inputs, attributes)
+    except ShapeError as error:
+        raise InferenceFailure(str(error)) from error
+    return {node.output[0]: ValueInfo(node.output[0], shape, dtype)}

@@ -1,0 +1,300 @@
+"""What operators demand of the sizes of what they read and make, whatever is known of these: facts about a node.
+
+Only demands that hold for every legal run of the node are here. What broadcasts both ways demands nothing of a size
+that is not known: 1 would do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+from onnx import AttributeProto
+
+from hwflow.display import show
+from hwflow.onnxspec.graphs.scopes import Node
+
+Size: TypeAlias = int | str | None  # a number, a variable, or unknown
+Shapes: TypeAlias = Callable[[str], Sequence[Size] | None]  # of a value by its name; None if its rank is not known
+
+
+class Term(NamedTuple):
+    """A size, and where it stands: axis ``axis`` of the value ``name``, or element ``axis`` of the attribute."""
+
+    size: Size
+    name: str
+    axis: int
+    attribute: bool = False
+
+    @property
+    def text(self) -> str:
+        """"axis 1 of 'x'"."""
+        what = f"element {self.axis} of attribute" if self.attribute else f"axis {self.axis} of"
+        return f"{what} {show(self.name)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Equal:
+    """``left`` is ``factor`` times the sum of ``right``."""
+
+    left: Term
+    right: tuple[Term, ...]
+    factor: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class OneOrEqual:
+    """``right`` is 1 or equal to ``left``: it broadcasts to it."""
+
+    left: Term
+    right: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Multiple:
+    """``left`` is a multiple of ``divisor``, which ``text`` names."""
+
+    left: Term
+    divisor: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SameElements:
+    """Tensors of the sizes ``left`` and ``right`` have as many elements. ``names``: of both."""
+
+    left: tuple[Size, ...]
+    right: tuple[Size, ...]
+    names: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeastOne:
+    """The attribute ``name`` is at least 1."""
+
+    value: int
+    name: str
+
+
+Fact: TypeAlias = Equal | OneOrEqual | Multiple | SameElements | AtLeastOne
+
+# Attributes that are at least 1, of which inference does not say so.
+_POSITIVE: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("Conv", "ConvInteger", "ConvTranspose", "QLinearConv"), ("group",)),
+    "DeformConv": ("group", "offset_group"),
+    "GroupNormalization": ("num_groups",),
+    "LRN": ("size",),
+}
+
+
+class _Reading:
+    """A node with the sizes of what it reads and makes."""
+
+    def __init__(self, node: Node, shapes: Shapes) -> None:
+        self.node = node
+        self._shapes = shapes
+
+    def name(self, index: int) -> str:
+        return self.node.inputs[index] if index < len(self.node.inputs) else ""
+
+    def shape(self, name: str, rank: int | None = None) -> Sequence[Size] | None:
+        """The sizes of a value; None if they are not known, or not of this rank."""
+        shape = self._shapes(name) if name else None
+        return None if shape is None or (rank is not None and len(shape) != rank) else shape
+
+    def size(self, name: str, axis: int) -> Size:
+        shape = self._shapes(name) if name else None
+        return shape[axis] if shape is not None and axis < len(shape) else None
+
+    def term(self, name: str, axis: int) -> Term:
+        return Term(self.size(name, axis), name, axis)
+
+    def equal(self, left: str, left_axis: int, right: str, right_axis: int, factor: int = 1) -> Iterator[Equal]:
+        """That an axis is ``factor`` times as long as another one, unless both are known to be so."""
+        size, other = self.size(left, left_axis), self.size(right, right_axis)
+        if not (isinstance(size, int) and isinstance(other, int) and size == factor * other):
+            yield Equal(Term(size, left, left_axis), (Term(other, right, right_axis),), factor)
+
+    def integer(self, name: str, default: int) -> int | None:
+        """An INT attribute; None if it refers to one of a function, or is no integer."""
+        for attribute in self.node.attributes:
+            if attribute.name == name:
+                plain = attribute.type == AttributeProto.INT and not attribute.ref_attr_name
+                return int(attribute.i) if plain else None
+        return default
+
+    def integers(self, name: str) -> list[int]:
+        for attribute in self.node.attributes:
+            if attribute.name == name and attribute.type == AttributeProto.INTS:
+                return list(attribute.ints)
+        return []
+
+
+def _product(a: int, b: int, r: _Reading) -> Iterator[Fact]:
+    left, right = r.name(a), r.name(b)
+    x, y = r.shape(left), r.shape(right)
+    if x and y:
+        yield from r.equal(left, len(x) - 1, right, max(len(y) - 2, 0))
+
+
+def _gemm(r: _Reading) -> Iterator[Fact]:
+    left, right = r.name(0), r.name(1)
+    flipped, turned = r.integer("transA", 0), r.integer("transB", 0)
+    if r.shape(left, 2) and r.shape(right, 2) and flipped is not None and turned is not None:
+        yield from r.equal(left, int(not flipped), right, int(bool(turned)))
+        addend = r.shape(r.name(2))
+        if addend is not None and len(addend) <= 2:
+            ends = (r.term(left, int(bool(flipped))), r.term(right, int(not turned)))
+            for axis in range(len(addend)):
+                yield OneOrEqual(ends[axis - len(addend)], r.term(r.name(2), axis))
+
+
+def _conv(x: int, w: int, bias: int, transposed: bool, r: _Reading) -> Iterator[Fact]:
+    image, weights = r.name(x), r.name(w)
+    group, shape = r.integer("group", 1), r.shape(weights)
+    if group is None or group < 1 or not shape or len(shape) < 3:
+        return
+    inside, outside = (0, 1) if transposed else (1, 0)
+    yield from r.equal(image, 1, weights, inside, 1 if transposed else group)
+    if group > 1:
+        yield Multiple(r.term(weights, 0), group, f"{group} groups")
+    if r.shape(r.name(bias), 1) is not None:
+        yield from r.equal(r.name(bias), 0, weights, outside, group if transposed else 1)
+    kernel = r.integers("kernel_shape")
+    if len(kernel) == len(shape) - 2 and tuple(kernel) != tuple(shape[2:]):
+        for axis, size in enumerate(kernel):
+            yield Equal(r.term(weights, axis + 2), (Term(size, "kernel_shape", axis, True),))
+
+
+def _channel_vectors(places: Sequence[int], r: _Reading) -> Iterator[Fact]:
+    for place in places:
+        if r.shape(r.name(place), 1) is not None:
+            yield from r.equal(r.name(place), 0, r.name(0), 1)
+
+
+def _axis(r: _Reading, name: str, default: int) -> int | None:
+    shape, axis = r.shape(name), r.integer("axis", default)
+    if shape is None or axis is None or not -len(shape) <= axis < len(shape):
+        return None
+    return axis % len(shape)
+
+
+def _concat(r: _Reading) -> Iterator[Fact]:
+    names, result = [name for name in r.node.inputs if name], r.node.outputs[0]
+    axis = _axis(r, names[0], 1) if names else None
+    ranks = {None if shape is None else len(shape) for shape in map(r.shape, (*names, result))}
+    if axis is None or len(ranks) != 1:
+        return
+    yield Equal(r.term(result, axis), tuple(r.term(name, axis) for name in names))
+    for other in range(next(iter(ranks)) or 0):
+        if other != axis:
+            for name in names[1:]:
+                yield from r.equal(name, other, names[0], other)
+
+
+def _split(r: _Reading) -> Iterator[Fact]:
+    axis, results = _axis(r, r.name(0), 0), r.node.outputs
+    if axis is not None and all(r.shape(name) is not None for name in results):
+        yield Equal(r.term(r.name(0), axis), tuple(r.term(name, axis) for name in results))
+
+
+def _reshape(r: _Reading) -> Iterator[Fact]:
+    names = (r.name(0), r.node.outputs[0])
+    left, right = map(r.shape, names)
+    if left is not None and right is not None:
+        yield SameElements(tuple(left), tuple(right), names)
+
+
+def _blocks(axes: Sequence[int], power: int, r: _Reading) -> Iterator[Fact]:
+    size = r.integer("blocksize", 0)
+    if size is not None and size > 0 and r.shape(r.name(0), 4) is not None:
+        for axis in axes:
+            yield Multiple(r.term(r.name(0), axis), size**power, f"blocksize {size}")
+
+
+def _recurrent(gates: int, r: _Reading) -> Iterator[Fact]:
+    x, w, recurrence = r.name(0), r.name(1), r.name(2)
+    if all(r.shape(name, 3) is not None for name in (x, w, recurrence)):
+        yield from r.equal(x, 2, w, 2)
+        yield from r.equal(w, 1, recurrence, 1)
+        yield from r.equal(recurrence, 1, recurrence, 2, gates)
+
+
+def _slope(r: _Reading) -> Iterator[Fact]:
+    x, slope = r.shape(r.name(0)), r.shape(r.name(1))
+    if x is not None and slope is not None and len(slope) <= len(x):
+        for axis in range(len(slope)):
+            yield OneOrEqual(r.term(r.name(0), len(x) - len(slope) + axis), r.term(r.name(1), axis))
+
+
+def _groups(r: _Reading) -> Iterator[Fact]:
+    groups = r.integer("num_groups", 1)
+    if groups is not None and groups > 0:
+        yield Multiple(r.term(r.name(0), 1), groups, f"{groups} groups")
+
+
+_FACTS: Mapping[str, Callable[[_Reading], Iterator[Fact]]] = {
+    "MatMul": partial(_product, 0, 1),
+    "MatMulInteger": partial(_product, 0, 1),
+    "QLinearMatMul": partial(_product, 0, 3),
+    "Gemm": _gemm,
+    "Conv": partial(_conv, 0, 1, 2, False),
+    "ConvInteger": partial(_conv, 0, 1, 99, False),
+    "QLinearConv": partial(_conv, 0, 3, 8, False),
+    "ConvTranspose": partial(_conv, 0, 1, 2, True),
+    "BatchNormalization": partial(_channel_vectors, (1, 2, 3, 4)),
+    "InstanceNormalization": partial(_channel_vectors, (1, 2)),
+    "GroupNormalization": _groups,
+    "Concat": _concat,
+    "Split": _split,
+    "Reshape": _reshape,
+    "Flatten": _reshape,
+    "RNN": partial(_recurrent, 1),
+    "GRU": partial(_recurrent, 3),
+    "LSTM": partial(_recurrent, 4),
+    "DepthToSpace": partial(_blocks, (1,), 2),
+    "SpaceToDepth": partial(_blocks, (2, 3), 1),
+    "PRelu": _slope,
+}
+OPERATORS = frozenset((*_FACTS, *_POSITIVE))
+OF_RESULTS = frozenset(name for name, read in _FACTS.items() if read in (_concat, _reshape, _split))
+"""Operators that demand something of the sizes of what they make."""
+# Broadcasting was another one before that version of the operator set, of slopes, addends and statistics.
+_BROADCAST_SINCE = 9
+_BROADCAST = frozenset(("BatchNormalization", "Gemm", "PRelu"))
+
+
+def facts(node: Node, version: int, shapes: Shapes) -> Iterator[Fact]:
+    """What ``node`` of that version of ai.onnx demands of the sizes that ``shapes`` knows or has variables for."""
+    if node.domain or not node.outputs or node.op_type not in OPERATORS:
+        return
+    if version < _BROADCAST_SINCE and node.op_type in _BROADCAST:
+        return
+    reading = _Reading(node, shapes)
+    for name in _POSITIVE.get(node.op_type, ()):
+        value = reading.integer(name, 1)
+        if value is not None:
+            yield AtLeastOne(value, name)
+    read = _FACTS.get(node.op_type)
+    if read is not None:
+        yield from filter(_is_known, read(reading))
+
+
+def _is_known(fact: Fact) -> bool:
+    """Whether every size in a fact has at least a variable."""
+    if isinstance(fact, SameElements):
+        return None not in fact.left and None not in fact.right
+    if isinstance(fact, Equal):
+        return fact.left.size is not None and all(term.size is not None for term in fact.right)
+    if isinstance(fact, OneOrEqual):
+        return fact.left.size is not None and fact.right.size is not None
+    return not isinstance(fact, Multiple) or fact.left.size is not None
+
+
+def integer_root(value: int, power: int) -> int | None:
+    """The number whose ``power`` is ``value`` (at least 1); None if there is none."""
+    guess = round(value ** (1 / power)) if value < 1 << 1000 else math.isqrt(value)
+    return next((n for n in (guess - 1, guess, guess + 1) if n >= 0 and n**power == value), None)

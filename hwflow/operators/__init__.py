@@ -1,0 +1,1 @@
+"""How ONNX operators become integer operators, by family."""

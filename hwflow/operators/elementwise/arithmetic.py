@@ -1,0 +1,252 @@
+"""Add, Sub, Mul, Div, Neg of real tensors: with constants (no hardware), with another function of the same integers (no
+hardware either), with another stream (exact sums and products of integers)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from hwflow.frontend.context import Lowering, behind, exact_constant, made, reals, refuse, require_short
+from hwflow.frontend.views import (
+    Constant,
+    Functions,
+    Integers,
+    QuantizedConstant,
+    Reals,
+    View,
+    as_array,
+    compact,
+    elementwise,
+    fraction_gcd,
+    fractions,
+    uniform,
+)
+from hwflow.ir.graph import Fractions, IntArray
+from hwflow.numerics.functions.chains import Affine, Elementwise, Pow, Reciprocal, combination
+from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.operators.elementwise import integers
+from hwflow.operators.elementwise.lattice import plain, whole_zero_point
+from hwflow.operators.moves.channels import Channels
+from hwflow.operators.moves.moves import broadcast, with_constant
+
+_NO_QUOTIENT = "divide by another number: a quotient by 0 is no real number"
+
+
+def affine(view: Reals, node: OnnxNode, multiplier: Fractions, addend: Fractions) -> Reals:
+    """multiplier * view + addend (both broadcast over the frame): no hardware, the scales change or, behind another
+    function, it is one more."""
+    if view.functions or any(v == 0 for v in (*view.scale.reshape(-1), *multiplier.reshape(-1))):
+        return behind(view, node, elementwise(Affine, multiplier, addend))
+    scale = compact(as_array(view.scale * multiplier))
+    zero_point = compact(as_array(view.zero_point - addend / scale))
+    require_short(node, scale, zero_point)
+    return replace(
+        view, scale=scale, zero_point=zero_point, nodes=(*view.nodes, node.name), after=(*view.after, node.name)
+    )
+
+
+def add(state: Lowering, node: OnnxNode) -> View:
+    """Add; of two streams, or with a constant."""
+    return _arithmetic(state, node, "add")
+
+
+def sub(state: Lowering, node: OnnxNode) -> View:
+    """Sub, likewise."""
+    return _arithmetic(state, node, "sub")
+
+
+def mul(state: Lowering, node: OnnxNode) -> View:
+    """Mul, likewise."""
+    return _arithmetic(state, node, "mul")
+
+
+def div(state: Lowering, node: OnnxNode) -> View:
+    """Div; of two streams only where both are functions of the same integers."""
+    return _arithmetic(state, node, "div")
+
+
+def neg(state: Lowering, node: OnnxNode) -> View:
+    """Neg."""
+    if isinstance(state.view(node.inputs[0]), Integers):
+        return integers.neg(state, node)
+    return affine(reals(state, node, 0), node, fractions(-1), fractions(0))
+
+
+def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
+    views = [state.view(name) for name in node.inputs]
+    constants = [i for i, v in enumerate(views) if isinstance(v, Constant | QuantizedConstant)]
+    if len(constants) == 2:
+        return _of_constants(state, node, views, operation)
+    if constants:
+        return _with_constant(state, node, constants[0], operation)
+    left, right = reals(state, node, 0), reals(state, node, 1)
+    if left.value is right.value and left.shape == right.shape:
+        return combined(node, operation, left, right)
+    wholes = [state.model.values[name].shape for name in node.inputs]
+    target = np.broadcast_shapes(*wholes)
+    left, right = (
+        broadcast(state, node, view, whole, target) for view, whole in zip((left, right), wholes, strict=True)
+    )
+    if operation in ("add", "sub"):
+        return sum_of(state, node, left, right, subtract=operation == "sub")
+    if operation == "mul":
+        return product_of(state, node, left, right)
+    raise refuse(
+        node, "stream-division",
+        "the divisor must be a constant, not computed at run time: quotients of integers are multiples of no one "
+        "number",
+        "quantize the divisor's Reciprocal and multiply by it, or divide by a constant",
+    )
+
+
+def _with_constant(state: Lowering, node: OnnxNode, place: int, operation: str) -> View:
+    view, real = with_constant(state, node, place, "the constant")
+    one, zero = fractions(1), fractions(0)
+    if operation == "add":
+        return affine(view, node, one, real)
+    if operation == "sub":
+        return affine(view, node, one, as_array(-real)) if place == 1 else affine(view, node, fractions(-1), real)
+    if operation == "mul":
+        return affine(view, node, real, zero)
+    if place == 0:  # constant / x
+        inverse = behind(view, node, as_array(Reciprocal()))
+        return replace(inverse, functions=(*inverse.functions, elementwise(Affine, real, zero)))
+    if any(v == 0 for v in real.reshape(-1)):
+        raise refuse(node, "divisor-zero", "the divisor must not be 0", _NO_QUOTIENT)
+    return affine(view, node, as_array(1 / real), zero)
+
+
+def _of_constants(state: Lowering, node: OnnxNode, views: list[View], operation: str) -> View:
+    """A dequantized constant and a constant: its scale or its zero point changes."""
+    place = 0 if isinstance(views[0], QuantizedConstant) else 1
+    quantized, other = views[place], views[1 - place]
+    if isinstance(quantized, QuantizedConstant) and isinstance(other, Constant) and (operation, place) != ("div", 1):
+        real = exact_constant(state, node, 1 - place, "the constant")
+        if operation == "div" and any(v == 0 for v in real.reshape(-1)):
+            raise refuse(node, "divisor-zero", "the divisor must not be 0", _NO_QUOTIENT)
+        result = _rescaled(quantized, real, operation, place)
+        if result is not None:
+            return result
+    raise refuse(
+        node, "constant-arithmetic",
+        "a quantized constant must be combined with a constant that broadcasts over it, and not be a divisor",
+        "compute the weights before quantizing them",
+    )
+
+
+def _rescaled(quantized: QuantizedConstant, real: Fractions, operation: str, place: int) -> QuantizedConstant | None:
+    """What a dequantized constant as operand ``place`` and ``real`` make; None where the result is no tensor of as many
+    integers with one scale that is not 0 each."""
+    integers, scale, zero_point = quantized.integers, quantized.scale, quantized.zero_point
+    if operation in ("mul", "div"):
+        scale = as_array(scale * real) if operation == "mul" else as_array(scale / real)
+    else:
+        if any(s == 0 for s in scale.reshape(-1)):
+            return None
+        if operation == "sub":
+            real, scale = (as_array(-real), scale) if place == 0 else (real, as_array(-scale))
+        zero_point = as_array(zero_point - real / scale)
+    if np.broadcast_shapes(scale.shape, zero_point.shape, integers.shape) != integers.shape:
+        return None
+    scale, zero_point = (v.reshape((1,) * (integers.ndim - v.ndim) + v.shape) for v in (scale, zero_point))
+    return QuantizedConstant(integers, compact(scale), compact(zero_point))
+
+
+def combined(node: OnnxNode, operation: str, left: Reals, right: Reals) -> Reals:
+    """Two functions of the same integers, combined: one function."""
+    unique = tuple(dict.fromkeys((*left.nodes, *right.nodes, node.name)))
+    after = tuple(dict.fromkeys((*left.after, *right.after, node.name)))
+    if left.functions and _alike(left, right):
+        functions = (*left.functions, *(as_array(function) for function in _WITH_ITSELF[operation]))
+        return replace(left, functions=functions, nodes=unique, after=after)
+    if operation in ("add", "sub") and not left.functions and not right.functions:
+        other = right.scale if operation == "add" else as_array(-right.scale)
+        scale = compact(as_array(left.scale + other))
+        if all(v != 0 for v in scale.reshape(-1)):
+            zero_point = compact(as_array((left.scale * left.zero_point + other * right.zero_point) / scale))
+            require_short(node, scale, zero_point)
+            return replace(left, scale=scale, zero_point=zero_point, nodes=unique, after=after)
+    scale, zero_point = left.scale, left.zero_point
+    if not (np.array_equal(scale, right.scale) and np.array_equal(zero_point, right.zero_point)):
+        scale, zero_point = fractions(1), fractions(0)
+    combine = partial(combination, operation)
+    chains = (_chains(view, keeps_scale=scale is left.scale) for view in (left, right))
+    function = as_array(np.frompyfunc(combine, 2, 1)(*chains))
+    return replace(
+        left, scale=scale, zero_point=zero_point, functions=(function,), nodes=unique, after=after
+    )
+
+
+_WITH_ITSELF: dict[str, tuple[Elementwise, ...]] = {
+    "add": (Affine(Fraction(2), Fraction(0)),), "sub": (Affine(Fraction(0), Fraction(0)),),
+    "mul": (Pow(Fraction(2)),), "div": (Reciprocal(), Affine(Fraction(0), Fraction(1))),
+}  # fmt: skip
+"""What ``x op x`` is as a function of x."""
+
+
+def _alike(left: Reals, right: Reals) -> bool:
+    """Whether both are the same function, as far as that is seen at a glance."""
+    a, b = ((view.scale, view.zero_point, *view.functions) for view in (left, right))
+    return len(a) == len(b) and all(one is other for one, other in zip(a, b, strict=True))
+
+
+def _chains(view: Reals, *, keeps_scale: bool) -> Functions:
+    """For each element a tuple: all that is done to its integer, or to what scale and zero point make of it."""
+    first = as_array(None) if keeps_scale else elementwise(_line, view.scale, view.zero_point)
+    steps = np.broadcast_arrays(first, *view.functions)
+    result = np.empty(steps[0].shape, dtype=object)
+    for place in np.ndindex(result.shape):
+        result[place] = tuple(f for step in steps if (f := step[place]) is not None)
+    return result
+
+
+def _line(scale: Fraction, zero_point: Fraction) -> Affine | None:
+    """What integers mean, where that is another number."""
+    return None if scale == 1 and zero_point == 0 else Affine(scale, -scale * zero_point)
+
+
+def sum_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals, *, subtract: bool = False) -> Reals:
+    """The exact sum of two streams: integer multiples of the greatest scale that divides both."""
+    left, right = plain(state, node, left), plain(state, node, right)
+    if any(s == 0 for s in (*left.scale.reshape(-1), *right.scale.reshape(-1))):
+        raise refuse(
+            node, "scale-range", "the scales of streams that are added must not be 0", "calibrate the model again"
+        )
+    scales = [left.scale, as_array(-right.scale) if subtract else right.scale]
+    common = as_array(np.frompyfunc(fraction_gcd, 2, 1)(*scales))
+    multipliers = [as_array(s / common) for s in scales]
+    channels = Channels(left.shape, *multipliers)
+    attributes = {"multipliers": tuple(_integers(channels.column(m)) for m in multipliers)}
+    value = channels.add(
+        state, "scaled_add", node, [left.value, right.value], attributes,
+        tuple(dict.fromkeys((*left.nodes, *right.nodes))), origin=state.real_origin(node),
+    )
+    zero_point = as_array(multipliers[0] * left.zero_point + multipliers[1] * right.zero_point)
+    return made(value, left.shape, common, compact(zero_point), node)
+
+
+def _integers(multipliers: Fractions) -> IntArray:
+    """One multiplier, or one a channel."""
+    same = uniform(multipliers)
+    values = multipliers if same is None else [same]
+    return np.array([int(v) for v in values], dtype=object if any(abs(v) >= 1 << 62 for v in values) else np.int64)
+
+
+def product_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals) -> Reals:
+    """The exact product of two streams: of the integers without their zero points."""
+    left, right = (whole_zero_point(state, node, plain(state, node, v)) for v in (left, right))
+    zeros = [uniform(v.zero_point) for v in (left, right)]
+    if any(z is None for z in zeros):
+        raise refuse(
+            node, "product-zero-point", "factors must have one zero point each, not several",
+            "quantize both factors per tensor",
+        )
+    offsets = tuple(int(z) for z in zeros if z is not None)
+    before = tuple(dict.fromkeys((*left.nodes, *right.nodes)))
+    value = state.add(
+        "product", node, [left.value, right.value], {"offsets": offsets}, before, origin=state.real_origin(node)
+    )
+    return made(value, left.shape, compact(as_array(left.scale * right.scale)), fractions(0), node)

@@ -1,0 +1,89 @@
+"""Relu and Clip of sums, exactly: limits of the integers, where the limits are integers or fractions of a few bits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from math import lcm
+
+import numpy as np
+
+from hwflow.frontend.context import Lowering
+from hwflow.frontend.views import Functions, Reals, as_array, compact
+from hwflow.ir.graph import Fractions, IntArray, Value
+from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Function, Times
+from hwflow.numerics.functions.chains import Clip, Elementwise, Relu
+from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+
+MOST_FACTOR = 1 << 16
+"""By which integers may be multiplied so that limits between two of them are integers too."""
+
+
+def clamped(state: Lowering, node: OnnxNode, view: Reals) -> Reals | None:
+    """``view`` without its functions, which limits of its integers do the work of, whatever their range is.
+
+    The real scale * (q - zero point) is at a limit where q is zero point + limit / scale. None where a function is no
+    Relu or Clip, or limits need a longer factor than :data:`MOST_FACTOR`.
+    """
+    if any(s == 0 for s in view.scale.reshape(-1)):
+        return None
+    limits: list[tuple[Function, Fractions]] = []
+    for functions in view.functions:
+        for is_upper in (False, True):
+            reals = [_limit(f, is_upper) for f in functions.reshape(-1)]
+            if any(v is None for v in reals):
+                if any(v is not None for v in reals):
+                    return None  # some channels have a limit, others none
+                continue
+            at = as_array(view.zero_point + _like(reals, functions) / view.scale)
+            falling = {bool(s < 0) for s in view.scale.reshape(-1)}
+            if len(falling) > 1:
+                return None
+            limits.append((MINIMUM if is_upper != falling.pop() else MAXIMUM, at))
+        if any(not isinstance(f, Relu | Clip) for f in functions.reshape(-1) if f is not None):
+            return None
+    factor = lcm(*(v.denominator for _, at in limits for v in at.reshape(-1)))
+    if factor > MOST_FACTOR:
+        return None
+    value = view.value
+    if factor > 1:
+        value = _applied(state, node, value, Times(factor), (None,), view.nodes)
+    for function, at in limits:
+        constant = np.array([int(v * factor) for v in at.reshape(-1)], dtype=np.int64).reshape(at.shape)
+        value = _applied(state, node, value, function, (None, _constant(constant, view.shape)), view.nodes)
+    return replace(
+        view, value=value, scale=compact(as_array(view.scale / factor)),
+        zero_point=compact(as_array(view.zero_point * factor)), functions=(), nodes=(),
+    )
+
+
+def _limit(function: Elementwise | None, is_upper: bool) -> Fraction | None:
+    if isinstance(function, Relu):
+        return None if is_upper else Fraction(0)
+    if not isinstance(function, Clip):
+        return None
+    limit = function.high if is_upper else function.low
+    if not is_upper and limit is not None and function.high is not None:
+        limit = min(limit, function.high)  # ONNX: the upper one wins
+    return None if limit is None else Fraction(limit)
+
+
+def _like(values: Sequence[Fraction | None], functions: Functions) -> Fractions:
+    result = np.empty(len(values), dtype=object)
+    result[:] = values
+    return result.reshape(functions.shape)
+
+
+def _constant(values: IntArray, shape: tuple[int, ...]) -> int | IntArray:
+    """One number, or as long as a frame."""
+    first = int(values.reshape(-1)[0])
+    return first if (values == first).all() else np.broadcast_to(values, shape)
+
+
+def _applied(
+    state: Lowering, node: OnnxNode, value: Value, function: Function, constants: tuple[int | IntArray | None, ...],
+    before: tuple[str, ...],
+) -> Value:
+    attributes = {"function": function, "constants": constants, "wrap": None}
+    return state.add("elementwise", node, [value], attributes, before, origin="")

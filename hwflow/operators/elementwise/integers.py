@@ -1,0 +1,229 @@
+"""Operators on integer and bool tensors, element by element: on the integers themselves, wrapped as ONNX's types are.
+
+A stream meets another one of a shape that broadcasts with its own, or a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from hwflow.display import show
+from hwflow.frontend.context import Handler, Lowering, given, integer, refuse
+from hwflow.frontend.stream_types import COMPUTED_TYPES, REAL_TYPES
+from hwflow.frontend.views import Constant, Integers, Reals, View, uniform
+from hwflow.ir.graph import IntArray
+from hwflow.ir.integer_functions import (
+    MAXIMUM,
+    MINIMUM,
+    Division,
+    Function,
+    Magnitude,
+    Multiplied,
+    Shifted,
+    Simple,
+    Times,
+)
+from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.types import IntType
+
+Operand = Integers | int | IntArray
+"""A stream, or a constant: one number, or a tensor of the whole shape that ONNX says."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """The product of two operands, which has an operator of its own."""
+
+
+Make = Callable[[OnnxNode, IntType], "Function | Product"]
+"""The function that a node means, of operands of an integer type."""
+
+
+def or_real(name: str, handler: Handler | None = None) -> Handler:
+    """The handler of operator ``name`` where an operand is an integer tensor in hardware; else ``handler``."""
+
+    def either(state: Lowering, node: OnnxNode) -> View:
+        real = state.model.values[node.inputs[-1]].dtype in REAL_TYPES
+        if handler is None or (not real and any(isinstance(state.view(n), Integers) for n in node.inputs if n)):
+            return lowered(state, node, _FUNCTIONS[name])
+        result = handler(state, node)
+        assert not isinstance(result, tuple), "elementwise operators have one result"
+        return result
+
+    return either
+
+
+def lowered(state: Lowering, node: OnnxNode, make: Make) -> View:
+    """The result of a node, of which some operands are integer tensors in hardware."""
+    source = COMPUTED_TYPES[state.model.values[node.inputs[-1]].dtype]
+    operands = [operand(state, node, index) for index in range(len(node.inputs))]
+    if len(operands) == 1 and node.op_type in ("Max", "Min"):
+        return state.view(node.inputs[0])
+    return combined(state, node, make(node, source), operands)
+
+
+def combined(state: Lowering, node: OnnxNode, function: Function | Product, operands: list[Operand]) -> Integers:
+    """A function of operands, the result of ``node``; of two operands at a time where there are more (Max, Min)."""
+    target = COMPUTED_TYPES[state.model.values[node.outputs[0]].dtype]
+    count = 2 if isinstance(function, Product) else function.operands
+    while len(operands) > count:
+        operands = [step(state, node, function, operands[:count], target, last=False), *operands[count:]]
+    return step(state, node, function, operands, target)
+
+
+def step(
+    state: Lowering, node: OnnxNode, function: Function | Product, operands: list[Operand], wrap: IntType, *,
+    last: bool = True,
+) -> Integers:
+    """One function of as many operands as it takes, wrapped to a type; ``last``: it makes the result of ``node``."""
+    streams = [v for v in operands if isinstance(v, Integers)]
+    if last:
+        shape = state.frame_shape(node.outputs[0])
+    else:  # tensors that are constants come with the last step's shape or a shorter one
+        tensors = [v.shape for v in operands if isinstance(v, np.ndarray)]
+        whole = np.broadcast_shapes(*((1, *v.shape) for v in streams), *tensors)
+        shape = whole[1:]
+    values = [expanded(state, node, v, shape).value for v in streams]
+    constants = tuple(None if isinstance(v, Integers) else of_frame(v, shape) for v in operands)
+    origin = None if last else ""
+    if isinstance(function, Product) and len(streams) == 1:
+        (factor,) = (c for c in constants if c is not None)
+        function = Multiplied() if isinstance(factor, np.ndarray) else Times(factor)
+        constants = constants if isinstance(factor, np.ndarray) else (None,)
+    if isinstance(function, Product):
+        attributes: dict[str, Any] = {"offsets": (0, 0), "wrap": wrap}
+        value = state.add("product", node, values, attributes, origin=origin)
+    else:
+        attributes = {"function": function, "constants": constants, "wrap": wrap}
+        value = state.add("elementwise", node, values, attributes, origin=origin)
+    return Integers(value, shape, wrap.min, wrap.max)
+
+
+def operand(state: Lowering, node: OnnxNode, index: int) -> Operand:
+    """Input ``index``: a stream of integers or a constant."""
+    name = node.inputs[index]
+    view = state.view(name)
+    if isinstance(view, Integers):
+        return view
+    if isinstance(view, Constant):
+        values = view.array.astype(np.int64)
+        return int(values.reshape(-1)[0]) if (values == values.reshape(-1)[0]).all() else values
+    if isinstance(view, Reals) and state.model.values[name].dtype in COMPUTED_TYPES:
+        return _plain(state, node, name, view)
+    raise refuse(
+        node, "integer-operand",
+        f"input {show(name)} must be an integer tensor in hardware or a constant, not {_found(view)}",
+        "quantize it, or cast the other operand to float and quantize the result",
+    )
+
+
+def of_frame(constant: int | IntArray, shape: tuple[int, ...]) -> int | IntArray:
+    """A constant as long as one frame."""
+    if isinstance(constant, int):
+        return constant
+    # What is longer than the frame has the frame axis, of length 1, in front.
+    own = constant.shape[-len(shape) :] if constant.ndim > len(shape) else constant.shape
+    return np.broadcast_to(constant.reshape(own), shape)
+
+
+def _found(view: View) -> str:
+    return "a real one" if isinstance(view, Reals) else "what the host makes"
+
+
+def _plain(state: Lowering, node: OnnxNode, name: str, view: Reals) -> Integers:
+    """An integer tensor that was carried as reals (a sum of ConvInteger, say)."""
+    element = COMPUTED_TYPES[state.model.values[name].dtype]
+    zero = uniform(view.zero_point)
+    if uniform(view.scale) != Fraction(1) or zero is None or zero.denominator != 1 or view.functions:
+        raise refuse(
+            node, "integer-operand", f"input {show(name)} must be a plain sum, not a function of one",
+            "cast the sum to float and quantize it",
+        )
+    return step(state, node, Simple("sub"), [Integers(view.value, view.shape, 0, 0), int(zero)], element, last=False)
+
+
+def expanded(state: Lowering, node: OnnxNode, view: Integers, shape: tuple[int, ...]) -> Integers:
+    """A stream as long as ``shape``, with which its own shape broadcasts."""
+    if view.shape == shape:
+        return view
+    count = int(np.prod(view.shape, dtype=np.int64))
+    if count == int(np.prod(shape, dtype=np.int64)):
+        value = state.add("reshape", node, [view.value], {"shape": shape}, origin="")
+    else:
+        index = np.broadcast_to(np.arange(count).reshape(view.shape), shape)
+        value = state.add("reindex", node, [view.value], {"index": index, "fill": 0}, origin="")
+    return Integers(value, shape, view.low, view.high)
+
+
+def _mod(node: OnnxNode, element: IntType) -> Function:
+    return Division("remainder" if integer(node, "fmod") else "modulus")
+
+
+def _bit_shift(node: OnnxNode, element: IntType) -> Function:
+    return Shifted(node.attributes.get("direction") == "LEFT", element.bits)
+
+
+def _always(function: Function | Product) -> Make:
+    return lambda node, element: function
+
+
+_FUNCTIONS: Mapping[str, Make] = {
+    "Abs": _always(Magnitude()),
+    "Add": _always(Simple("add")),
+    "And": _always(Simple("and")),
+    "BitShift": _bit_shift,
+    "BitwiseAnd": _always(Simple("and")),
+    "BitwiseNot": _always(Simple("not")),
+    "BitwiseOr": _always(Simple("or")),
+    "BitwiseXor": _always(Simple("xor")),
+    "Div": _always(Division("quotient")),
+    "Equal": _always(Simple("equal")),
+    "Greater": _always(Simple("greater")),
+    "GreaterOrEqual": _always(Simple("greater_or_equal")),
+    "Less": _always(Simple("less")),
+    "LessOrEqual": _always(Simple("less_or_equal")),
+    "Max": _always(MAXIMUM),
+    "Min": _always(MINIMUM),
+    "Mod": _mod,
+    "Mul": _always(Product()),
+    "Not": _always(Simple("not")),
+    "Or": _always(Simple("or")),
+    "Sub": _always(Simple("sub")),
+    "Sum": _always(Simple("add")),
+    "Where": _always(Simple("where")),
+    "Xor": _always(Simple("xor")),
+}
+
+INTEGER_ONLY = (
+    "And", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Mod", "Not", "Or", "Xor",
+)  # fmt: skip
+"""Operators that have no meaning here but on integer and bool tensors."""
+
+
+def neg(state: Lowering, node: OnnxNode) -> View:
+    """Neg of an integer tensor."""
+    return combined(state, node, Simple("sub"), [0, operand(state, node, 0)])
+
+
+def clip(state: Lowering, node: OnnxNode) -> View:
+    """Clip of an integer tensor: the greater one of it and the lower bound, then the smaller one."""
+    result = operand(state, node, 0)
+    target = COMPUTED_TYPES[state.model.values[node.outputs[0]].dtype]
+    for index, function in ((1, MAXIMUM), (2, MINIMUM)):
+        if given(node, index):
+            later = index == 1 and given(node, 2)
+            result = step(state, node, function, [result, operand(state, node, index)], target, last=not later)
+    assert isinstance(result, Integers), "the first operand is a stream"
+    return result
+
+
+def cast(state: Lowering, node: OnnxNode, view: Integers, target: str) -> Integers:
+    """Cast between integer types, which wraps, or to bool: whether it is not 0."""
+    function = Simple("not_equal") if target == "bool" else Simple("wrap")
+    operands: list[Operand] = [view, 0] if target == "bool" else [view]
+    return combined(state, node, function, operands)

@@ -1,0 +1,164 @@
+"""Reals that an operator needs as they are, not through a quantizer: functions in front of it are tabulated.
+
+Integers of a known, small range have finitely many images under any function. Where these are integer multiples of one
+number (Relu, Clip, Abs, Sign, a Round of reals, ...), the function is exactly a step function on the integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import reduce
+from math import gcd
+from typing import Any
+
+from hwflow.display import show
+from hwflow.frontend.context import Lowering, refuse
+from hwflow.frontend.views import Reals, as_array, compact, fraction_gcd, fractions, uniform
+from hwflow.numerics.functions.chains import Elementwise
+from hwflow.numerics.functions.function import enclose
+from hwflow.numerics.functions.nearest_float import nearest_float
+from hwflow.numerics.interval import Interval, NoSteps
+from hwflow.numerics.requantizers.stages import StepStage
+from hwflow.numerics.requantizers.step_function import StepFunction
+from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.operators.elementwise.clamped import clamped
+from hwflow.operators.moves.channels import Channels
+
+MAX_POINTS = 1 << 16
+"""Integers of the range that is tabulated."""
+
+MAX_BITS = 16
+"""Of the integers that come of it."""
+
+ENCLOSURE_BITS = 64
+
+
+def plain(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
+    """``view`` without functions: as it is, or through a requantizer that does their work exactly."""
+    if not view.functions:
+        return view
+    kinds, remedy = _kinds(view), _remedy(node)
+    where = f"the values in front of {node.op_type}"
+    if view.low is None or view.high is None or view.high - view.low >= MAX_POINTS:
+        limited = clamped(state, node, view)
+        if limited is not None:
+            return limited
+        raise refuse(
+            node, "quantized-operand", f"{where} must be quantized after {kinds}, not left in float", remedy
+        )
+    channels = Channels(view.shape, view.scale, view.zero_point, *view.functions)
+    columns = zip(*(channels.column(v) for v in (view.scale, view.zero_point, *view.functions)), strict=True)
+    known: dict[tuple[Any, ...], list[Fraction]] = {}  # channels repeat where an image has become a row
+    tables = []
+    step = least = most = Fraction(0)
+    for key in columns:
+        if key not in known:
+            known[key] = table = _table(node, view, key, kinds, remedy)
+            step = reduce(fraction_gcd, table, step)
+            least, most = min(least, *table), max(most, *table)
+            if step and int(max(most / step, -least / step - 1)).bit_length() + 1 > MAX_BITS:
+                raise refuse(
+                    node, "exact-levels",
+                    f"{where} must be multiples of one number, at most {1 << (MAX_BITS - 1)} times it, not what "
+                    f"{kinds} makes of them (the greatest common divisor is {nearest_float(step):.3g})",
+                    remedy,
+                )
+        tables.append(known[key])
+    step = step or Fraction(1)
+    made = {id(table): StepStage(StepFunction.of_table(view.low, [int(v / step) for v in table])) for table in tables}
+    stages = [(made[id(table)],) for table in tables]
+    value = channels.add(
+        state, "requantize", node, [view.value], {"stages": tuple(stages)}, view.nodes, origin=""
+    )
+    low = min(stage.function.low for (stage,) in stages)
+    high = max(stage.function.high for (stage,) in stages)
+    return replace(
+        view, value=value, scale=fractions(step), zero_point=fractions(0), functions=(), nodes=(), low=low, high=high
+    )
+
+
+def _kinds(view: Reals) -> str:
+    """Of the functions, for messages."""
+    return ", ".join(sorted({type(f).__name__ for step in view.functions for f in step.reshape(-1) if f is not None}))
+
+
+def _remedy(node: OnnxNode) -> str:
+    return f"insert QuantizeLinear and DequantizeLinear before {show(node.name)}"
+
+
+def table_of(node: OnnxNode, view: Reals, index: int) -> list[Fraction]:
+    """The reals that the integers ``low`` to ``high`` of channel ``index`` mean, exactly; refused where one is no
+    rational number."""
+    column = tuple(
+        values.reshape(-1)[0 if values.size == 1 else index]
+        for values in (view.scale, view.zero_point, *view.functions)
+    )
+    return _table(node, view, column, _kinds(view), _remedy(node))
+
+
+def _table(node: OnnxNode, view: Reals, column: tuple[Any, ...], kinds: str, remedy: str) -> list[Fraction]:
+    """``column``: scale, zero point and functions of the channel."""
+    assert view.low is not None and view.high is not None
+    scale, zero_point, *functions = column
+    chain: list[Elementwise] = [f for f in functions if f is not None]
+    result = []
+    for q in range(view.low, view.high + 1):
+        x = scale * (q - zero_point)
+        try:
+            value = enclose(chain, Interval.point(x), ENCLOSURE_BITS).exact
+        except NoSteps:  # undefined there
+            value = None
+        if value is None:
+            raise refuse(
+                node, "exact-levels",
+                f"the values in front of {node.op_type} must be rational numbers, not what {kinds} makes of "
+                f"{nearest_float(x):.9g}",
+                remedy,
+            )
+        result.append(value)
+    return result
+
+
+def whole_zero_point(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
+    """``view`` (without functions) with an integer zero point: the integers are multiplied where it is a fraction."""
+    denominators = {z.denominator for z in view.zero_point.reshape(-1)}
+    if denominators == {1}:
+        return view
+    factor = reduce(lambda a, b: a * b // gcd(a, b), denominators)
+    if view.low is None or view.high is None or (view.high - view.low) * factor >= MAX_POINTS:
+        raise refuse(
+            node, "zero-point-fraction",
+            f"the zero point of what {node.op_type} works on must be an integer, not {view.zero_point.reshape(-1)[0]}",
+            f"insert QuantizeLinear and DequantizeLinear before {show(node.name)}",
+        )
+    zero = uniform(view.zero_point)
+    offset = int(factor * zero) if zero is not None else 0
+    table = [factor * q - offset for q in range(view.low, view.high + 1)]
+    stage = StepStage(StepFunction.of_table(view.low, table))
+    value = state.add("requantize", node, [view.value], {"axis": 0, "stages": ((stage,),)}, view.nodes, origin="")
+    return replace(
+        view, value=value, scale=as_array(view.scale / factor),
+        zero_point=compact(as_array(factor * view.zero_point - offset)), nodes=(), low=table[0], high=table[-1],
+    )
+
+
+def from_zero(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
+    """``view`` (without functions, with integer zero points) with a zero point of 0: moved there where it is not."""
+    zero = uniform(view.zero_point)
+    if zero == 0:
+        return view
+    if view.low is None or view.high is None or view.high - view.low >= MAX_POINTS:
+        raise refuse(
+            node, "zero-point-range", f"the zero point of what {node.op_type} works on must be 0 behind a sum",
+            f"insert QuantizeLinear and DequantizeLinear before {show(node.name)}",
+        )
+    channels = Channels(view.shape, view.zero_point)
+    zeros = [int(z) for z in channels.column(view.zero_point)]
+    levels = range(view.low, view.high + 1)
+    moved = {z: (StepStage(StepFunction.of_table(view.low, [q - z for q in levels])),) for z in zeros}
+    stages = tuple(moved[z] for z in zeros)
+    value = channels.add(state, "requantize", node, [view.value], {"stages": stages}, view.nodes, origin="")
+    return replace(
+        view, value=value, zero_point=fractions(0), nodes=(), low=view.low - max(zeros), high=view.high - min(zeros)
+    )

@@ -1,0 +1,111 @@
+"""Max, Min, Sum, Mean, comparisons and Where of real tensors that integers carry: on multiples of one number, or ranks.
+
+Each real is ``scale * (integer - zero point)``; with the greatest number of which all scales and constants are
+multiples taken for the scale, and no zero point, the integers have the order of the reals. So have their ranks among
+all the reals that there may be (:mod:`hwflow.operators.elementwise.ranks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+from hwflow.display import show
+from hwflow.frontend.context import Lowering, Refusal, exact_constant, made, reals, refuse
+from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, View, as_array, fractions
+from hwflow.ir.graph import Fractions
+from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Function, Simple
+from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.operators.elementwise import integers
+from hwflow.operators.elementwise.alignment import SHORT, aligned, in_common, step
+from hwflow.operators.elementwise.lattice import plain
+from hwflow.operators.elementwise.ranks import Ranks, ranked
+
+_COMPARISONS = {
+    "Equal": "equal", "Greater": "greater", "GreaterOrEqual": "greater_or_equal", "Less": "less",
+    "LessOrEqual": "less_or_equal",
+}  # fmt: skip
+
+
+def extreme(state: Lowering, node: OnnxNode) -> View:
+    """Max and Min of any number of operands."""
+    function: Function = MAXIMUM if node.op_type == "Max" else MINIMUM
+    operands, meaning = _comparable(state, node, _operands(state, node, range(len(node.inputs))))
+    while len(operands) > 1:
+        operands = [step(state, node, function, operands[:2], origin=_origin(operands, meaning)), *operands[2:]]
+    return _real(node, operands[0], meaning)
+
+
+def total(state: Lowering, node: OnnxNode) -> View:
+    """Sum and Mean of any number of operands."""
+    operands, scale = aligned(state, node, _operands(state, node, range(len(node.inputs))))
+    while len(operands) > 1:
+        operands = [step(state, node, Simple("add"), operands[:2], origin=_origin(operands, scale)), *operands[2:]]
+    return _real(node, operands[0], as_array(scale / len(node.inputs)) if node.op_type == "Mean" else scale)
+
+
+def where(state: Lowering, node: OnnxNode) -> View:
+    """Where: the condition is a bool tensor in hardware, or a constant."""
+    return chosen(state, node, _operands(state, node, (1, 2)))
+
+
+def chosen(state: Lowering, node: OnnxNode, branches: Sequence[Reals | Fractions]) -> Reals:
+    """One of two branches, by the node's first input."""
+    condition = state.view(node.inputs[0])
+    if not isinstance(condition, Constant | Integers):
+        raise refuse(
+            node, "integer-operand", f"the condition {show(node.inputs[0])} must be computed in hardware",
+            "compare quantized values",
+        )
+    operands, meaning = _comparable(state, node, branches)
+    operands = [integers.operand(state, node, 0), *operands]
+    return _real(node, step(state, node, Simple("where"), operands, origin=_origin([], meaning)), meaning)
+
+
+def comparison(state: Lowering, node: OnnxNode) -> View:
+    """Equal, Greater, GreaterOrEqual, Less, LessOrEqual: a bool tensor."""
+    operands, _ = _comparable(state, node, _operands(state, node, (0, 1)))
+    return step(state, node, Simple(_COMPARISONS[node.op_type]), operands)
+
+
+def _operands(state: Lowering, node: OnnxNode, places: Iterable[int]) -> list[Reals | Fractions]:
+    found: list[Reals | Fractions] = []
+    for place in places:
+        if isinstance(state.view(node.inputs[place]), Constant | QuantizedConstant):
+            found.append(exact_constant(state, node, place, "the constant"))
+        else:
+            found.append(reals(state, node, place))
+    return found
+
+
+def _comparable(
+    state: Lowering, node: OnnxNode, operands: Sequence[Reals | Fractions]
+) -> tuple[list[integers.Operand], Fractions | Ranks]:
+    """The operands as integers with the order of the reals, and what these mean: multiples of one number while they
+    are short, else ranks where these are known."""
+    found = None
+    with suppress(Refusal):  # functions whose values have no number in common may have ranks
+        without = [plain(state, node, v) if isinstance(v, Reals) else v for v in operands]
+        if in_common(without)[1] < SHORT:
+            return aligned(state, node, without)
+    with suppress(Refusal):  # values that are no rational numbers: what is said of their multiples tells more
+        found = ranked(state, node, operands)
+    if found is None:
+        return aligned(state, node, operands)
+    return found.operands, found
+
+
+def _origin(operands: Sequence[integers.Operand], meaning: Fractions | Ranks) -> str | None:
+    """The last step makes the node's result, unless that is ranks."""
+    return "" if len(operands) > 2 or isinstance(meaning, Ranks) else None
+
+
+def _real(node: OnnxNode, result: integers.Operand, meaning: Fractions | Ranks) -> Reals:
+    assert isinstance(result, Integers), "some operand is a stream"
+    if isinstance(meaning, Ranks):
+        return meaning.reals(node, result)
+    return made(result.value, result.shape, meaning, fractions(0), node)
+
+
+OPERATORS = (*_COMPARISONS, "Max", "Mean", "Min", "Sum", "Where")
+"""Those that hardware has for integer tensors too."""

@@ -1,0 +1,1 @@
+"""Convolutions, matrix products, pools and reductions."""

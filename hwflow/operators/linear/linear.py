@@ -1,0 +1,236 @@
+"""Convolutions and matrix products of reals by constant weights: exact sums, no rounding."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from hwflow.display import show
+from hwflow.frontend.context import Lowering, exact_constant, finite, given, integer, made, reals, refuse
+from hwflow.frontend.views import (
+    Reals,
+    View,
+    as_array,
+    compact,
+    fractions,
+    uniform,
+)
+from hwflow.ir.graph import Fractions
+from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.operators.elementwise.lattice import from_zero, plain, whole_zero_point
+from hwflow.operators.linear import spatial
+from hwflow.operators.linear.weights import Weights, integer_weights
+from hwflow.operators.linear.window import window_attributes
+
+_HALF = Fraction(1, 2)
+
+
+def conv(state: Lowering, node: OnnxNode) -> View:
+    """Conv, of any number of spatial axes."""
+    view = reals(state, node, 0)
+    weights = state.view(node.inputs[1])
+    count = state.model.values[node.inputs[1]].shape[0]
+    return convolution(state, node, view, weights, node.inputs[1], bias_of(state, node, 2, count))
+
+
+def convolution(
+    state: Lowering, node: OnnxNode, view: Reals, constant: View, name: str, bias: Fractions | None
+) -> Reals:
+    """The sums of a convolution of ``view`` by the weights ``constant`` (value ``name``), with a bias of one element or
+    one an output."""
+    if len(view.shape) < 2:
+        raise refuse(
+            node, "conv-rank",
+            f"input {show(node.inputs[0])} must have frames, channels and spatial axes, not {len(view.shape) + 1} axes",
+            "reshape it to (frames, channels, ...)",
+        )
+    groups = integer(node, "group", 1)
+    shape = state.model.values[name].shape
+    if groups < 1 or view.shape[0] % groups or shape[0] % groups:
+        raise refuse(
+            node, "conv-group",
+            f"group must divide the {view.shape[0]} input and {shape[0]} output channels, not be {groups}",
+            "correct the attribute",
+        )
+    if shape[1] != view.shape[0] // groups:
+        raise refuse(
+            node, "conv-channels",
+            f"weights {show(name)} must have the {view.shape[0] // groups} input channels of a group on axis 1, not "
+            f"{shape[1]}",
+            "correct the weights' shape",
+        )
+    out_shape = state.frame_shape(node.outputs[0])
+    attributes: dict[str, Any] = window_attributes(node, view.shape[1:], shape[2:], out_shape[1:])
+    del attributes["kernel"]
+    view = plain(state, node, view)
+    if any(attributes["pads"]):
+        view = whole_zero_point(state, node, view)
+    if any(size > 1 for v in (view.scale, view.zero_point) for size in v.shape[1:]):
+        raise refuse(
+            node, "channel-scale", f"input {show(node.inputs[0])} must have one scale and zero point a channel, not "
+            "one a pixel", "quantize before the convolution",
+        )
+    if any(attributes["pads"]) and uniform(view.zero_point) is None:  # one number pads all channels: 0
+        view = from_zero(state, node, view)
+    zero = uniform(view.zero_point)
+    scale = uniform(view.scale)
+    per_channel = None if scale is not None else of_groups(view.scale, shape, groups)
+    weights = integer_weights(node, constant, name, 0, per_channel)
+    weights = upright(weights, scale, Fraction(1))
+    scale = None if scale is None else abs(scale)
+    channel_zero = view.zero_point if zero is not None else of_groups(view.zero_point, shape, groups)
+    bits = zero == _HALF and (view.low, view.high) == (0, 1) and weights.are_signs
+    binary = bits and not (groups > 1 and shape[1] == 1 and len(shape) < 5)
+    if groups > 1:
+        attributes["groups"] = groups
+    attributes["weights"] = (weights.integers + 1) // 2 if binary else weights.integers
+    if binary:
+        attributes |= {"binary": True, "pad_value": 0}
+    else:
+        attributes["pad_value"] = int(zero) if zero is not None and zero.denominator == 1 else 0
+    value = spatial.convolution(state, node, view.value, view.shape, attributes, view.nodes)
+    out = meaning(node, weights, scale, channel_zero, binary, bias)
+    out_scale, zero_point = (compact(v.reshape(-1, *(1,) * (len(shape) - 2))) for v in out)
+    return made(value, out_shape, out_scale, zero_point, node)
+
+
+def of_groups(values: Fractions, shape: tuple[int, ...], groups: int) -> Fractions:
+    """``values`` of the input's channels for weights of ``shape``: for each output those of its group."""
+    of_group = values.reshape(groups, 1, -1, *(1,) * (len(shape) - 2))
+    repeated = np.broadcast_to(of_group, (groups, shape[0] // groups, *of_group.shape[2:]))
+    return repeated.reshape(shape[0], *of_group.shape[2:]) if groups > 1 else of_group[0]
+
+
+def upright(weights: Weights, scale: Fraction | None, factor: Fraction) -> Weights:
+    """The weights times ``factor``, and negated where ``scale`` (that of the input, None where it is in the weights) is
+    negative: every output then has a positive scale, and rises with its accumulator."""
+    signs = np.array([-1 if (s < 0) != ((scale or 1) * factor < 0) else 1 for s in weights.scale])
+    integers = weights.integers * signs.reshape(-1, *(1,) * (weights.integers.ndim - 1))
+    return Weights(integers, as_array(abs(weights.scale * factor)))
+
+
+def meaning(
+    node: OnnxNode, weights: Weights, scale: Fraction | None, zero: Fractions, binary: bool, bias: Fractions | None
+) -> tuple[Fractions, Fractions]:
+    """Scale and zero point of the accumulators, one an output: sum(w * (q - zero)) and the bias.
+
+    ``scale``: of the input, None where it is in the weights. Of binary products the accumulator counts the matches p:
+    with x = 2 q - 1, the sum of w * x is 2 p - K.
+    """
+    count = len(weights.integers)
+    out_scale = weights.scale if scale is None else as_array(weights.scale * scale)
+    rows = weights.integers.reshape(count, -1)
+    if binary:
+        zero_point = fractions(np.full(count, rows.shape[1])) / 2
+    elif zero.size == 1:
+        zero_point = fractions(rows.sum(axis=1)) * zero.reshape(-1)[0]
+    else:
+        columns = np.broadcast_to(zero, weights.integers.shape).reshape(count, -1)
+        zero_point = np.array(
+            [
+                sum((int(w) * z for w, z in zip(row, own, strict=True)), Fraction(0))
+                for row, own in zip(rows, columns, strict=True)
+            ]
+        )
+    if bias is None:
+        return out_scale, as_array(zero_point)
+    _require_scale(node, out_scale)
+    return out_scale, as_array(zero_point - np.broadcast_to(bias.reshape(-1), (count,)) / out_scale)
+
+
+def bias_of(state: Lowering, node: OnnxNode, index: int, count: int) -> Fractions | None:
+    """The bias as exact reals, of one element or ``count``; None where the node has none."""
+    if not given(node, index):
+        return None
+    real = exact_constant(state, node, index, "bias")
+    if real.size not in (1, count) or real.shape[-1:] not in ((), (real.size,)):
+        raise refuse(
+            node, "bias-shape",
+            f"bias {show(node.inputs[index])} must have one element an output ({count}), not shape {list(real.shape)}",
+            "give one bias for each output",
+        )
+    return real
+
+
+def product(
+    state: Lowering, node: OnnxNode, view: Reals, constant: View, name: str, axis: int, bias: Fractions | None,
+    factor: Fraction = Fraction(1),
+) -> Reals:
+    """factor * view @ weights + bias; ``axis`` is the outputs' axis of the matrix ``constant`` (value ``name``)."""
+    view = plain(state, node, view)
+    inputs, rank = view.shape[-1], len(view.shape)
+    row_scale, row_zero = (np.broadcast_to(v, (1,) * rank) if v.ndim == 0 else v for v in (view.scale, view.zero_point))
+    by_row = any(size > 1 for v in (row_scale, row_zero) for size in v.shape[:-1])
+    if by_row and max(row_scale.shape[-1], row_zero.shape[-1]) > 1:
+        raise refuse(
+            node, "row-scale", f"input {show(node.inputs[0])} must have scales and zero points that are the same in "
+            "each row or in each column, not ones that differ in both", "quantize per tensor before the matrix product",
+        )
+    scale = Fraction(1) if by_row else uniform(view.scale)
+    per_input = None
+    if scale is None:
+        row = view.scale.reshape(-1)
+        per_input = row.reshape(-1, 1) if axis == 1 else row.reshape(1, -1)
+    weights = integer_weights(node, constant, name, axis, per_input)
+    if weights.integers.shape[1] != inputs:
+        raise refuse(
+            node, "matmul-inputs",
+            f"weights {show(name)} must have a row for each of the {inputs} inputs, not {weights.integers.shape[1]}",
+            "correct the weights' shape",
+        )
+    zero = uniform(view.zero_point)
+    weights = upright(weights, scale, factor)
+    binary = zero == _HALF and (view.low, view.high) == (0, 1) and weights.are_signs
+    attributes: dict[str, Any] = {"weights": (weights.integers + 1) // 2 if binary else weights.integers}
+    if binary:
+        attributes["binary"] = True
+    value = state.add("dense", node, [view.value], attributes, view.nodes, origin=state.real_origin(node))
+    shape = (*view.shape[:-1], len(weights.integers))
+    if by_row:
+        out_scale, zero_point = _of_rows(node, weights, row_scale, row_zero, bias)
+        return made(value, shape, compact(out_scale), compact(zero_point), node)
+    zeros = view.zero_point if zero is not None else np.broadcast_to(view.zero_point.reshape(-1), (inputs,))
+    out = meaning(node, weights, None if scale is None else abs(scale), zeros, binary, bias)
+    out_scale, zero_point = (compact(v).reshape(*(1,) * (rank - 1), -1) for v in out)
+    return made(value, shape, out_scale, zero_point, node)
+
+
+def _of_rows(
+    node: OnnxNode, weights: Weights, scale: Fractions, zero: Fractions, bias: Fractions | None
+) -> tuple[Fractions, Fractions]:
+    """Scale and zero point of the accumulators where those of the input differ from row to row.
+
+    A row's scale is that of its results, its zero point counts as often as the weights say."""
+    out_scale = as_array(scale * weights.scale)
+    zero_point = as_array(zero * fractions(weights.integers.sum(axis=1)))
+    if bias is None:
+        return out_scale, zero_point
+    _require_scale(node, out_scale)
+    return out_scale, as_array(zero_point - bias.reshape(-1) / out_scale)
+
+
+def _require_scale(node: OnnxNode, scale: Fractions) -> None:
+    """A bias has no place beside products that are all 0."""
+    if any(s == 0 for s in scale.reshape(-1)):
+        raise refuse(
+            node, "scale-range", f"the scale of {show(node.inputs[0])} must not be 0 where there is a bias",
+            "calibrate the model again",
+        )
+
+
+def gemm(state: Lowering, node: OnnxNode) -> View:
+    """Gemm with a constant matrix and bias."""
+    if node.attributes.get("transA", 0) != 0:
+        raise refuse(node, "gemm-trans-a", "transA must be 0, not 1", "transpose the first operand in the model")
+    view = reals(state, node, 0)
+    name = node.inputs[1]
+    axis = 0 if node.attributes.get("transB", 0) else 1
+    alpha, beta = finite(node, "alpha", 1.0), finite(node, "beta", 1.0)
+    if alpha == 0:
+        raise refuse(node, "gemm-alpha", "alpha must not be 0", "remove the product")
+    bias = bias_of(state, node, 2, state.model.values[name].shape[axis])
+    if bias is not None:
+        bias = as_array(bias * beta)
+    return product(state, node, view, state.view(name), name, axis, bias, alpha)

@@ -1,0 +1,215 @@
+"""Pools: maxima work on the integers, averages are exact sums with another scale."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from math import lcm, prod
+from typing import Any
+
+import numpy as np
+
+from hwflow.display import show
+from hwflow.frontend.context import Lowering, integer, made, reals, refuse
+from hwflow.frontend.views import Anchor, Integers, Reals, View, as_array, fractions, uniform
+from hwflow.ir.graph import IntArray
+from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.operators.elementwise.lattice import from_zero, plain, whole_zero_point
+from hwflow.operators.linear import spatial
+from hwflow.operators.linear.window import holds_padding_only, integers_of, window_attributes
+
+
+def max_pool(state: Lowering, node: OnnxNode) -> View:
+    """MaxPool: commutes with every function that does not decrease, so it works on the integers."""
+    view = state.view(node.inputs[0])
+    if not isinstance(view, Integers):
+        view = reals(state, node, 0)
+    require_image(node, view.shape)
+    if len(node.outputs) > 1 and node.outputs[1]:
+        raise refuse(
+            node, "pool-indices", "the output 'Indices' must be absent, not used",
+            "leave the indices out, or the node to the host, before the first or behind the last quantizer",
+        )
+    return pooled(state, node, view, state.frame_shape(node.outputs[0]))
+
+
+def pooled(
+    state: Lowering, node: OnnxNode, view: Integers | Reals, shape: tuple[int, ...], *, origin: str | None = None
+) -> View:
+    """The max pool ``node`` of ``view`` (channels first); ``shape``: of the result's frame; ``origin``: what it stands
+    for, by default the node's result."""
+    kernel = node.attributes["kernel_shape"]
+    assert isinstance(kernel, tuple)
+    attributes = window_attributes(node, view.shape[1:], [int(k) for k in kernel], shape[1:])
+    if holds_padding_only(view.shape[1:], attributes):
+        raise refuse(
+            node, "pool-pads",
+            f"every window must hold a pixel, not padding alone as with pads {list(attributes['pads'])}",
+            "reduce the pads",
+        )
+    return greatest(state, node, view, attributes, shape, origin=origin)
+
+
+def greatest(
+    state: Lowering, node: OnnxNode, view: Integers | Reals, attributes: dict[str, Any], shape: tuple[int, ...], *,
+    least: bool = False, origin: str | None = None,
+) -> View:
+    """The maxima, or minima, over windows; ``origin`` as in :func:`pooled`."""
+    if isinstance(view, Integers):
+        if least:
+            attributes = {**attributes, "least": True}
+        value = spatial.pool(state, node, view.value, view.shape, attributes, "max_pool2d", origin=origin)
+        return Integers(value, shape, view.low, view.high)
+    view, falling = _rising(state, node, view)
+    if any(size > 1 for v in (view.scale, view.zero_point, *view.functions) for size in v.shape[1:]):
+        raise refuse(
+            node, "pool-scale", "the pool's input must have one scale and zero point a channel, not one a pixel",
+            "quantize before the pool",
+        )
+    if falling != least:
+        attributes = {**attributes, "least": True}
+    value = spatial.pool(state, node, view.value, view.shape, attributes, "max_pool2d")
+    if view.functions:
+        return replace(view, value=value, shape=shape, after=(*view.after, node.name))
+    anchor = Anchor(node.outputs[0], value, view.scale, view.zero_point)
+    return replace(view, value=value, shape=shape, anchor=anchor, after=())
+
+
+def _rising(state: Lowering, node: OnnxNode, view: Reals) -> tuple[Reals, bool]:
+    """``view`` as a function that does not decrease of its integers (others are tabulated), and whether of their
+    negative, so that the greatest real is the least integer's."""
+    if not all(f is None or f.rising for step in view.functions for f in step.reshape(-1)):
+        view = plain(state, node, view)
+    falling = uniform(as_array(view.scale < 0))
+    if falling is None:
+        raise refuse(
+            node, "pool-direction", "scales of the pool's input must have one sign, not both",
+            "quantize before the pool",
+        )
+    return view, bool(falling)
+
+
+def average_pool(state: Lowering, node: OnnxNode) -> View:
+    """AveragePool: the exact sum over each window, with the scale divided by the number of its elements."""
+    return averaged(state, node, reals(state, node, 0))
+
+
+def averaged(state: Lowering, node: OnnxNode, view: Reals, shape: tuple[int, ...] | None = None) -> Reals:
+    """The average pool ``node`` of ``view`` (channels first); ``shape``: of the result's frame, unless the node's."""
+    require_image(node, view.shape)
+    kernel = node.attributes["kernel_shape"]
+    assert isinstance(kernel, tuple)
+    shape = state.frame_shape(node.outputs[0]) if shape is None else shape
+    attributes = window_attributes(node, view.shape[1:], [int(k) for k in kernel], shape[1:])
+    pads, axes = attributes["pads"], len(kernel)
+    counted: tuple[int, ...] = (0,) * 2 * axes
+    if integer(node, "count_include_pad"):
+        # With ceil_mode the last windows may reach beyond the node's own pads: what is added there never counts.
+        explicit = node.attributes.get("auto_pad", "NOTSET") == "NOTSET"
+        counted = (integers_of(node, "pads") or counted) if explicit else pads
+    if counted != pads:
+        counts = _counts(view.shape[1:], attributes, counted)
+        if counts.min() != counts.max() or counts.min() == 0:
+            return _average_of_several_counts(state, node, view, attributes, shape, counts)
+        result = window_sum(state, node, view, attributes, shape)
+        share = Fraction(prod(attributes["kernel"]), int(counts.min()))
+        return made(result.value, shape, as_array(result.scale * share), result.zero_point, node)
+    return window_sum(state, node, view, attributes, shape)
+
+
+def _counts(image: tuple[int, ...], window: dict[str, Any], counted: tuple[int, ...]) -> IntArray:
+    """For each window position the elements its average counts: those of the image and of the pads ``counted``."""
+    per_axis = []
+    axes = len(image)
+    for axis, size in enumerate(image):
+        kernel, stride, dilation = (window[name][axis] for name in ("kernel", "strides", "dilations"))
+        positions = (size + window["pads"][axis] + window["pads"][axis + axes] - (kernel - 1) * dilation - 1) // stride
+        start = np.arange(positions + 1) * stride - window["pads"][axis]
+        taps = start[:, None] + np.arange(kernel) * dilation
+        per_axis.append(((taps >= -counted[axis]) & (taps < size + counted[axis + axes])).sum(axis=1))
+    counts = np.ones((), dtype=np.int64)
+    for along in per_axis:
+        counts = counts[..., None] * along
+    return np.asarray(counts, dtype=np.int64)
+
+
+def _average_of_several_counts(
+    state: Lowering, node: OnnxNode, view: Reals, window: dict[str, Any], shape: tuple[int, ...], counts: IntArray
+) -> Reals:
+    """Averages whose number of elements depends on the position: each sum times what brings it to their least common
+    multiple."""
+    if (counts == 0).any():
+        raise refuse(
+            node, "pool-pads",
+            f"every window must hold a pixel, not padding alone as with pads {list(window['pads'])}", "reduce the pads",
+        )
+    view = from_zero(state, node, whole_zero_point(state, node, plain(state, node, view)))
+    sums = window_sum(state, node, view, window, shape, origin="")
+    common = lcm(*counts.reshape(-1).tolist())
+    value = state.add(
+        "pixel_product", node, [sums.value], {"factors": common // counts}, origin=state.real_origin(node)
+    )
+    # The sums are of elements without a zero point, in units of their number's reciprocal.
+    return made(value, shape, as_array(sums.scale * prod(window["kernel"]) / common), fractions(0), node)
+
+
+def window_sum(
+    state: Lowering, node: OnnxNode, view: Reals, attributes: dict[str, Any], shape: tuple[int, ...], *,
+    origin: str | None = None,
+) -> Reals:
+    """The average that counts all elements of a window; ``origin``: what the integers stand for, by default the node's
+    result."""
+    view = plain(state, node, view)
+    if any(attributes["pads"]):
+        view = whole_zero_point(state, node, view)
+    if any(size > 1 for v in (view.scale, view.zero_point) for size in v.shape[1:]):
+        raise refuse(
+            node, "pool-scale", "the pool's input must have one scale and zero point a channel, not one a pixel",
+            "quantize before the pool",
+        )
+    if any(attributes["pads"]) and uniform(view.zero_point) is None:  # one number pads all channels: 0
+        view = from_zero(state, node, view)
+    zero = uniform(view.zero_point)
+    count = prod(attributes["kernel"])
+    value = spatial.pool(
+        state, node, view.value, view.shape, attributes, "sum_pool2d", view.nodes,
+        origin=state.real_origin(node) if origin is None else origin,
+        pad_value=int(zero) if zero is not None and zero.denominator == 1 else 0,
+    )
+    return made(value, shape, as_array(view.scale / count), as_array(view.zero_point * count), node)
+
+
+def global_average_pool(state: Lowering, node: OnnxNode) -> View:
+    """GlobalAveragePool: one window that holds the image."""
+    return globally_averaged(state, node, reals(state, node, 0))
+
+
+def globally_averaged(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
+    """The average of each channel of ``view``."""
+    require_image(node, view.shape)
+    return window_sum(state, node, view, whole(view.shape), (view.shape[0], *(1,) * (len(view.shape) - 1)))
+
+
+def whole(shape: tuple[int, ...]) -> dict[str, Any]:
+    """The window that is the whole image."""
+    axes = len(shape) - 1
+    return {"kernel": shape[1:], "strides": (1,) * axes, "pads": (0,) * (2 * axes), "dilations": (1,) * axes}
+
+
+def global_max_pool(state: Lowering, node: OnnxNode) -> View:
+    """GlobalMaxPool: the greatest element of each channel."""
+    view = state.view(node.inputs[0])
+    if not isinstance(view, Integers):
+        view = reals(state, node, 0)
+    require_image(node, view.shape)
+    return greatest(state, node, view, whole(view.shape), (view.shape[0], *(1,) * (len(view.shape) - 1)))
+
+
+def require_image(node: OnnxNode, shape: tuple[int, ...]) -> None:
+    """Refuse what has no spatial axes."""
+    if len(shape) < 2:
+        raise refuse(
+            node, "pool-rank",
+            f"input {show(node.inputs[0])} must have frames, channels and spatial axes, not {len(shape) + 1} axes",
+            "reshape it to (frames, channels, ...)",
+        )

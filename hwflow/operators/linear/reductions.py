@@ -1,0 +1,113 @@
+"""ReduceSum, ReduceMean, ReduceMax, ReduceMin over any axes of a frame: pools over all of an image's pixels, into which
+the axes that are reduced are made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from hwflow.frontend.context import Handler, Lowering, constant, given, integer, made, reals, refuse
+from hwflow.frontend.views import Integers, Reals, View, as_array, rearranged, varying_axes
+from hwflow.onnxspec.resolving.resolved_model import Attribute, OnnxNode
+from hwflow.operators.elementwise.lattice import plain
+from hwflow.operators.elementwise.ranks import alike
+from hwflow.operators.linear.pools import greatest, whole, window_sum
+
+
+def _reduce(operation: str) -> Handler:
+    def handler(state: Lowering, node: OnnxNode) -> View:
+        view = state.view(node.inputs[0])
+        if not isinstance(view, Integers) or operation in ("sum", "mean"):
+            view = reals(state, node, 0)
+        found = node.attributes.get("axes", ())
+        if given(node, 1):
+            found = tuple(int(a) for a in constant(state, node, 1, "axes").array.reshape(-1))
+        return reduced(state, node, view, found, operation)
+
+    return handler
+
+
+def reduced(
+    state: Lowering, node: OnnxNode, view: Integers | Reals, axes: Attribute, operation: str
+) -> Integers | Reals:
+    """"sum", "mean", "max" or "min" of ``view`` over ``axes`` of the whole shape, as the node gives them."""
+    places = _axes(node, axes, len(state.model.values[node.inputs[0]].shape))
+    if not places:
+        return view
+    if operation in ("max", "min") and isinstance(view, Reals) and _differs(view, [axis - 1 for axis in places]):
+        view = alike(state, node, plain(state, node, view))
+    kept = [axis for axis in range(len(view.shape)) if axis + 1 not in places]
+    image = _as_image(state, node, view, kept, [axis - 1 for axis in places])
+    shape = (image.shape[0], 1, 1)
+    result: View
+    if operation in ("max", "min"):
+        result = greatest(state, node, image, whole(image.shape), shape, least=operation == "min")
+    else:
+        assert isinstance(image, Reals), "sums are of reals"
+        result = window_sum(state, node, image, whole(image.shape), shape, origin="")
+        if operation == "sum":
+            result = replace(result, scale=as_array(result.scale * prod(image.shape[1:])))
+    return _reshaped(state, node, result, state.frame_shape(node.outputs[0]))
+
+
+reduce_max, reduce_mean, reduce_min, reduce_sum = (_reduce(name) for name in ("max", "mean", "min", "sum"))
+
+
+def _differs(view: Reals, axes: list[int]) -> bool:
+    """Whether scales, zero points or functions vary along some of these axes of a frame."""
+    rank = len(view.shape)
+    parameters = (v.reshape((1,) * (rank - v.ndim) + v.shape) for v in (view.scale, view.zero_point, *view.functions))
+    return not varying_axes(*parameters).isdisjoint(axes)
+
+
+def _axes(node: OnnxNode, found: Attribute, rank: int) -> list[int]:
+    """The axes that are reduced, of the whole shape; none for the identity."""
+    assert isinstance(found, tuple)
+    if not found and integer(node, "noop_with_empty_axes"):
+        return []
+    axes = sorted({int(a) % rank for a in found if isinstance(a, int)} or range(rank))
+    if axes[0] == 0:
+        raise refuse(
+            node, "frame-axis", f"axes must leave the frame axis 0 alone, not be {list(found) or 'all of them'}",
+            "reduce within a frame",
+        )
+    return axes
+
+
+def _as_image(
+    state: Lowering, node: OnnxNode, view: Integers | Reals, kept: list[int], reduced: list[int]
+) -> Integers | Reals:
+    """``view`` as an image: the kept axes are its channels, the others its pixels."""
+    perm = (*kept, *reduced)
+    channels = prod(view.shape[axis] for axis in kept)
+    shape = (channels, 1, prod(view.shape) // channels)
+    value = view.value
+    if perm != tuple(range(len(perm))):
+        value = state.add("transpose", node, [value], {"perm": perm}, origin="")
+    value = state.add("reshape", node, [value], {"shape": shape}, origin="")
+    if isinstance(view, Integers):
+        return Integers(value, shape, view.low, view.high)
+    scale, zero_point, *functions = (
+        rearranged(v, view.shape, lambda array: array.transpose(perm).reshape(shape))
+        for v in (view.scale, view.zero_point, *view.functions)
+    )
+    return replace(view, value=value, shape=shape, scale=scale, zero_point=zero_point, functions=tuple(functions))
+
+
+def _reshaped(state: Lowering, node: OnnxNode, view: View, shape: tuple[int, ...]) -> Integers | Reals:
+    """The results, one a kept element, in their shape."""
+    assert isinstance(view, Integers | Reals), "what hardware makes"
+    origin = None if isinstance(view, Integers) or state.real_origin(node) else ""
+    value = state.add("reshape", node, [view.value], {"shape": shape}, origin=origin)
+    if isinstance(view, Integers):
+        return Integers(value, shape, view.low, view.high)
+
+    scale, zero_point, *functions = (
+        v.reshape(() if v.size == 1 else shape) for v in (view.scale, view.zero_point, *view.functions)
+    )
+    if functions:
+        return replace(
+            view, value=value, shape=shape, scale=scale, zero_point=zero_point, functions=tuple(functions)
+        )
+    result = made(value, shape, scale, zero_point, node)
+    return replace(result, low=view.low, high=view.high)

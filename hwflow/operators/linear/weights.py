@@ -1,0 +1,165 @@
+"""Constant weights as integers, one exact scale an output: whatever scales the model gives them along which axes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, gcd, lcm
+from typing import Any
+
+import numpy as np
+
+from hwflow.display import show
+from hwflow.frontend.context import refuse
+from hwflow.frontend.views import (
+    Constant,
+    HostInput,
+    QuantizedConstant,
+    View,
+    as_array,
+    varying_axes,
+)
+from hwflow.ir.graph import Fractions, IntArray
+from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+
+MAX_BITS = 40
+"""Of integers that a common scale gives weights with several scales an output."""
+
+MAX_FLOAT_BITS = 16
+"""Of integers that unquantized weights may be multiples of."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """real = scale[output] * integers; ``integers`` is [outputs, ...], int64; no scale is 0."""
+
+    integers: IntArray
+    scale: Fractions
+
+    @property
+    def are_signs(self) -> bool:
+        """Every weight is 1 or -1."""
+        return bool((np.abs(self.integers) == 1).all())
+
+
+def integer_weights(
+    node: OnnxNode, view: View, name: str, axis: int, input_scale: Fractions | None = None
+) -> Weights:
+    """The weights ``view`` (value ``name``), outputs moved from ``axis`` to the front.
+
+    ``input_scale`` (broadcasts over the weights as the model has them, one element along ``axis``) multiplies them: the
+    scales of what they are multiplied with, where these are several. Real weights are brought over one scale an output,
+    exactly.
+    """
+    if isinstance(view, Constant):
+        weights = _of_floats(node, view.array, name, axis)
+        if input_scale is None:
+            return weights
+        scale = weights.scale.reshape([-1 if a == axis else 1 for a in range(view.array.ndim)])
+        view = QuantizedConstant(np.moveaxis(weights.integers, 0, axis), scale, as_array(Fraction(0)))
+    if not isinstance(view, QuantizedConstant):
+        what = "a float graph input" if isinstance(view, HostInput) else "computed at run time"
+        raise refuse(
+            node, "constant-weights", f"weights {show(name)} must be constant, not {what}",
+            "make them an initializer, or leave the node to the host, before the first or behind the last quantizer",
+        )
+    integers, scale = _without_zero_point(node, view, name)
+    if input_scale is not None:
+        scale = as_array(scale * input_scale)
+    if varying_axes(scale) <= {axis}:
+        return _of_one_scale(np.moveaxis(integers, axis, 0), scale)
+    return _of_many_scales(
+        node, np.moveaxis(integers, axis, 0), np.moveaxis(np.broadcast_to(scale, integers.shape), axis, 0), name
+    )
+
+
+def _without_zero_point(node: OnnxNode, view: QuantizedConstant, name: str) -> tuple[IntArray, Fractions]:
+    denominator = lcm(*(z.denominator for z in view.zero_point.reshape(-1)))
+    largest = max(abs(z) for z in view.zero_point.reshape(-1)) + int(np.abs(view.integers).max(initial=0))
+    if ceil(largest * denominator).bit_length() >= MAX_BITS:
+        raise refuse(
+            node, "weight-zero-point",
+            f"the zero points of weights {show(name)} must leave integers of at most {MAX_BITS} bits, not of "
+            f"{ceil(largest * denominator).bit_length() + 1}",
+            "use zero points that are small integers",
+        )
+    zero_point = np.array(
+        [int(z * denominator) for z in view.zero_point.reshape(-1)], dtype=np.int64
+    ).reshape(view.zero_point.shape)
+    if denominator == 1:
+        return view.integers - zero_point, view.scale
+    return denominator * view.integers - zero_point, as_array(view.scale / denominator)
+
+
+def _of_one_scale(integers: IntArray, scale: Fractions) -> Weights:
+    scales: Fractions = np.broadcast_to(scale.reshape(-1), (len(integers),)).copy()
+    for output in range(len(scales)):
+        if scales[output] == 0:  # every weight of the output means 0
+            scales[output] = Fraction(1)
+            integers = integers.copy()
+            integers[output] = 0
+    return Weights(integers, scales)
+
+
+def _of_many_scales(node: OnnxNode, integers: IntArray, scale: Fractions, name: str) -> Weights:
+    """One scale an output: the greatest number of which all weights of it are integer multiples."""
+    result = np.zeros(integers.shape, dtype=np.int64)
+    scales = np.empty(len(integers), dtype=object)
+    most = 0
+    for output in range(len(integers)):
+        row, factors = integers[output].reshape(-1), scale[output].reshape(-1)
+        distinct = {id(s): s for s in factors if s != 0}
+        denominator = lcm(*(s.denominator for s in distinct.values()))
+        multiples = {key: int(s * denominator) for key, s in distinct.items()}
+        values = [int(w) * multiples.get(id(s), 0) for w, s in zip(row, factors, strict=True)]
+        common = gcd(*values) or 1
+        values = [v // common for v in values]
+        scales[output] = Fraction(common, denominator)
+        most = max(most, *(v.bit_length() + 1 for v in values))
+        if most <= MAX_BITS:
+            result[output] = np.array(values, dtype=np.int64).reshape(integers.shape[1:])
+    if most > MAX_BITS:
+        raise refuse(
+            node, "weight-scales",
+            f"the scales of weights {show(name)} within one output (and those of what they are multiplied with) must "
+            f"have a common divisor that makes the weights integers of at most {MAX_BITS} bits, not of {most}",
+            "use one scale an output, or scales that are powers of two apart",
+        )
+    return Weights(result, scales)
+
+
+def _of_floats(node: OnnxNode, array: Any, name: str, axis: int) -> Weights:
+    """Weights that no quantizer made, but that are small multiples of one number an output."""
+    rows = np.moveaxis(np.asarray(array, dtype=np.float64), axis, 0)
+    integers, scales = np.zeros(rows.shape, dtype=np.int64), np.empty(len(rows), dtype=object)
+    for output, row in enumerate(rows):
+        exponent = _least_exponent(row)
+        shifted = np.ldexp(row, -exponent)
+        if not np.isfinite(shifted).all() or np.abs(shifted).max(initial=0) >= 1 << 53:
+            raise _unquantized(node, name)
+        whole = shifted.astype(np.int64)
+        common = int(np.gcd.reduce(np.abs(whole), axis=None)) or 1
+        integers[output] = whole // common
+        if np.abs(integers[output]).max(initial=0) >= 1 << (MAX_FLOAT_BITS - 1):
+            raise _unquantized(node, name)
+        scales[output] = Fraction(common) * Fraction(2) ** exponent
+    return Weights(integers, scales)
+
+
+def _least_exponent(row: Any) -> int:
+    """The greatest e such that every element is an integer multiple of 2**e."""
+    nonzero = row[(row != 0) & np.isfinite(row)]
+    if not nonzero.size:
+        return 0
+    mantissa, exponent = np.frexp(nonzero)
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    trailing = np.frexp((whole & -whole).astype(np.float64))[1] - 1
+    return int((exponent - 53 + trailing).min())
+
+
+def _unquantized(node: OnnxNode, name: str) -> Exception:
+    return refuse(
+        node, "quantized-weights",
+        f"weights {show(name)} must be quantized (behind a DequantizeLinear or a Quant), not float",
+        "quantize the weights too",
+    )

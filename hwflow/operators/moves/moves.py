@@ -1,0 +1,312 @@
+"""Operators that put elements in another place: each element of the result is one of the operand's, or a constant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from hwflow.display import show
+from hwflow.frontend.context import Lowering, constant, exact_constant, given, integer, moved, reals, refuse
+from hwflow.frontend.views import (
+    Constant,
+    Integers,
+    QuantizedConstant,
+    Reals,
+    View,
+    changed,
+    compact,
+    rearranged,
+    uniform,
+)
+from hwflow.ir.graph import Fractions, IntArray
+from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.operators.elementwise.lattice import plain
+
+Move = Callable[[Any], Any]
+"""What a node does to an array of its operand's whole shape, the frame axis included."""
+
+
+def slice_(state: Lowering, node: OnnxNode) -> View:
+    """Slice: with any steps, the frame axis left whole."""
+    shape = state.model.values[node.inputs[0]].shape
+    if node.version < 10:
+        starts, ends = (_ints(node, name) for name in ("starts", "ends"))
+        axes, steps = _ints(node, "axes") or tuple(range(len(starts))), (1,) * len(starts)
+    else:
+        starts, ends = (_parameter(state, node, index, what) for index, what in ((1, "starts"), (2, "ends")))
+        axes = _parameter(state, node, 3, "axes") if given(node, 3) else tuple(range(len(starts)))
+        steps = _parameter(state, node, 4, "steps") if given(node, 4) else (1,) * len(starts)
+    picks = [slice(None)] * len(shape)
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        picks[axis % len(shape)] = _slice_of(shape[axis % len(shape)], start, end, step)
+    return _moved(state, node, lambda array: array[tuple(picks)])
+
+
+def _slice_of(size: int, start: int, end: int, step: int) -> slice:
+    """ONNX's bounds (operator Slice 13: negative ones count from the end, then all are clamped) as Python's."""
+    start, end = (bound + size if bound < 0 else bound for bound in (start, end))
+    if step > 0:
+        return slice(min(max(start, 0), size), min(max(end, 0), size), step)
+    start, end = min(max(start, 0), size - 1), min(max(end, -1), size - 1)
+    return slice(start, None if end < 0 else end, step)
+
+
+PAD_MODES = ("constant", "edge", "reflect", "wrap")
+
+
+def pad(state: Lowering, node: OnnxNode) -> View:
+    """Pad in all its modes; no negative pads of the frame axis."""
+    shape = state.model.values[node.inputs[0]].shape
+    pads = _parameter(state, node, 1, "pads") if node.version >= 11 else _ints(node, "pads") or _ints(node, "paddings")
+    axes = _parameter(state, node, 3, "axes") if given(node, 3) else tuple(range(len(shape)))
+    mode = node.attributes.get("mode", "constant")
+    before, after = [0] * len(shape), [0] * len(shape)
+    for place, axis in enumerate(axes):
+        before[axis % len(shape)], after[axis % len(shape)] = pads[place], pads[place + len(axes)]
+    if before[0] or after[0]:
+        raise refuse(
+            node, "frame-axis", f"the frame axis must not be padded, not by {[before[0], after[0]]}",
+            "pad within a frame",
+        )
+    assert mode in PAD_MODES
+    crop = tuple(slice(max(0, -b), size - max(0, -a)) for b, a, size in zip(before, after, shape, strict=True))
+    width = [(max(0, b), max(0, a)) for b, a in zip(before, after, strict=True)]
+
+    def move(array: Any) -> Any:
+        # numpy's edge mode tells which element's scale a constant stands beside.
+        how: Any = "edge" if mode == "constant" else mode
+        return np.pad(array[crop], width, mode=how)
+
+    if mode != "constant":
+        return _moved(state, node, move)
+    holes = np.pad(np.zeros(shape, dtype=bool)[crop], width, constant_values=True)
+    return _moved(state, node, move, holes, _pad_value(state, node))
+
+
+def _pad_value(state: Lowering, node: OnnxNode) -> Fraction:
+    if node.version < 11:
+        value = node.attributes.get("value", 0.0)
+        assert isinstance(value, int | float)
+        return Fraction(value)
+    if not given(node, 2):
+        return Fraction(0)
+    (value,) = exact_constant(state, node, 2, "the constant").reshape(-1)
+    return Fraction(value)
+
+
+def gather(state: Lowering, node: OnnxNode) -> View:
+    """Gather with constant indices, along an axis of the frame."""
+    rank = len(state.model.values[node.inputs[0]].shape)
+    axis = integer(node, "axis") % rank
+    indices = constant(state, node, 1, "indices").array.astype(np.int64)
+    size = state.model.values[node.inputs[0]].shape[axis]
+    if indices.size and (indices.min() < -size or indices.max() >= size):
+        raise refuse(
+            node, "gather-indices",
+            f"indices must lie in [{-size}, {size - 1}], not in [{indices.min()}, {indices.max()}]",
+            "correct the constant",
+        )
+    return _moved(state, node, lambda array: np.take(array, indices % size, axis=axis))
+
+
+def tile(state: Lowering, node: OnnxNode) -> View:
+    """Tile within a frame."""
+    repeats = _parameter(state, node, 1, "repeats")
+    if node.version < 6:  # how often, along which axis
+        (axis,), rank = _parameter(state, node, 2, "axis"), len(state.model.values[node.inputs[0]].shape)
+        repeats = tuple(repeats[0] if place == axis % rank else 1 for place in range(rank))
+    return _moved(state, node, lambda array: np.tile(array, repeats))
+
+
+def expand(state: Lowering, node: OnnxNode) -> View:
+    """Expand: axes of length 1 are repeated, new ones stand in front."""
+    shape = _parameter(state, node, 1, "shape")
+    return _moved(state, node, lambda array: np.broadcast_to(array, np.broadcast_shapes(array.shape, shape)))
+
+
+def depth_to_space(state: Lowering, node: OnnxNode) -> View:
+    """DepthToSpace in both modes."""
+    _, channels, height, width = state.model.values[node.inputs[0]].shape
+    block = integer(node, "blocksize")
+    if node.attributes.get("mode", "DCR") == "CRD":
+        split, order = (1, channels // block**2, block, block, height, width), (0, 1, 4, 2, 5, 3)
+    else:
+        split, order = (1, block, block, channels // block**2, height, width), (0, 3, 4, 1, 5, 2)
+    shape = (1, channels // block**2, height * block, width * block)
+    return _moved(state, node, lambda array: array.reshape(split).transpose(order).reshape(shape))
+
+
+def space_to_depth(state: Lowering, node: OnnxNode) -> View:
+    """SpaceToDepth in both modes."""
+    _, channels, height, width = state.model.values[node.inputs[0]].shape
+    block = integer(node, "blocksize")
+    split = (1, channels, height // block, block, width // block, block)
+    shape = (1, channels * block**2, height // block, width // block)
+    order = (0, 1, 3, 5, 2, 4) if node.attributes.get("mode", "DCR") == "CRD" else (0, 3, 5, 1, 2, 4)
+    return _moved(state, node, lambda array: array.reshape(split).transpose(order).reshape(shape))
+
+
+def split(state: Lowering, node: OnnxNode) -> tuple[View, ...]:
+    """Split along an axis of the frame: as many views as outputs."""
+    shape = state.model.values[node.inputs[0]].shape
+    axis = integer(node, "axis") % len(shape)
+    sizes = [state.model.values[name].shape[axis] if name else None for name in node.outputs]
+    if None in sizes:  # of one that is left out nothing else tells the size
+        lengths = _parameter(state, node, 1, "split") if given(node, 1) else _ints(node, "split")
+        sizes = list(lengths) or [-(-shape[axis] // len(sizes))] * len(sizes)
+    views = []
+    start = 0
+    for place, size in enumerate(sizes):
+        assert size is not None, "sizes are known"
+        views.append(_moved(state, node, _part(axis, start, size), output=place))
+        start += size
+    return tuple(views)
+
+
+def _part(axis: int, start: int, size: int) -> Move:
+    picks = (slice(None),) * axis + (slice(start, start + size),)
+    return lambda array: array[picks]
+
+
+def _moved(
+    state: Lowering, node: OnnxNode, move: Move, holes: Any = None, fill: Fraction = Fraction(0), *, output: int = 0
+) -> View:
+    """The operand after ``move``; where ``holes`` (of the result's whole shape) is set, the real number ``fill``."""
+    whole = state.model.values[node.inputs[0]].shape
+    return placed(state, node, state.view(node.inputs[0]), whole, move, holes, fill, output=output)
+
+
+def placed(
+    state: Lowering, node: OnnxNode, view: View, whole: tuple[int, ...], move: Move, holes: Any = None,
+    fill: Fraction = Fraction(0), *, output: int = 0,
+) -> View:
+    """Output ``output`` of ``node``: ``view``, of ``whole`` shape, after ``move``; where ``holes`` (of the result's
+    whole shape) is set, the real number ``fill``."""
+    if isinstance(view, Constant | QuantizedConstant):
+        return _moved_constant(node, view, move, holes)
+    index = move(np.arange(prod(whole)).reshape(whole))
+    if index.shape[:1] != (1,):
+        raise refuse(
+            node, "frame-axis", f"the result must keep the frame axis in front, not have shape {list(index.shape)}",
+            "work within a frame",
+        )
+    if not isinstance(view, Integers | Reals):
+        view = reals(state, node, 0)
+    number = 0
+    if holes is not None and holes.any():
+        if isinstance(view, Reals):
+            view = plain(state, node, view)
+        number = _integer_fill(node, view, fill)
+        index = np.where(holes, -1, index)
+    name = node.outputs[output]
+    origin = name if isinstance(view, Integers) or state.real_origin(node) else ""
+    return _placed(state, node, view, whole, move, index, number, origin)
+
+
+def broadcast(
+    state: Lowering, node: OnnxNode, view: Reals, whole: tuple[int, ...], target: tuple[int, ...]
+) -> Reals:
+    """``view``, of the whole shape ``whole``, repeated to the whole shape ``target`` (ONNX: multidirectional
+    broadcasting)."""
+    if whole == target:
+        return view
+
+    def move(array: Any) -> Any:
+        return np.broadcast_to(array, target)
+
+    result = _placed(state, node, view, whole, move, move(np.arange(prod(whole)).reshape(whole)), 0, "")
+    assert isinstance(result, Reals), "reals stay reals"
+    return result
+
+
+def with_constant(state: Lowering, node: OnnxNode, place: int, what: str) -> tuple[Reals, Fractions]:
+    """The operands of an element by element operator of a stream and a constant of any kind, input ``place`` of two
+    (``what``, in messages): see :func:`over_constant`."""
+    real = exact_constant(state, node, place, what)
+    name = node.inputs[1 - place]
+    return over_constant(state, node, reals(state, node, 1 - place), name, f"{what} {show(node.inputs[place])}", real)
+
+
+def over_constant(
+    state: Lowering, node: OnnxNode, view: Reals, name: str, what: str, constant: Fractions
+) -> tuple[Reals, Fractions]:
+    """``view``, the value ``name``, repeated to the shape in which it meets a ``constant`` (``what``, in messages), and
+    the constant with the rank of a frame of that, as short as can be."""
+    whole = state.model.values[name].shape
+    excess = constant.ndim - len(whole)
+    if excess > 0:  # of length 1: the result has the frame axis in front
+        raise refuse(
+            node, "frame-axis",
+            f"{what} must have no axes in front of the frame axis of {show(name)}, not shape {list(constant.shape)}",
+            f"reshape it to {list(constant.shape[excess:])}",
+        )
+    view = broadcast(state, node, view, whole, np.broadcast_shapes(whole, constant.shape))
+    rank = len(view.shape)
+    # A constant as long as the stream has the frame axis, of length 1, in front.
+    own = constant.shape[-rank:] if constant.ndim > rank else (1,) * (rank - constant.ndim) + constant.shape
+    return view, compact(constant.reshape(own))
+
+
+def _placed(
+    state: Lowering, node: OnnxNode, view: Integers | Reals, whole: tuple[int, ...], move: Move, index: IntArray,
+    number: int, origin: str,
+) -> Integers | Reals:
+    """``view``, of ``whole`` shape, with its elements where ``index`` has them, ``number`` where that is -1."""
+    shape = index.shape[1:] or (1,)
+    value = state.add("reindex", node, [view.value], {"index": index.reshape(shape), "fill": number}, origin=origin)
+    if isinstance(view, Integers):
+        return Integers(value, shape, min(view.low, number), max(view.high, number))
+    old = view.shape
+
+    def move_parameters(values: Any) -> Any:
+        return rearranged(values, old, lambda array: move(array.reshape(whole)).reshape(shape))
+
+    result = moved(view, node, value, shape, move_parameters)
+    if view.low is None or view.high is None:
+        return result
+    return replace(result, low=min(view.low, number), high=max(view.high, number))
+
+
+def _integer_fill(node: OnnxNode, view: Integers | Reals, fill: Fraction) -> int:
+    """The integer that means ``fill``."""
+    if isinstance(view, Integers):
+        wanted = fill
+    else:
+        zero, scale = uniform(view.zero_point), uniform(view.scale)
+        if zero is None or (scale is None and fill != 0) or scale == 0:
+            raise refuse(
+                node, "pad-scale",
+                "what is padded must have one zero point, and one scale unless it is padded with 0, not one a channel",
+                "quantize per tensor before the node",
+            )
+        wanted = zero if scale is None else zero + fill / scale
+    if wanted.denominator != 1:
+        raise refuse(
+            node, "pad-value", f"the constant must be a multiple of the operand's scale, not {float(fill):.9g}",
+            "pad with a number that the quantizer before can make",
+        )
+    return int(wanted)
+
+
+def _moved_constant(node: OnnxNode, view: Constant | QuantizedConstant, move: Move, holes: Any) -> View:
+    if isinstance(view, Constant) or (holes is not None and holes.any()):
+        raise refuse(
+            node, "stream-operand", f"input {show(node.inputs[0])} must be computed at run time, not be a constant",
+            "fold the node",
+        )
+    return changed(view, move)
+
+
+def _parameter(state: Lowering, node: OnnxNode, index: int, what: str) -> tuple[int, ...]:
+    return tuple(int(v) for v in constant(state, node, index, what).array.reshape(-1))
+
+
+def _ints(node: OnnxNode, name: str) -> tuple[int, ...]:
+    value = node.attributes.get(name, ())
+    assert isinstance(value, tuple)
+    return tuple(int(v) for v in value if isinstance(v, int))

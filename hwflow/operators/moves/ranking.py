@@ -1,0 +1,149 @@
+"""ArgMax, ArgMin and TopK: places and values of the greatest elements along an axis of the frame.
+
+The integers that carry reals have their order where one positive scale and one zero point hold along the axis; where
+these differ, the elements are brought to multiples of one number first (:mod:`hwflow.operators.elementwise.alignment`),
+or to ranks among all values that there may be (:mod:`hwflow.operators.elementwise.ranks`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hwflow.frontend.context import Lowering, constant, integer, made, reals, refuse
+from hwflow.frontend.views import Integers, Reals, View, as_array, compact, fractions, uniform
+from hwflow.ir.graph import Value
+from hwflow.ir.integer_functions import Shifted, Simple
+from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.operators.elementwise.alignment import SHORT, in_common, in_order, step
+from hwflow.operators.elementwise.lattice import plain
+from hwflow.operators.elementwise.ranks import alike
+from hwflow.types import Interval, IntType
+
+MAX_K = 64
+"""Comparisons of each element in every cycle."""
+
+
+@dataclass(frozen=True)
+class _Ordered:
+    """Integers with the order of the operand's elements along the axis, or (``falling``) the opposite one. ``reals``:
+    the operand where they carry it."""
+
+    value: Value
+    falling: bool
+    reals: Reals | None
+    integers: Integers | None
+
+
+def arg_extreme(state: Lowering, node: OnnxNode) -> View:
+    """ArgMax and ArgMin: a tensor of int64."""
+    shape, axis = _axis(state, node, default=0)
+    source = _ordered(state, node, axis, scaled=False)
+    attributes = {
+        "axis": axis, "k": 1, "least": (node.op_type == "ArgMin") != source.falling,
+        "last": bool(integer(node, "select_last_index")), "take": "index",
+    }
+    before = source.reals.nodes if source.reals is not None else ()
+    target = state.frame_shape(node.outputs[0])
+    kept = (*shape[:axis], 1, *shape[axis + 1 :])
+    value = state.add("top_k", node, [source.value], attributes, before, origin=None if target == kept else "")
+    if target != kept:
+        value = state.add("reshape", node, [value], {"shape": target})
+    return Integers(value, target, 0, shape[axis] - 1)
+
+
+def top_k(state: Lowering, node: OnnxNode) -> tuple[View, ...]:
+    """TopK with constant k: values, and places of int64; the order of ``sorted`` whether it is asked for or not."""
+    shape, axis = _axis(state, node, default=-1)
+    k = _count(state, node, shape[axis])
+    values, places = _used(state, node)
+    source = _ordered(state, node, axis, scaled=values)
+    least = (integer(node, "largest", 1) == 0) != source.falling
+    take = "both" if values and places else "value" if values else "index"
+    target = (*shape[:axis], k, *shape[axis + 1 :])
+    before = source.reals.nodes if source.reals is not None else ()
+    made_of = {"axis": axis, "k": k, "least": least, "last": False, "take": take}
+    origin = {"both": "", "value": None, "index": node.outputs[1]}[take]
+    result = state.add("top_k", node, [source.value], made_of, before, origin=origin)
+    best = place = result
+    if take == "both":
+        bits = IntType.holding(Interval(0, shape[axis] - 1)).bits  # of a place
+        both = Integers(result, target, 0, 0)
+        best = step(state, node, Shifted(False, 64), [both, bits]).value
+        place = step(state, node, Simple("and"), [both, (1 << bits) - 1], origin=node.outputs[1]).value
+    return _values(node, source, best, target), Integers(place, target, 0, shape[axis] - 1)
+
+
+def _values(node: OnnxNode, source: _Ordered, value: Value, shape: tuple[int, ...]) -> View:
+    if source.integers is not None:
+        return Integers(value, shape, source.integers.low, source.integers.high)
+    view = source.reals
+    assert view is not None, "of reals or of integers"
+    if view.functions:  # ranks
+        return replace(view, value=value, shape=shape)
+    return replace(made(value, shape, view.scale, view.zero_point, node), low=view.low, high=view.high)
+
+
+def _axis(state: Lowering, node: OnnxNode, default: int) -> tuple[tuple[int, ...], int]:
+    """The frame's shape, and the axis within it."""
+    whole = state.model.values[node.inputs[0]].shape
+    axis = integer(node, "axis", default) % len(whole)
+    if axis == 0:
+        raise refuse(
+            node, "frame-axis", "axis must lie within a frame, not be the frame axis 0",
+            "work along an axis within a frame, or leave the node to the host: it compares frames with each other",
+        )
+    return whole[1:], axis - 1
+
+
+def _count(state: Lowering, node: OnnxNode, size: int) -> int:
+    if node.version < 10:
+        k = integer(node, "k")
+    else:
+        (k,) = (int(v) for v in constant(state, node, 1, "k").array.reshape(-1))
+    if not 1 <= k <= size:
+        raise refuse(node, "top-count", f"k must be 1 to {size} (the axis), not {k}", "correct the constant")
+    if k > MAX_K:
+        raise refuse(
+            node, "top-count",
+            f"k must be at most {MAX_K}, not {k}: each element is compared with the k best so far at once",
+            "ask for fewer, or leave the node to the host behind the last quantizer",
+        )
+    return k
+
+
+def _used(state: Lowering, node: OnnxNode) -> tuple[bool, bool]:
+    """Which of the outputs something reads; both where nothing does."""
+    read = {name for other in state.model.nodes for name in other.inputs} | {*state.model.outputs}
+    values, places = (name in read for name in node.outputs)
+    return (values, places) if values or places else (True, True)
+
+
+def _ordered(state: Lowering, node: OnnxNode, axis: int, *, scaled: bool) -> _Ordered:
+    """``scaled``: the values themselves are asked for, not their order alone."""
+    view = state.view(node.inputs[0])
+    if isinstance(view, Integers):
+        return _Ordered(view.value, False, None, view)
+    view = plain(state, node, reals(state, node, 0))
+    scale, zero_point = (_along(values, view.shape) for values in (view.scale, view.zero_point))
+    if scale.shape[axis] == zero_point.shape[axis] == 1:
+        falling = uniform(as_array(scale < 0))
+        if falling is not None and (scale != 0).all():
+            return _Ordered(view.value, bool(falling), view, None)
+    elif not scaled and scale.shape[axis] == 1 and (scale != 0).all():
+        # What all elements along the axis have in common does not change their order.
+        sign, falling = as_array(scale / abs(scale)), uniform(as_array(scale < 0))
+        first = zero_point.take([0], axis=axis)
+        moved = replace(
+            view, scale=fractions(1) if falling else compact(sign), zero_point=as_array(zero_point - first)
+        )
+        return _Ordered(in_order(state, node, moved).value, bool(falling), replace(view, nodes=()), None)
+    if scaled or (view.low is not None and in_common([view])[1] >= SHORT):
+        exact = alike(state, node, view)
+        return _Ordered(exact.value, False, replace(exact, nodes=()), None)
+    return _Ordered(in_order(state, node, view).value, False, replace(view, nodes=()), None)
+
+
+def _along(values: Any, shape: tuple[int, ...]) -> Any:
+    """What broadcasts over a frame, with as many axes."""
+    return compact(values.reshape((1,) * (len(shape) - values.ndim) + values.shape))

@@ -1,0 +1,1 @@
+"""Quantizers and quantized operators of every dialect."""

@@ -1,0 +1,195 @@
+"""QuantizeLinear and DequantizeLinear (of ai.onnx, and com.microsoft's, which mean the same)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hwflow.display import show
+from hwflow.frontend.context import Lowering, constant, given, integer, made, refuse
+from hwflow.frontend.stream_types import INTEGER_TYPES
+from hwflow.frontend.views import (
+    Anchor,
+    Constant,
+    HostInput,
+    Integers,
+    QuantizedConstant,
+    Reals,
+    View,
+    as_array,
+    fractions,
+)
+from hwflow.ir.graph import Fractions, Value
+from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.operators.elementwise.arithmetic import affine
+from hwflow.operators.quantizers.quantizers import (
+    Quantization,
+    constant_levels,
+    graph_input,
+    requantize,
+    require_divisor,
+    say_scale,
+    without_frame_axis,
+)
+from hwflow.types import IntType
+
+
+def parameters(
+    state: Lowering, node: OnnxNode, tensor: str, scale_index: int, zero_index: int, axis: int, block: int = 0
+) -> tuple[Fractions, Fractions]:
+    """Scale and zero point of ``tensor`` that the node's inputs give, shaped to broadcast over all of it.
+
+    One scale, or one for each index of ``axis``, or one for each ``block`` of indices of it.
+    """
+    scale = constant(state, node, scale_index, "scale").array
+    zero_point = (
+        constant(state, node, zero_index, "zero point").array
+        if given(node, zero_index)
+        else np.zeros(scale.shape, dtype=np.int64)
+    )
+    if zero_point.shape != scale.shape and (zero_point.size, scale.size) != (1, 1):  # exporters mix [] and [1]
+        raise refuse(
+            node, "zero-point-shape",
+            f"zero point must have the scale's shape {list(scale.shape)}, not {list(zero_point.shape)}",
+            "make both alike",
+        )
+    wrong = scale[~np.isfinite(scale)].reshape(-1)
+    if wrong.size:
+        raise refuse(node, "scale-range", f"scale must be finite, not {wrong[0]}", "calibrate the model again")
+    if zero_point.dtype.kind == "f" and (zero_point != np.floor(zero_point)).any():
+        raise refuse(node, "zero-point-type", "zero point must be an integer, not a fraction", "round it")
+    exact = fractions(scale), fractions(zero_point.astype(np.int64))
+    shape = state.model.values[tensor].shape
+    if block and scale.size > 1:
+        axis = _axis(node, tensor, shape, axis)
+        return _blocks(node, tensor, exact[0], shape, axis, block), _blocks(node, tensor, exact[1], shape, axis, block)
+    return (
+        spread(node, "scale", exact[0], tensor, shape, axis), spread(node, "zero point", exact[1], tensor, shape, axis)
+    )
+
+
+def spread(
+    node: OnnxNode, what: str, values: Fractions, tensor: str, shape: tuple[int, ...], axis: int
+) -> Fractions:
+    """``values`` (``what``, in messages) so shaped that they broadcast over ``tensor`` of ``shape``: one for all of it,
+    one for each index of ``axis``, or as many axes as it has."""
+    if values.size == 1:
+        return values.reshape(())
+    if values.ndim == len(shape) > 1:
+        if all(own in (1, size) for own, size in zip(values.shape, shape, strict=True)):
+            return values
+        raise refuse(
+            node, f"{what.replace(' ', '-')}-shape",
+            f"{what} must broadcast over {show(tensor)} of shape {list(shape)}, not have shape {list(values.shape)}",
+            "give one for the tensor, or one for each index of an axis",
+        )
+    axis = _axis(node, tensor, shape, axis)
+    if values.shape != (shape[axis],):
+        raise refuse(
+            node, f"{what.replace(' ', '-')}-shape",
+            f"{what} must have one element or {shape[axis]} (axis {axis} of {show(tensor)}), "
+            f"not shape {list(values.shape)}",
+            f"give one {what} for each index of the axis",
+        )
+    return values.reshape([-1 if a == axis else 1 for a in range(len(shape))])
+
+
+def _axis(node: OnnxNode, tensor: str, shape: tuple[int, ...], axis: int) -> int:
+    if not -len(shape) <= axis < len(shape):
+        raise refuse(
+            node, "scale-axis", f"axis must be one of the {len(shape)} axes of {show(tensor)}, not {axis}",
+            "correct the axis",
+        )
+    return axis % len(shape)
+
+
+def _blocks(
+    node: OnnxNode, tensor: str, values: Fractions, shape: tuple[int, ...], axis: int, block: int
+) -> Fractions:
+    """One parameter a block (QuantizeLinear 21), repeated for every element of it; the last block may be shorter."""
+    expected = list(shape)
+    expected[axis] = -(-shape[axis] // block) if block > 0 else -1
+    if list(values.shape) != expected:
+        raise refuse(
+            node, "scale-shape",
+            f"scale must have one element for each block of {block} along axis {axis} of {show(tensor)}, shape "
+            f"{expected}, not {list(values.shape)}",
+            "correct block_size or the scale",
+        )
+    return values.repeat(block, axis=axis).take(range(shape[axis]), axis=axis)
+
+
+def element(state: Lowering, node: OnnxNode, name: str) -> IntType:
+    """The integer type of an ONNX value."""
+    dtype = state.model.values[name].dtype
+    if dtype not in INTEGER_TYPES:
+        known = ", ".join(INTEGER_TYPES)
+        raise refuse(
+            node, "integer-type", f"{show(name)} must be of an integer type ({known}), not {dtype}",
+            "use another quantized type",
+        )
+    return INTEGER_TYPES[dtype]
+
+
+def dequantized(
+    view: Integers, scale: Fractions, zero_point: Fractions, tensor: str, after: tuple[str, ...]
+) -> Reals:
+    """What integer tensor ``tensor`` means (parameters of a frame); ``after``: the node that says so."""
+    anchor = Anchor(tensor, view.value, fractions(1), fractions(0))
+    return Reals(view.value, view.shape, scale, zero_point, anchor, after=after, low=view.low, high=view.high)
+
+
+def dequantize_linear(state: Lowering, node: OnnxNode) -> View:
+    """real = scale * (integer - zero point); no hardware: it says what the integers mean."""
+    view = state.view(node.inputs[0])
+    scale, zero_point = parameters(
+        state, node, node.inputs[0], 1, 2, integer(node, "axis", 1), integer(node, "block_size")
+    )
+    if isinstance(view, Constant):
+        element(state, node, node.inputs[0])
+        return QuantizedConstant(view.array.astype(np.int64), scale, zero_point)
+    if isinstance(view, Reals) and state.model.values[node.inputs[0]].dtype in INTEGER_TYPES:
+        return rescaled(state, node, view, scale, zero_point)
+    if not isinstance(view, Integers):
+        raise refuse(
+            node, "quantized-operand", f"input {show(node.inputs[0])} must be an integer tensor, not a real one",
+            "put a QuantizeLinear before it",
+        )
+    frame = without_frame_axis(scale), without_frame_axis(zero_point)
+    for port in state.inputs:
+        if port.value is view.value and port.value.origin in state.model.inputs:  # here it says what they mean
+            say_scale(port, *frame)
+    return dequantized(view, frame[0], frame[1], node.inputs[0], (node.name,))
+
+
+def rescaled(state: Lowering, node: OnnxNode, view: Reals, scale: Fractions, zero_point: Fractions) -> Reals:
+    """Dequantized integers that are sums (ConvInteger and the like), whose value is not the hardware's integer."""
+    frame_scale, frame_zero = without_frame_axis(scale), without_frame_axis(zero_point)
+    return affine(view, node, frame_scale, as_array(-frame_scale * frame_zero))
+
+
+def quantize_linear(state: Lowering, node: OnnxNode) -> View:
+    """saturate(round_half_even(real / scale) + zero point): a step function of the integers that carry the reals."""
+    scale, zero_point = parameters(
+        state, node, node.inputs[0], 1, 2, integer(node, "axis", 1), integer(node, "block_size")
+    )
+    type_ = element(state, node, node.outputs[0])
+    require_divisor(node, scale)
+    q = Quantization(scale, zero_point, type_.min, type_.max)
+    view = state.view(node.inputs[0])
+    if isinstance(view, Constant | QuantizedConstant):
+        return Constant(constant_levels(state, node, q))
+    q = q.of_frame()
+    if isinstance(view, HostInput):
+        integers = graph_input(state, view.name, node.outputs[0], type_)
+        say_scale(state.inputs[-1], q.scale, q.zero_point)
+        return integers
+    if isinstance(view, Integers):  # int32 stands for itself
+        view = made(view.value, view.shape, fractions(1), fractions(0), node)
+    assert isinstance(view, Reals)
+    return quantized(state, node, view, q, type_)
+
+
+def quantized(state: Lowering, node: OnnxNode, view: Reals, q: Quantization, type_: IntType) -> Integers:
+    """The integers that a quantizer of an integer ONNX type makes of reals, in hardware."""
+    value: Value = requantize(state, node, view, q)
+    return Integers(value, view.shape, type_.min, type_.max)

@@ -1,0 +1,1 @@
+"""The verb ``quantize``: float models in."""

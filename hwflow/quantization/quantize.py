@@ -1,0 +1,304 @@
+"""The verb ``quantize``: a float model and calibration data to a QDQ model, by onnxruntime's static quantizer."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hwflow.api.checking import examine
+from hwflow.api.compiler import Model, Progress, load
+from hwflow.display import show, show_path
+from hwflow.errors import Finding, ModelRefused, UsageError, merged
+from hwflow.frontend.host_work import HOST_WORK, HostWork
+from hwflow.onnxspec import TrainingModel, write_model
+from hwflow.onnxspec.frames import whole_inputs
+from hwflow.onnxspec.reading.external_loading import Folders
+from hwflow.quantization.static_quantizer import Recipe, require_onnxruntime, run_frames, static_qdq
+from hwflow.verify.inputs import Inputs, choose_inputs, require_file
+
+BITS = (8, 4)
+"""Of weights."""
+
+ACTIVATIONS = ("uint8", "int8", "uint16", "int16")
+"""Element types of activations."""
+
+_QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
+
+
+@dataclass(frozen=True)
+class OutputQuality:
+    """One output of the quantized model against the float model's.
+
+    ``snr_db``: the float values' power over the power of the difference, in decibels over all elements and frames;
+    infinite where nothing differs, None for an output that holds no floats. ``float_accuracy`` and ``accuracy``: the
+    shares of frames (0 to 1) whose class is the label, float and quantized; the class is the greatest element's index,
+    or the element itself of an integer output of one element. None without labels, or where there is no class.
+    """
+
+    name: str
+    snr_db: float | None
+    float_accuracy: float | None
+    accuracy: float | None
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """What was written to ``output``, how good it is on ``evaluated``, and what hwflow says to it.
+
+    ``findings`` are those of :func:`hwflow.check` on the written model; nothing in them is an error. ``bits`` (weights)
+    and ``activations`` are as they were asked for. ``host``: what is left to the host; None where it does not compile.
+    """
+
+    output: Path
+    bits: int
+    activations: str
+    calibrated: Inputs
+    evaluated: Inputs
+    qualities: tuple[OutputQuality, ...]
+    findings: tuple[Finding, ...]
+    host: HostWork | None
+
+    @property
+    def compiles(self) -> bool:
+        """hwflow has no objection: ``synth`` makes hardware of it, where the board has room."""
+        return not any(f.severity == "unsupported" for f in self.findings)
+
+    def table(self) -> dict[str, Any]:
+        """What ``quantize --format json`` prints; an infinite ratio is null."""
+        return {
+            "output": str(self.output),
+            "bits": self.bits,
+            "activations": self.activations,
+            "calibration_frames": self.calibrated.frames,
+            "frames": self.evaluated.frames,
+            "outputs": [
+                {
+                    "name": q.name,
+                    "snr_db": q.snr_db if q.snr_db is not None and math.isfinite(q.snr_db) else None,
+                    "float_accuracy": q.float_accuracy,
+                    "accuracy": q.accuracy,
+                }
+                for q in self.qualities
+            ],
+            "compiles": self.compiles,
+            "host": None if self.host is None else self.host.table(),
+            "findings": [f.table() for f in self.findings],
+        }
+
+    def lines(self) -> Iterator[str]:
+        """The same for people."""
+        yield f"{self.output}: {self.bits}-bit weights, a scale a channel, {self.activations} activations"
+        yield f"calibrated on {_frames(self.calibrated)}, compared with the float model on {_frames(self.evaluated)}"
+        for q in self.qualities:
+            parts = []
+            if q.snr_db is not None:
+                equal = q.snr_db == math.inf
+                parts.append("equal to the float model" if equal else f"SNR {q.snr_db:.1f} dB against the float model")
+            if q.accuracy is not None and q.float_accuracy is not None:
+                accuracy, reference = 100 * q.accuracy, 100 * q.float_accuracy
+                parts.append(f"accuracy {accuracy:.2f} % (float model: {reference:.2f} %)")
+            yield f"output {show(q.name)}: {', '.join(parts) or 'no figures: no floats, and no labels'}"
+        for finding in merged(f for f in self.findings if f.severity == "unsupported"):
+            first, *rest = finding.lines()
+            yield from ("note: " + first.removeprefix("unsupported: "), *rest)
+        if self.host is None:
+            yield "hwflow cannot compile it, for the reasons above"
+            return
+        for finding in self.findings:
+            if finding.rule == HOST_WORK:
+                yield from finding.lines()
+        yield self.host.line()
+        if self.host.linear:
+            yield f"hwflow can compile the rest of it only: the host must do {self.host.said_share()}"
+        else:
+            yield "hwflow can compile it: see 'hwflow synth'"
+
+
+def quantize(
+    model: Model | TrainingModel | str | os.PathLike[str],
+    calibration: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    bits: int = 8,
+    activations: str = "uint8",
+    inputs: str | os.PathLike[str] | None = None,
+    frames: int | None = None,
+    dimensions: Mapping[str, int] | None = None,
+    trusted: Folders = (),
+    progress: Progress | None = None,
+) -> Quantization:
+    """Quantize a float model by onnxruntime's static quantizer (package extra ``quantize``) and write it to ``output``.
+
+    Weights get ``bits`` (8 or 4) bits, signed, symmetric, with a scale for each output channel; biases int32;
+    activations the type ``activations`` ("uint8", "int8", "uint16", "int16"), with one scale and zero point each, from
+    the least and greatest values on the calibration data. ``calibration`` and ``inputs`` are .npz files as
+    :func:`compare` takes them; the quantized model is compared with the float model on ``inputs``, or on the
+    calibration data without; an array ``label`` there gives accuracies. ``frames``: how many of the calibration data
+    (default: all). ``model``, ``dimensions``, ``trusted``: as :func:`load` takes them. The same arguments give the same
+    file. A file at ``output`` is replaced as a whole, or stays as it was.
+
+    Raises :class:`ModelRefused` (no valid model, not float, not what onnxruntime can quantize), :class:`UsageError`
+    (files or arguments that do not fit), :class:`ToolError` (onnxruntime is not installed).
+    """
+    say = progress or (lambda line: None)
+    recipe = Recipe(_chosen("--bits", bits, BITS), _chosen("--activations", activations, ACTIVATIONS))
+    require_onnxruntime()
+    require_file(calibration)
+    require_file(inputs)
+    say("reading the model")
+    if not isinstance(model, Model):
+        model = load(model, dimensions, trusted=trusted)
+    target = Path(output)
+    _refuse_target(target, model.path)
+    _refuse_unfit(model)
+    rng = np.random.default_rng(0)  # for no purpose: both files are given
+    calibrated = choose_inputs(model, None, calibration, frames, rng)
+    evaluated = calibrated if inputs is None else choose_inputs(model, None, inputs, None, rng)
+    say(f"running the float model on {_frames(calibrated)}")
+    shown = _by_frame(model, calibrated)
+    reference = run_frames(model.proto, shown, model.resolved.outputs)
+    _refuse_infinite(reference, calibrated)
+    say("quantizing")
+    proto = static_qdq(model.proto, shown, recipe)
+    if not any(node.op_type in _QUANTIZERS for node in proto.graph.node):
+        raise ModelRefused(
+            Finding(
+                "quantizable-operator", f"model {show(model.resolved.name)}",
+                "at least one operator must be one that is quantized, not none", "there is nothing to quantize",
+            )
+        )
+    with tempfile.TemporaryDirectory(prefix="hwflow-quantize-") as folder:
+        say("checking the quantized model")
+        write_model(proto, Path(folder) / target.name)
+        findings, host = examine(Path(folder) / target.name, model.dimensions)
+    errors = [f for f in findings if f.severity == "error"]
+    if errors:
+        raise ModelRefused(errors)
+    say(f"comparing with the float model on {_frames(evaluated)}")
+    if evaluated is not calibrated:
+        shown = _by_frame(model, evaluated)
+        reference = run_frames(model.proto, shown, model.resolved.outputs)
+        _refuse_infinite(reference, evaluated)
+    result = run_frames(proto, shown, model.resolved.outputs)
+    qualities = tuple(_quality(name, array, result[name], evaluated.labels) for name, array in reference.items())
+    write_model(proto, target)
+    return Quantization(target, bits, activations, calibrated, evaluated, qualities, tuple(findings), host)
+
+
+def _chosen(option: str, value: Any, choices: tuple[Any, ...]) -> Any:
+    if value not in choices:
+        listing = ", ".join(map(str, choices))
+        message = f"must be one of {listing}, not {value}"
+        raise UsageError(Finding("quantize-option", f"option {option}", message, "choose one of these"))
+    return value
+
+
+def _refuse_target(target: Path, source: Path | None) -> None:
+    """Before anything takes long: the output cannot be a folder, nor in a folder that is not there, nor the model."""
+    if target.is_dir() or not target.absolute().parent.is_dir():
+        what = "it is a folder" if target.is_dir() else f"there is no folder {show_path(target.absolute().parent)}"
+        raise UsageError(
+            Finding("output-file", f"output {show_path(target)}", f"must be a file, but {what}", "choose another path")
+        )
+    if source is not None and target.exists() and target.samefile(source):
+        raise UsageError(
+            Finding(
+                "output-file", f"output {show_path(target)}",
+                "must be another file than the model, not the model itself",
+                "choose another path",
+            )
+        )
+
+
+def _refuse_unfit(model: Model) -> None:
+    """A model that is quantized already, or whose inputs hold several frames at once."""
+    values, whole = model.resolved.values, whole_inputs(model.proto)
+    findings = [
+        Finding(
+            "float-model", node.where, "the model must be a float model, without quantizers, not quantized already",
+            "give the float model that it was made of, or compile it as it is",
+        )
+        for node in model.resolved.nodes
+        if node.op_type in _QUANTIZERS
+    ]
+    for name in model.resolved.inputs:
+        dtype = values[name].dtype
+        if dtype != "float32" and "int" not in dtype:
+            message = f"elements must be of type float32 or integers, not {dtype}"
+            findings.append(Finding("input-type", f"input {show(name)}", message, "convert the model to float32"))
+        if name in whole:
+            message = f"the first axis must be frames, of size 1 or a variable; the shape must not be {whole[name]}"
+            findings.append(Finding("frames-first", f"input {show(name)}", message, "export the model for one frame"))
+    if not model.resolved.inputs:
+        message, remedy = "must have an input, not none", "there is nothing to quantize"
+        findings.append(Finding("model-input", f"model {show(model.resolved.name)}", message, remedy))
+    if findings:
+        raise ModelRefused(findings)
+
+
+def _refuse_infinite(values: Mapping[str, npt.NDArray[Any]], inputs: Inputs) -> None:
+    """``values``: outputs of the float model, [frames, elements]."""
+    findings = []
+    for name, array in values.items():
+        if array.dtype.kind != "f":
+            continue
+        wrong = np.flatnonzero(~np.isfinite(array).all(axis=1))
+        if wrong.size:
+            message = (
+                f"the float model's results must be finite, not infinite or NaN as for {len(wrong)} of "
+                f"{_frames(inputs)}, first frame {wrong[0]}"
+            )
+            findings.append(Finding("finite-results", f"output {show(name)}", message, "leave such frames out"))
+    if findings:
+        raise UsageError(findings)
+
+
+def _by_frame(model: Model, inputs: Inputs) -> list[dict[str, npt.NDArray[Any]]]:
+    """One mapping a frame, arrays of the types that the model says."""
+    dtypes = {name: np.dtype(model.resolved.values[name].dtype) for name in inputs.arrays}
+    return [
+        {name: array[i : i + 1].astype(dtypes[name]) for name, array in inputs.arrays.items()}
+        for i in range(inputs.frames)
+    ]
+
+
+def _quality(
+    name: str, before: npt.NDArray[Any], after: npt.NDArray[Any], labels: npt.NDArray[Any] | None
+) -> OutputQuality:
+    """``before`` and ``after``: shape [frames, elements]."""
+    ratio = None
+    if before.dtype.kind == "f":
+        reference = before.astype(np.float64)
+        ratio = _decibels(float((reference**2).sum()), float(((reference - after) ** 2).sum()))
+    accuracies: list[float | None] = [None, None]
+    if labels is not None:
+        accuracies = [_accuracy(values, labels) for values in (before, after)]
+    return OutputQuality(name, ratio, *accuracies)
+
+
+def _decibels(signal: float, noise: float) -> float:
+    if not noise:
+        return math.inf
+    return 10 * math.log10(signal / noise) if signal else -math.inf
+
+
+def _accuracy(values: npt.NDArray[Any], labels: npt.NDArray[Any]) -> float | None:
+    if values.shape[1] > 1:
+        classes = values.argmax(axis=1)
+    elif values.shape[1] == 1 and values.dtype.kind in "iu":
+        classes = values[:, 0]
+    else:
+        return None
+    return float((classes == labels).mean())
+
+
+def _frames(inputs: Inputs) -> str:
+    return f"{inputs.frames} frame{'s' if inputs.frames != 1 else ''} of {inputs.origin}"

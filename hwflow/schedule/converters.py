@@ -1,0 +1,122 @@
+"""What connects folded nodes: frame synchronisers at the inputs, width converters where lanes differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lcm
+
+from hwflow.cores.operator import Folding, grouped
+from hwflow.cores.registry import hardware
+from hwflow.ir.graph import Graph, Names, Node, Value
+
+View = tuple[int, int]  # (pixels, channels): the channels taken for one pixel, whose last beat may have surplus lanes
+
+
+@dataclass(frozen=True)
+class Step:
+    """A width converter: from ``folding.input_lanes`` to ``folding.output_lanes`` of a stream seen as ``view``."""
+
+    view: View
+    folding: Folding
+
+
+def conversions(value: Value, reader: Node, here: int, there: int, *, whole_vector: bool = False) -> list[Step]:
+    """The width converters between a producer of ``value`` with ``here`` lanes and a ``reader`` with ``there``, which
+    are of a ``whole_vector`` where its folding says so.
+
+    Lanes that divide the channels of a pixel leave no lane empty, so that such a stream may be seen with as many
+    elements a pixel as one likes; with other lanes it has the pixels that its producer or its reader sees. A converter
+    works on pixels that suit both of its sides; where none do, elements go by way of a whole pixel a beat. No step in
+    between has more beats than both ends.
+
+    Raises ValueError if the lanes suit neither a part of a pixel nor whole pixels that divide the frame.
+    """
+    target = hardware(reader.op).input_view(reader, value.typed.shape, there, whole_vector=whole_vector)
+    return [Step(view, Folding(a, b)) for view, a, b in steps_between(value.typed.shape, target, here, there)]
+
+
+def steps_between(shape: tuple[int, ...], target: View, here: int, there: int) -> list[tuple[View, int, int]]:
+    """The same (views, lanes from and to) for a stream of this ``shape`` whose reader has ``target`` for its view."""
+    source = grouped(shape, here)
+    fills, suits = source[1] % here == 0, target[1] % there == 0
+    if fills and suits:
+        return _within(shape, lcm(here, there), here, there)
+    if fills and target[1] % here == 0:
+        return _within(shape, target[1], here, there)
+    if (suits and source[1] % there == 0) or source == target:
+        return _within(shape, source[1], here, there)
+    if not fills:
+        return _within(shape, source[1], here, source[1]) + steps_between(shape, target, source[1], there)
+    return _within(shape, lcm(here, target[1]), here, target[1]) + _within(shape, target[1], target[1], there)
+
+
+def _within(shape: tuple[int, ...], channels: int, here: int, there: int) -> list[tuple[View, int, int]]:
+    """From ``here`` to ``there`` lanes of pixels of so many ``channels``: in one step where one divides the other or is
+    the whole pixel, else up and then down."""
+    if here == there:
+        return []
+    view, together = (shape[0] * shape[1] // channels, channels), lcm(here, there)
+    if together in (here, there) or channels in (here, there):
+        return [(view, here, there)]
+    middle = min(together, channels)
+    return [(view, here, middle), (view, middle, there)]
+
+
+def insert_plumbing(graph: Graph) -> None:
+    """A frame synchroniser behind every input and width converters where neighbours' lanes differ."""
+    names = Fresh(graph)
+    consumers = graph.consumers()
+    nodes: list[Node] = []
+    for port in graph.inputs:
+        readers, view = consumers[port.value], grouped(port.value.typed.shape, 1)
+        lanes = 1
+        if readers:
+            reader, folding = readers[0][0], readers[0][0].attributes["folding"]
+            whole = folding.whole_vector
+            lanes = hardware(reader.op).lanes_of(reader, readers[0][1], folding.input_lanes, whole_vector=whole)
+            view = hardware(reader.op).input_view(reader, port.value.typed.shape, lanes, whole_vector=whole)
+        synced = insert(graph, port.value, "frame_sync", Folding(lanes, lanes), names, nodes, view)
+        for node, index in readers:
+            node.inputs[index] = synced
+        _redirect_outputs(graph, port.value, synced, nodes[-1])
+    for node in graph.nodes:
+        nodes.append(node)
+        for value in list(node.outputs):
+            for reader, index in consumers[value]:
+                here, there = node.attributes["folding"].output_lanes, reader.attributes["folding"]
+                made, whole = value, there.whole_vector
+                lanes = hardware(reader.op).lanes_of(reader, index, there.input_lanes, whole_vector=whole)
+                for step in conversions(value, reader, here, lanes, whole_vector=whole):
+                    made = insert(graph, made, "width_converter", step.folding, names, nodes, step.view)
+                reader.inputs[index] = made
+    graph.nodes = nodes
+
+
+def _redirect_outputs(graph: Graph, old: Value, new: Value, sync: Node) -> None:
+    for port in graph.outputs:
+        if port.value is old and sync.inputs[0] is old:
+            port.value = new
+
+
+def insert(
+    graph: Graph, value: Value, op: str, folding: Folding, names: Fresh, nodes: list[Node], view: View | None = None
+) -> Value:
+    """A new node behind ``nodes`` that reads ``value``; its output. ``view``: how it sees the stream, by default as the
+    node before it does."""
+    suffixes = {"frame_sync": "sync", "fifo": "queue", "relay": "relay"}
+    wish = f"{value.name}_{suffixes.get(op, f'x{folding.input_lanes}_to_x{folding.output_lanes}')}"
+    result = Value(names.values.fresh(wish), value.type, value.origin)
+    if view is None:
+        maker = next((node for node in reversed(nodes) if value in node.outputs), None)
+        view = maker.attributes.get("view") if maker else None
+    attributes = {"folding": folding} if view is None else {"folding": folding, "view": view}
+    nodes.append(Node(names.nodes.fresh(wish), op, [value], [result], attributes))
+    return result
+
+
+class Fresh:
+    """Names for what is inserted."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.nodes = Names([n.name for n in graph.nodes])
+        self.values = Names([v.name for v in graph.values()])

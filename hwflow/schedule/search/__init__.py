@@ -1,0 +1,1 @@
+"""The search for foldings, and lower bounds before it."""

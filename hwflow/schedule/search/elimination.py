@@ -1,0 +1,242 @@
+"""Least sums over tables that share variables: elimination of one variable after the other.
+
+A :class:`Table` says of some values of its variables (its *cells*) what they may cost: one of several rows of whole
+numbers (resources). A *selection* is a value of every variable and a row of every table in the cell of these values.
+Under given weights a table's cell counts as its cheapest row, and the least selection is found by bucket elimination
+(Dechter: Bucket elimination, a unifying framework for reasoning, Artificial Intelligence 113, 1999): variables are
+eliminated in an order that keeps the tables small, which takes time linear in the length of a chain and of any graph
+made of chains and branches that meet again. A second pass, backwards, gives for each place of the elimination the least
+that all the rest costs: bounds for the exact search of :mod:`hwflow.schedule.search.selection`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from math import prod
+from operator import add
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of ``needs`` [rows, resources] in cells of one or two different variables: ``places`` [rows, variables]."""
+
+    variables: tuple[int, ...]
+    places: IntArray
+    needs: IntArray
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The row taken of each table, and their sum."""
+
+    rows: tuple[int, ...]
+    needs: IntArray
+
+
+Part = tuple[str, int]
+
+
+@dataclass
+class Bucket:
+    """What is summed when ``variable`` goes: ``tables`` and the messages of ``children``. ``scope``: the variables that
+    it then depends on, ``clique``: these and the variable itself, last. ``parent``: who takes its message."""
+
+    variable: int
+    scope: tuple[int, ...]
+    tables: list[int]
+    children: list[int]
+    parent: int | None = None
+
+    @cached_property
+    def clique(self) -> tuple[int, ...]:
+        return (*self.scope, self.variable)
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """What it sums, by kind and number."""
+        return [("table", t) for t in self.tables] + [("message", c) for c in self.children]
+
+
+class Elimination:
+    """Tables over variables of ``sizes`` values each, and the order of their elimination."""
+
+    def __init__(self, tables: Sequence[Table], sizes: Sequence[int]) -> None:
+        self.tables, self.sizes = tables, sizes
+        self.buckets = _buckets(tables, sizes)
+        self.shapes = [tuple(sizes[v] for v in bucket.clique) for bucket in self.buckets]
+        self._axes = {
+            part: _axes(self._variables(part), bucket.clique, sizes) for bucket in self.buckets for part in bucket.parts
+        }
+        spans = [prod(sizes[v] for v in t.variables) for t in tables]
+        self._offsets = [0, *np.cumsum(spans).tolist()]
+        cells = [
+            np.ravel_multi_index(tuple(t.places.T), tuple(sizes[v] for v in t.variables)) + offset
+            for t, offset in zip(tables, self._offsets, strict=False)
+        ]
+        # All rows of all tables, cell by cell: one product with the weights serves them all.
+        self._first = [0, *np.cumsum([len(t.needs) for t in tables]).tolist()]
+        flat = np.concatenate(cells)
+        self._order = np.argsort(flat, kind="stable")
+        self._needs = np.concatenate([t.needs for t in tables])[self._order]
+        self._cells, self._starts = np.unique(flat[self._order], return_index=True)
+        self._ends = np.append(self._starts[1:], len(flat))
+        self._places = np.zeros(self._offsets[-1], dtype=np.int64)
+        self._places[self._cells] = np.arange(len(self._cells))
+
+    def weigh(self, weights: FloatArray) -> Weighed:
+        """All cells under ``weights`` of the resources."""
+        rows = self._needs @ weights
+        flat = np.full(self._offsets[-1], np.inf)
+        flat[self._cells] = np.minimum.reduceat(rows, self._starts)
+        shapes = [tuple(self.sizes[v] for v in t.variables) for t in self.tables]
+        cells = [
+            flat[a:b].reshape(shape)
+            for a, b, shape in zip(self._offsets, self._offsets[1:], shapes, strict=False)
+        ]
+        return Weighed(self, weights, cells, rows)
+
+    def rows_of(self, values: Sequence[int], weighed: FloatArray) -> tuple[int, ...]:
+        """The cheapest row of each table where the variables have ``values``; of equal ones the first."""
+        chosen = []
+        for index, table in enumerate(self.tables):
+            cell = 0
+            for v in table.variables:
+                cell = cell * self.sizes[v] + values[v]
+            at = self._places[self._offsets[index] + cell]
+            start, end = int(self._starts[at]), int(self._ends[at])
+            best = start if end == start + 1 else start + int(weighed[start:end].argmin())
+            chosen.append(int(self._order[best]) - self._first[index])
+        return tuple(chosen)
+
+    def spread(self, part: Part, table: FloatArray) -> FloatArray:
+        """The table or message with axes of length one for the variables of its bucket's clique that it does not
+        have."""
+        order, shape = self._axes[part]
+        return table.transpose(order).reshape(shape)
+
+    def _variables(self, part: Part) -> tuple[int, ...]:
+        kind, index = part
+        return self.tables[index].variables if kind == "table" else self.buckets[index].scope
+
+    def sum_of(self, rows: Sequence[int]) -> IntArray:
+        total: IntArray = np.sum([t.needs[r] for t, r in zip(self.tables, rows, strict=True)], axis=0)
+        return total
+
+
+class Weighed:
+    """The tables under one vector of weights. ``least``: the least sum; infinite if no selection is possible."""
+
+    def __init__(self, order: Elimination, weights: FloatArray, cells: list[FloatArray], rows: FloatArray) -> None:
+        self._order, self.weights, self._cells, self._rows = order, weights, cells, rows
+        self._messages: list[FloatArray] = []
+        self._totals: list[FloatArray] = []
+        for bucket, shape in zip(order.buckets, order.shapes, strict=True):
+            total = _of_shape(reduce(add, map(self._part, bucket.parts)), shape)
+            self._totals.append(total)
+            self._messages.append(total.min(axis=-1))
+        roots = [m for m, b in zip(self._messages, order.buckets, strict=True) if b.parent is None]
+        self.least = float(sum(float(m) for m in roots))
+        self._outside: list[FloatArray] | None = None
+        self._around: dict[tuple[int, frozenset[Part], tuple[int, ...]], FloatArray] = {}
+
+    def _part(self, part: Part) -> FloatArray:
+        """A table or a child's message, with an axis for each variable of its bucket's clique."""
+        kind, index = part
+        return self._order.spread(part, (self._cells if kind == "table" else self._messages)[index])
+
+    def selection(self) -> Selection:
+        """A selection with the least sum."""
+        values = [0] * len(self._order.sizes)
+        for bucket, total in zip(self._order.buckets[::-1], self._totals[::-1], strict=True):
+            values[bucket.variable] = int(np.argmin(total[tuple(values[v] for v in bucket.scope)]))
+        rows = self._order.rows_of(values, self._rows)
+        return Selection(rows, self._order.sum_of(rows))
+
+    @property
+    def outside(self) -> list[FloatArray]:
+        """For each bucket and values of its scope the least sum of all that is not in its message."""
+        if self._outside is None:
+            buckets = self._order.buckets
+            others = self.least
+            found: list[FloatArray] = [np.zeros(())] * len(buckets)
+            for index in range(len(buckets) - 1, -1, -1):
+                bucket = buckets[index]
+                if bucket.parent is None:
+                    found[index] = np.array(others - float(self._messages[index]))
+                    continue
+                above = buckets[bucket.parent]
+                rest = self.rest(bucket.parent, {("message", index)}, found[bucket.parent])
+                gone = tuple(axis for axis, v in enumerate(above.clique) if v not in bucket.scope)
+                kept = [v for v in above.clique if v in bucket.scope]
+                found[index] = rest.min(axis=gone).transpose([kept.index(v) for v in bucket.scope])
+            self._outside = found
+        return self._outside
+
+    def rest(self, index: int, without: Collection[Part], outside: FloatArray) -> FloatArray:
+        """Over a bucket's clique: ``outside`` of its message and all its parts but those given."""
+        total = outside[..., None]
+        for part in self._order.buckets[index].parts:
+            if part not in without:
+                total = total + self._part(part)
+        return _of_shape(total, self._order.shapes[index])
+
+    def around(self, index: int, without: frozenset[Part], variables: tuple[int, ...]) -> FloatArray:
+        """For values of ``variables``, which are of a bucket's clique, the least sum of all but those parts of it."""
+        key = index, without, variables
+        if key not in self._around:
+            clique = self._order.buckets[index].clique
+            rest = self.rest(index, without, self.outside[index])
+            gone = tuple(axis for axis, v in enumerate(clique) if v not in variables)
+            kept = [v for v in clique if v in variables]
+            self._around[key] = rest.min(axis=gone).transpose([kept.index(v) for v in variables])
+        return self._around[key]
+
+
+def _of_shape(array: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    return array if array.shape == shape else np.broadcast_to(array, shape)
+
+
+def _axes(
+    variables: tuple[int, ...], clique: tuple[int, ...], sizes: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """How a table over ``variables`` is transposed and then shaped to have an axis for each variable of ``clique``."""
+    order = sorted(range(len(variables)), key=lambda axis: clique.index(variables[axis]))
+    return order, [sizes[v] if v in variables else 1 for v in clique]
+
+
+def _buckets(tables: Sequence[Table], sizes: Sequence[int]) -> list[Bucket]:
+    """Eliminate next whatever variable makes the smallest table (of equal ones the first)."""
+    near: dict[int, set[int]] = {v: set() for v in range(len(sizes))}
+    for table in tables:
+        for v in table.variables:
+            near[v] |= set(table.variables) - {v}
+    left = {index: set(table.variables) for index, table in enumerate(tables)}
+    messages: dict[int, set[int]] = {}
+    buckets: list[Bucket] = []
+    spans = {v: (prod(sizes[n] for n in near[v]) * sizes[v], v) for v in near}  # of the tables that would be made
+    while near:
+        _, variable = min(spans.values())
+        scope = near.pop(variable)
+        del spans[variable]
+        for v in scope:
+            near[v] = (near[v] | scope) - {v, variable}
+            spans[v] = prod(sizes[n] for n in near[v]) * sizes[v], v
+        mine = [index for index, variables in left.items() if variable in variables]
+        children = [index for index, variables in messages.items() if variable in variables]
+        for index in mine:
+            del left[index]
+        for index in children:
+            del messages[index]
+            buckets[index].parent = len(buckets)
+        if scope:
+            messages[len(buckets)] = set(scope)
+        buckets.append(Bucket(variable, tuple(sorted(scope)), mine, children))
+    return buckets

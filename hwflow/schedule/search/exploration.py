@@ -1,0 +1,94 @@
+"""Every folding of a node, with what it takes: cold, the longest part of a search, and a node's own affair."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from typing import NamedTuple
+
+import numpy as np
+
+from hwflow.cores.operator import Device, Folding, Resources, beats
+from hwflow.cores.registry import hardware
+from hwflow.ir.graph import Graph, IntArray, Node, Value
+from hwflow.processes import shared
+from hwflow.schedule.converters import View
+
+PROVISIONAL_DEPTH = 2  # beats a queue is taken to hold, at most, before depths are computed
+
+
+class Explored(NamedTuple):
+    """A node's foldings, their ``needs`` [foldings, resources] and ``cycles``."""
+
+    foldings: list[Folding]
+    needs: IntArray
+    cycles: IntArray
+
+
+class _Job(NamedTuple):
+    """A node, the numbers of those of its inputs that are the graph's, the device."""
+
+    node: Node
+    synchronised: tuple[int, ...]
+    device: Device
+
+
+def explore(graph: Graph, device: Device, executor: Executor | None) -> list[Explored]:
+    """Of every node of a graph, in its order; computed here and by ``executor``."""
+    jobs = [_Job(node, graph_inputs(graph, node), device) for node in graph.nodes]
+    return shared(_explored, jobs, executor, _weight)
+
+
+def graph_inputs(graph: Graph, node: Node) -> tuple[int, ...]:
+    """The numbers of those of a node's inputs that are the graph's."""
+    return tuple(k for k, value in enumerate(node.inputs) if any(port.value is value for port in graph.inputs))
+
+
+def resources(node: Node, folding: Folding, synchronised: Sequence[int], device: Device) -> Resources:
+    """Of a node, with the frame synchronisers of those of its inputs that are the graph's."""
+    return _resources(node, folding, hardware(node.op).cycles(node, folding), synchronised, device)
+
+
+def _resources(node: Node, folding: Folding, cycles: int, synchronised: Sequence[int], device: Device) -> Resources:
+    core = hardware(node.op)
+    depths = [_least_depth(beats(value.typed.shape, folding.output_lanes), cycles) for value in node.outputs]
+    total = core.resources(node, folding, depths, device)
+    for index in synchronised:
+        value = node.inputs[index]
+        lanes = lanes_at(node, value, folding.input_lanes, folding.whole_vector)
+        view = core.input_view(node, value.typed.shape, lanes, whole_vector=folding.whole_vector)
+        total += inserted("frame_sync", value, Folding(lanes, lanes), view, device)
+    return total
+
+
+def inserted(op: str, value: Value, folding: Folding, view: View, device: Device) -> Resources:
+    """Of a node that the plumbing would insert."""
+    node = Node("", op, [value], [value], {"folding": folding, "view": view})
+    return hardware(op).resources(node, folding, [PROVISIONAL_DEPTH], device)
+
+
+def lanes_at(reader: Node, value: Value, lanes: int, whole: bool) -> int:
+    """Lanes that ``value`` comes in where a reader's folding has so many input lanes."""
+    return int(hardware(reader.op).lanes_of(reader, reader.inputs.index(value), lanes, whole_vector=whole))
+
+
+def _explored(job: _Job) -> Explored:
+    core = hardware(job.node.op)
+    foldings = list(core.foldings(job.node, job.device))
+    cycles = [core.cycles(job.node, folding) for folding in foldings]
+    needs = [
+        _resources(job.node, folding, count, job.synchronised, job.device)
+        for folding, count in zip(foldings, cycles, strict=True)
+    ]
+    return Explored(foldings, np.array(needs, dtype=np.int64), np.array(cycles, dtype=np.int64))
+
+
+def _least_depth(made: int, cycles: int) -> int:
+    """Beats that a queue must hold to pass on what its core has ``made`` in so many ``cycles``: an entry is taken for
+    one of them, and for another until its credit is back."""
+    return max(1, min(PROVISIONAL_DEPTH, -(-2 * made // cycles)))
+
+
+def _weight(job: _Job) -> int:
+    """Grows with the number of a node's foldings."""
+    return sum(int(getattr(value, "size", 0)) for value in job.node.attributes.values())

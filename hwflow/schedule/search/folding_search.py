@@ -1,0 +1,334 @@
+"""The least initiation interval that fits a budget and the cheapest foldings for it: exact under the cost model but
+where :data:`hwflow.schedule.search.selection.MOST_UNTIL_FOUND` ends the search for any, ``MOST_SUMS`` that for cheaper
+ones.
+
+The cost model: each node's resources at a folding with queues of the fewest beats that its own pace allows
+(:mod:`hwflow.schedule.search.exploration`), the width converters between nodes whose lanes differ and the frame
+synchroniser of each input, added up. A combination of foldings reaches an interval if each node's cycles do, and fits
+if no sum exceeds the budget. Whether an interval is feasible is monotone in it, so the least one is a binary search
+over the cycles that some folding of some node takes; each step and the cheapest combination at the end are problems of
+:mod:`hwflow.schedule.search.selection` whose variables are lanes: a node's table has a row for each folding at its
+input and output lanes, an edge's for each pair of lanes at its ends.
+
+Cheap is what takes little of the device, whatever the budget: the price of a design is the sum over the resources of
+the share that it takes of what the device has, times :data:`WEIGHTS`. A multiplier block so costs about as much as the
+look-up tables and flip-flops of a 6-bit product, which makes products of fewer bits cheaper without one; where there
+are too few blocks, look-up tables take over where that is cheapest.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any, Protocol
+
+import numpy as np
+
+from hwflow.cores.operator import Device, Folding, Resources
+from hwflow.cores.registry import hardware
+from hwflow.display import show
+from hwflow.errors import Finding, ModelRefused
+from hwflow.ir.graph import Graph, Node, Value
+from hwflow.schedule.converters import View, steps_between
+from hwflow.schedule.search.elimination import IntArray, Selection, Table
+from hwflow.schedule.search.exploration import Explored, explore, graph_inputs, inserted, lanes_at, resources
+from hwflow.schedule.search.selection import cell_by_cell, cheapest
+
+RESOURCES = Resources._fields
+# Look-up tables are what routing is slow for. (Flip-flops at a quarter make a search at the limits ten times as long.)
+WEIGHTS = {"lut": 1.0, "ff": 1.0, "dsp": 0.1, "bram": 0.25}
+EVEN = {"lut": 1.0, "ff": 1.0, "dsp": 0.2, "bram": 0.5}  # for whether anything fits: any price tells, this one soon
+UNLIMITED = 1 << 40
+PRICE_UNITS = 1_000_000_000  # of the price: the whole device's look-up tables cost so many
+
+
+_Lanes = tuple[int, bool]  # lanes, and whether they are of a whole vector (see :class:`Folding`)
+
+
+class Chip(Device, Protocol):
+    """A device and what it has."""
+
+    @property
+    def lut(self) -> int: ...
+    @property
+    def ff(self) -> int: ...
+    @property
+    def dsp(self) -> int: ...
+    @property
+    def bram(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a design may use at most. ``leeway``: look-up tables beyond ``lut`` that a whole design with its queues may
+    take where that is no limit of the part, nor one that was asked for; the search for foldings does not count with
+    them."""
+
+    lut: int
+    ff: int
+    dsp: int
+    bram: int
+    leeway: int = 0
+
+    @property
+    def of_whole_designs(self) -> Budget:
+        """With the leeway."""
+        return Budget(self.lut + self.leeway, self.ff, self.dsp, self.bram)
+
+    def shortages(self, need: Resources) -> list[tuple[str, int, int]]:
+        """(resource, needed, there is) for each resource that does not suffice."""
+        pairs = [(name, int(getattr(need, name)), int(getattr(self, name))) for name in RESOURCES]
+        return [(name, wanted, there) for name, wanted, there in pairs if wanted > there]
+
+
+@dataclass(frozen=True)
+class _Options:
+    """A node's foldings, those that no other of the same lanes undercuts: places of their lanes among the variables'
+    values, ``needs`` [foldings, resources] and ``cycles``."""
+
+    variables: tuple[int, ...]
+    foldings: list[Folding]
+    places: IntArray
+    needs: IntArray
+    cycles: IntArray
+
+
+class FoldingSearch:
+    """Foldings of one dataflow graph on one device. ``executor``: of processes that help to look at them."""
+
+    def __init__(self, graph: Graph, device: Chip, budget: Budget, executor: Executor | None = None) -> None:
+        self._graph, self._device, self._budget = graph, device, budget
+        self.price, self._even = (
+            np.array([round(PRICE_UNITS * each[n] / max(1, getattr(device, n))) for n in RESOURCES], dtype=np.int64)
+            for each in (WEIGHTS, EVEN)
+        )
+        self._lanes: list[list[_Lanes]] = []  # of each variable, what it can be
+        self._outputs: dict[Node, int] = {}  # the variable of a node's output lanes
+        self._inputs: dict[Node, int] = {}
+        self._bridges: dict[tuple[Any, ...], dict[int, Resources]] = {}
+        self._converters: dict[tuple[int, int, int, int], Resources] = {}
+        explored = explore(graph, device, executor)
+        self._options = {node: self._options_of(node, found) for node, found in zip(graph.nodes, explored, strict=True)}
+        self._edges = [self._edge(node, value, reader) for node, value, reader in self._connections()]
+
+    @property
+    def foldings(self) -> int:
+        """How many foldings there are to choose from, all nodes together."""
+        return sum(len(o.foldings) for o in self._options.values())
+
+    def within(self, budget: Budget) -> FoldingSearch:
+        """The same search for another budget."""
+        other = copy(self)
+        other._budget = budget
+        return other
+
+    @cached_property
+    def intervals(self) -> list[int]:
+        """Every interval worth asking for, ascending; none is below what each node can reach at its fastest."""
+        floor = max(int(o.cycles.min()) for o in self._options.values())
+        found: IntArray = np.unique(np.concatenate([o.cycles for o in self._options.values()]))
+        return [int(c) for c in found if c >= floor]
+
+    def least(self) -> int:
+        """The least feasible interval. Raises :class:`ModelRefused` if nothing fits."""
+        index = bisect_left(range(len(self.intervals)), True, key=lambda i: self._fits(self.intervals[i]))
+        if index == len(self.intervals):
+            raise ModelRefused(self.refusal(self.intervals[-1], None))
+        return self.intervals[index]
+
+    def best(self) -> tuple[int, dict[Node, Folding]]:
+        """The least feasible interval with its cheapest foldings. Raises :class:`ModelRefused` if nothing fits."""
+        return self.for_interval(self.least())
+
+    def for_interval(self, interval: int) -> tuple[int, dict[Node, Folding]]:
+        """The cheapest foldings of at most ``interval`` cycles. Raises :class:`ModelRefused` if there are none."""
+        foldings = self.choose(interval)
+        if foldings is None:
+            best = None if interval < self.intervals[0] else self.least()
+            raise ModelRefused(self.refusal(interval, best))
+        return interval, foldings
+
+    def choose(self, interval: int) -> dict[Node, Folding] | None:
+        """The cheapest foldings of at most ``interval`` cycles that fit, if there are any."""
+        found = self._select(interval, self._limits) or self._any(interval)  # where it ended too soon to find some
+        return None if found is None else found[0]
+
+    def total(self, foldings: dict[Node, Folding]) -> Resources:
+        """What the cost model says of a combination."""
+        total = Resources()
+        for node, folding in foldings.items():
+            total += self.resources(node, folding)
+        for node, value, reader in self._connections():
+            there = foldings[reader]
+            lanes = there.input_lanes, there.whole_vector
+            total += self._bridges_to(value, reader, [foldings[node].output_lanes], lanes)[0]
+        return total
+
+    def resources(self, node: Node, folding: Folding) -> Resources:
+        """Of a node, with the frame synchronisers of the graph inputs that it reads."""
+        return resources(node, folding, graph_inputs(self._graph, node), self._device)
+
+    # The problem
+
+    @property
+    def _limits(self) -> IntArray:
+        return np.array([getattr(self._budget, name) for name in RESOURCES], dtype=np.int64)
+
+    def _connections(self) -> list[tuple[Node, Value, Node]]:
+        consumers = self._graph.consumers()
+        return [(n, value, reader) for n in self._graph.nodes for value in n.outputs for reader, _ in consumers[value]]
+
+    def _variable(self, lanes: Sequence[_Lanes]) -> tuple[int, IntArray]:
+        """A variable of these values, and the place of each among the different ones."""
+        values = sorted(set(lanes))
+        places = {value: place for place, value in enumerate(values)}
+        self._lanes.append(values)
+        return len(self._lanes) - 1, np.array([places[value] for value in lanes], dtype=np.int64)
+
+    def _options_of(self, node: Node, explored: Explored) -> _Options:
+        foldings, needs, cycles = explored
+        inside = [(f.input_lanes, f.whole_vector) for f in foldings]
+        outside = [(f.output_lanes, False) for f in foldings]
+        self._inputs[node], left = self._variable(inside)
+        if inside == outside:
+            self._outputs[node] = self._inputs[node]
+            variables: tuple[int, ...] = (self._inputs[node],)
+            columns = left[:, None]
+        else:
+            self._outputs[node], right = self._variable(outside)
+            variables = self._inputs[node], self._outputs[node]
+            columns = np.stack([left, right], axis=1)
+        places = columns @ np.array([len(self._lanes[-1]), 1])[-len(variables) :]
+        kept = np.sort(cell_by_cell(places, np.column_stack([needs @ self.price, needs, cycles])))
+        return _Options(variables, [foldings[k] for k in kept], columns[kept], needs[kept], cycles[kept])
+
+    def _edge(self, node: Node, value: Value, reader: Node) -> Table:
+        ends = self._outputs[node], self._inputs[reader]
+        here, there = (self._lanes[v] for v in ends)
+        places = np.indices((len(here), len(there))).reshape(2, -1).T
+        needs = np.array([self._bridges_to(value, reader, [a for a, _ in here], b) for b in there], dtype=np.int64)
+        return Table(ends, places, needs.transpose(1, 0, 2).reshape(len(places), len(RESOURCES)))
+
+    def _bridges_to(self, value: Value, reader: Node, here: Sequence[int], there: _Lanes) -> list[Resources]:
+        """Width converters from each of ``here`` to ``there`` lanes."""
+        shape, bits, whole = value.typed.shape, value.typed.element.bits, there[1]
+        lanes = lanes_at(reader, value, *there)
+        target = hardware(reader.op).input_view(reader, shape, lanes, whole_vector=whole)
+        known = self._bridges.setdefault((shape[1], bits, target[1], lanes), {})  # pixels do not matter
+        for own in here:
+            if own not in known:
+                known[own] = Resources()
+                for step in steps_between(shape, target, own, lanes):
+                    known[own] += self._converter(value, *step)
+        return [known[own] for own in here]
+
+    def _converter(self, value: Value, view: View, here: int, there: int) -> Resources:
+        key = value.typed.element.bits, here, there, view[1]  # how many pixels there are does not matter
+        if key not in self._converters:
+            self._converters[key] = inserted("width_converter", value, Folding(here, there), view, self._device)
+        return self._converters[key]
+
+    def _select(
+        self, interval: int, limits: IntArray, *, price: IntArray | None = None, any_at_all: bool = False
+    ) -> tuple[dict[Node, Folding], Selection] | None:
+        tables, numbers = [], []
+        for options in self._options.values():
+            rows = np.flatnonzero((options.cycles <= interval) & (options.needs <= limits).all(axis=1))
+            if not len(rows):
+                return None
+            tables.append(Table(options.variables, options.places[rows], options.needs[rows]))
+            numbers.append(rows)
+        sizes = [len(lanes) for lanes in self._lanes]
+        price = self.price if price is None else price
+        found = cheapest([*tables, *self._edges], sizes, price, limits, any_at_all=any_at_all)
+        if found is None:
+            return None
+        foldings = {
+            node: options.foldings[rows[row]]
+            for (node, options), rows, row in zip(self._options.items(), numbers, found.rows, strict=False)
+        }
+        return foldings, found
+
+    def _any(self, interval: int) -> tuple[dict[Node, Folding], Selection] | None:
+        return self._select(interval, self._limits, price=self._even, any_at_all=True)
+
+    def _fits(self, interval: int) -> bool:
+        return self._any(interval) is not None
+
+    # What does not fit
+
+    def refusal(self, interval: int, best: int | None) -> list[Finding]:
+        """Why nothing fits at ``interval``: the core that is too slow, or which resources are short, by how much and
+        where. ``best``: the least interval that fits, None if none does."""
+        if interval < self.intervals[0]:
+            slow = max(self._options, key=lambda n: int(self._options[n].cycles.min()))
+            message = f"the target must be at least {self.intervals[0]} cycles a frame, not {interval}"
+            where = f"node {show(slow.name)} ({slow.op})"
+            return [Finding("reachable-interval", where, message, "ask for fewer frames a second")]
+        enough, need, foldings = self.enough(interval)
+        if best is None:
+            remedy = enough_text(enough, interval, self._device)
+        else:
+            remedy = f"ask for fewer frames a second: {best} cycles a frame fit"
+        short = [name for name, _, _ in self._budget.shortages(need)]
+        return [self._short(interval, name, need, foldings, remedy) for name in short]
+
+    def enough(self, interval: int) -> tuple[Budget, Resources, dict[Node, Folding]]:
+        """The budget, raised by as little as lets foldings of at most ``interval`` cycles fit (at least that of the
+        slowest node at its fastest), what they need and themselves.
+
+        Raised is what is short whatever is spent of the rest, and if that alone does not help, one resource more, of
+        all that help the one of which it takes the least share of the device, else two, and so on.
+        """
+        limits, share = self._limits, [PRICE_UNITS // max(1, int(getattr(self._device, name))) for name in RESOURCES]
+        everything = np.full(len(RESOURCES), UNLIMITED)
+        weights = np.array(share, dtype=np.int64)
+        short = np.zeros(len(RESOURCES), dtype=bool)
+        for index in range(len(RESOURCES)):
+            found = self._select(interval, everything, price=weights * (np.arange(len(RESOURCES)) == index))
+            assert found is not None, "an interval that each node reaches"
+            short[index] = found[1].needs[index] > limits[index]
+        rest = np.flatnonzero(~short)
+        for count in range(len(rest) + 1):
+            best: tuple[int, dict[Node, Folding], IntArray] | None = None
+            for more in combinations(rest, count):
+                raised = short.copy()
+                raised[list(more)] = True
+                found = self._select(interval, np.where(raised, everything, limits), price=weights * raised)
+                if found is not None:
+                    excess = int(weights @ np.maximum(found[1].needs - limits, 0))
+                    if best is None or excess < best[0]:
+                        best = excess, found[0], found[1].needs
+            if best is not None:
+                most = np.maximum(limits, best[2])
+                return Budget(*(int(n) for n in most)), Resources(*(int(n) for n in best[2])), best[1]
+        raise AssertionError("without limits everything fits")
+
+    def _short(
+        self, interval: int, name: str, need: Resources, foldings: dict[Node, Folding], remedy: str
+    ) -> Finding:
+        parts = {node: int(getattr(self.resources(node, f), name)) for node, f in foldings.items()}
+        most = max(parts, key=lambda node: parts[node])
+        options = self._options[most]
+        least = int(options.needs[options.cycles <= interval, RESOURCES.index(name)].min())
+        wanted, there = int(getattr(need, name)), int(getattr(self._budget, name))
+        return Finding(
+            "device-budget",
+            f"model {show(self._graph.name)}",
+            f"{name} must be at most {there}, not {wanted}, at {interval} cycles a frame ({wanted - there} too many; "
+            f"node {show(most.name)} ({most.op}) takes most of them: {parts[most]}, at the least {least})",
+            remedy,
+        )
+
+
+def enough_text(enough: Budget, interval: int, device: Chip) -> str:
+    """The remedy that names a budget that is enough."""
+    text = ", ".join(f"{name}={getattr(enough, name)}" for name in RESOURCES)
+    larger = any(getattr(enough, name) > getattr(device, name) for name in RESOURCES)
+    act = "use a larger board or a smaller model" if larger else "ask for it by --budget"
+    return f"a budget of {text} is enough at {interval} cycles a frame: {act}"

@@ -1,0 +1,1 @@
+"""Exact timing, and which depths sustain an interval."""

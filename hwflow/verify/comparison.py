@@ -1,0 +1,154 @@
+"""``compare``: the golden model against ONNX's reference evaluator, value by value, and end to end.
+
+How the values are compared, and when a mismatch is explained, is told in :mod:`hwflow.verify.value_comparison`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hwflow.api.compiler import Model, Progress, load
+from hwflow.display import cell, show
+from hwflow.errors import Finding, Mismatch
+from hwflow.onnxspec import TrainingModel
+from hwflow.onnxspec.reading.external_loading import Folders
+from hwflow.verify.compared_layers import ComparedLayers
+from hwflow.verify.explanation import NOT_FINITE
+from hwflow.verify.inputs import Inputs, choose_inputs, require_file
+from hwflow.verify.value_comparison import Comparer, Drift, Row
+
+BATCH_ELEMENTS = 1 << 21
+"""About how many elements of all values are held at once: frames are compared in batches of that size."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The verdict: ``ok`` iff nothing is unexplained. ``layers``: the rows in the model's order, with the first frame
+    and element that differ."""
+
+    rows: tuple[Row, ...]
+    drift: Drift
+    inputs: Inputs
+    layers: ComparedLayers
+
+    @property
+    def mismatches(self) -> int:
+        return sum(row.mismatches for row in self.rows)
+
+    @property
+    def unexplained(self) -> int:
+        return sum(row.unexplained for row in self.rows)
+
+    @property
+    def ok(self) -> bool:
+        return self.unexplained == 0
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """One for each value with unexplained mismatches."""
+        return tuple(finding for row in self.rows if (finding := self.finding(row)) is not None)
+
+    def finding(self, row: Row) -> Finding | None:
+        """What is wrong with a value; None where nothing is."""
+        return _unexplained(row) if row.unexplained else None
+
+    def table(self) -> dict[str, Any]:
+        """What ``compare --format json`` prints; ``accuracy`` and ``reference_accuracy`` are shares of frames, null
+        without labels."""
+        keys = ("name", "elements", "mismatches", "unexplained", "max_lsb")
+        drift = self.drift
+        return {
+            "values": [{key: getattr(row, key) for key in keys} for row in self.rows],
+            "mismatches": self.mismatches,
+            "unexplained": self.unexplained,
+            "verdict": "equal" if self.ok else "different",
+            "frames": self.inputs.frames,
+            "inputs": self.inputs.origin,
+            "differing_frames": None if drift.failed else drift.differing,
+            "accuracy": None if drift.right is None else drift.right / drift.frames,
+            "reference_accuracy": None if drift.reference_right is None else drift.reference_right / drift.frames,
+            "findings": [finding.table() for finding in self.findings],
+        }
+
+    def lines(self) -> Iterator[str]:
+        """For people, what is to be said below the rows: the drift."""
+        for name in sorted({name for row in self.rows for name in row.defects}):
+            where = ", ".join(cell(row.name) for row in self.rows if name in row.defects)
+            yield f"known defect of the reference evaluator, gone around: {name} ({where})"
+        drift = self.drift
+        if drift.failed:
+            yield f"end to end: nothing to compare with: {drift.failed}"
+            return
+        yield (
+            f"end to end: the outputs of {drift.differing} of {drift.frames} frames differ from the reference "
+            f"evaluator's, by {drift.max_lsb} lsb at most"
+        )
+        own = {row.name for row in self.rows}
+        for name, apart in drift.outputs.items():
+            if apart and name in own:
+                yield f"end to end, output {show(name)}: the greatest difference is {apart:.6g}"
+        if drift.right is not None and drift.reference_right is not None:
+            share, reference = (100 * n / drift.frames for n in (drift.right, drift.reference_right))
+            yield f"accuracy against the labels: {share:.2f} % (reference evaluator: {reference:.2f} %)"
+
+
+def compare(
+    model: Model | TrainingModel | str | os.PathLike[str],
+    *,
+    inputs: str | os.PathLike[str] | None = None,
+    frames: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    dimensions: Mapping[str, int] | None = None,
+    trusted: Folders = (),
+    input_types: Mapping[str, str] | None = None,
+) -> Comparison:
+    """Compare ``model`` (as :func:`hwflow.load` takes it, or loaded) on ``inputs``, else on ``inputs.npz`` beside it,
+    else on random frames; ``dimensions``, ``trusted`` and ``input_types``: as there.
+
+    Raises :class:`ModelRefused` (also where the evaluator cannot compute a value), :class:`UsageError`; a mismatch
+    raises nothing (see :func:`require`).
+    """
+    say = progress or (lambda line: None)
+    require_file(inputs)
+    if not isinstance(model, Model):
+        say("reading the model")
+        model = load(model, dimensions, trusted=trusted, input_types=input_types)
+    graph = model.quantized
+    chosen = choose_inputs(model, model.path, inputs, frames, np.random.default_rng(seed))
+    comparer = Comparer(model)
+    per_frame = sum(int(np.prod(value.typed.shape, dtype=np.int64)) for value in graph.values())
+    batch = max(1, BATCH_ELEMENTS // max(1, per_frame))
+    for start in range(0, chosen.frames, batch):
+        stop = min(start + batch, chosen.frames)
+        say(f"comparing frames {start + 1} to {stop} of {chosen.frames}")
+        arrays = {name: array[start:stop] for name, array in chosen.arrays.items()}
+        comparer.add(start, arrays, None if chosen.labels is None else chosen.labels[start:stop])
+    layers = ComparedLayers.of(model.resolved, comparer.rows)
+    return Comparison(tuple(comparer.rows.values()), comparer.drift, chosen, layers)
+
+
+def require(comparison: Comparison) -> None:
+    """Raise :class:`Mismatch` with a finding for each value that has unexplained mismatches."""
+    if comparison.findings:
+        raise Mismatch(comparison.findings)
+
+
+def _unexplained(row: Row) -> Finding:
+    where = f"value {show(row.name)}"
+    if row.failed:
+        remedy = "compare a model that ends before the node that makes it: what follows has nothing to compare with"
+        return Finding("reference-evaluator", where, row.failed, remedy)
+    overflow = row.first.endswith(NOT_FINITE)
+    return Finding(
+        "golden-equals-reference", where,
+        f"the golden model must equal the reference evaluator but for its float rounding, not differ in "
+        f"{row.unexplained} of {row.elements} elements; the first: {row.first}",
+        "choose scales and constants with which the model's own floats do not overflow"
+        if overflow else "report this model as a defect of hwflow",
+    )

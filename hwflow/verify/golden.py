@@ -1,0 +1,93 @@
+"""The golden model: walks a graph and calls each operator's evaluate. Works on every integer stage alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+import numpy as np
+
+from hwflow.cores.registry import OPERATORS
+from hwflow.display import show
+from hwflow.errors import Finding, ModelRefused
+from hwflow.ir.graph import Graph, IntArray, Node, Port, Value
+
+
+def evaluate(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[str, IntArray]:
+    """Outputs by port name, [frames, *logical shape], for ``inputs`` by port name, [frames, *logical shape], int64.
+
+    Raises :class:`ModelRefused` for an input that is missing, not of integers, of the wrong shape or outside its type.
+    """
+    _check(graph, inputs)
+    frames = len(inputs[graph.inputs[0].name]) if graph.inputs else 1
+    last_use = {value: place for place, node in enumerate(graph.nodes) for value in node.inputs}
+    kept = {port.value for port in graph.outputs}
+    elements = [sum(prod(v.typed.shape) for v in (*node.inputs, *node.outputs)) for node in graph.nodes]
+    step = max(1, _ELEMENTS // max(elements, default=1))
+    parts: dict[str, list[IntArray]] = {port.name: [] for port in graph.outputs}
+    for first in range(0, max(1, frames), step):
+        values = _inputs(graph, {name: array[first : first + step] for name, array in inputs.items()})
+        for place, node in enumerate(graph.nodes):
+            _evaluate(node, values)
+            for value in node.inputs:
+                if last_use[value] == place and value not in kept:
+                    values.pop(value, None)
+        for port in graph.outputs:
+            parts[port.name].append(_to_logical(port, values[port.value]))
+    return {name: np.concatenate(arrays) for name, arrays in parts.items()}
+
+
+_ELEMENTS = 1 << 22  # of a node's operands and results, for the frames that are evaluated together
+
+
+def trace(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[Value, IntArray]:
+    """Every value of the graph, [frames, *its shape]."""
+    _check(graph, inputs)
+    values = _inputs(graph, inputs)
+    for node in graph.nodes:
+        _evaluate(node, values)
+    return values
+
+
+def _inputs(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[Value, IntArray]:
+    return {p.value: _to_stream(p, np.asarray(inputs[p.name], dtype=np.int64)) for p in graph.inputs}
+
+
+def _evaluate(node: Node, values: dict[Value, IntArray]) -> None:
+    results = OPERATORS[node.op].evaluate(node.attributes, [values[v] for v in node.inputs])
+    values.update(zip(node.outputs, results, strict=True))
+
+
+def _to_stream(port: Port, array: IntArray) -> IntArray:
+    flat = array.reshape(len(array), len(port.order))
+    return flat[:, port.order].reshape(len(array), *port.value.typed.shape)
+
+
+def _to_logical(port: Port, array: IntArray) -> IntArray:
+    result = np.empty((len(array), len(port.order)), dtype=np.int64)
+    result[:, port.order] = array.reshape(result.shape)
+    return result.reshape(len(array), *port.shape)
+
+
+def _check(graph: Graph, inputs: Mapping[str, IntArray]) -> None:
+    findings = []
+    for port in graph.inputs:
+        where, interval = f"input {show(port.name)}", port.value.typed.interval
+        if port.name not in inputs:
+            there = ", ".join(show(n) for n in inputs) or "nothing"
+            message = f"must be given, not missing (there is {there})"
+            findings.append(Finding("input-present", where, message, "add it to the .npz"))
+            continue
+        array = np.asarray(inputs[port.name])
+        if array.ndim == 0 or array.shape[1:] != port.shape:
+            wanted = ", ".join(map(str, ("frames", *port.shape)))
+            message = f"shape must be [{wanted}], not {list(array.shape)}"
+            findings.append(Finding("input-shape", where, message, "reshape it"))
+        elif array.dtype.kind not in "iub":
+            message = f"elements must be integers, not {array.dtype}"
+            findings.append(Finding("input-type", where, message, "quantize them first"))
+        elif array.size and not (interval.includes(int(array.min())) and interval.includes(int(array.max()))):
+            message = f"integers must lie in {interval}, not in [{array.min()}, {array.max()}]"
+            findings.append(Finding("input-range", where, message, "clip them"))
+    if findings:
+        raise ModelRefused(findings)

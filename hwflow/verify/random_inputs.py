@@ -1,0 +1,142 @@
+"""Random frames of a model's inputs, spread over what its hardware tells apart."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hwflow.errors import ModelRefused
+from hwflow.host.boundary_models import Arrays, Results, declared_reals, port_inputs
+
+if TYPE_CHECKING:
+    from hwflow.api.compiler import Model
+    from hwflow.ir.graph import IntArray, Port
+
+# Ends of the intervals tried for inputs that a host's nodes read: preprocessing of images, audio and measurements.
+_ENDS = tuple(4.0**k for k in range(-3, 9))
+_TRIED_ELEMENTS = 512
+
+
+def random_inputs(model: Model, frames: int, rng: np.random.Generator) -> Results:
+    """Random frames of every input: over the whole range of its type where hardware takes it as it is, a little beyond
+    what the quantizer right behind it tells apart, or, with other nodes between, over that interval of a few from which
+    the hardware gets most different integers."""
+    ranges: dict[str, tuple[float, float]] = {}
+    wide: list[str] = []
+    for name in model.resolved.inputs:
+        interval = _whole(model, name) or _quantizer_range(model, name)
+        if interval is not None or _declared(model, name) is not None:
+            ranges[name] = interval or (0, 1)
+        elif _is_number(model, name):
+            wide.append(name)
+        else:
+            ranges[name] = (0, 1)
+    if wide:
+        chosen = _most_telling(model, ranges, wide, rng)
+        ranges |= dict.fromkeys(wide, chosen)
+    return {name: _draw(model, name, ranges[name], frames, rng) for name in model.resolved.inputs}
+
+
+def float_dtype(name: str) -> np.dtype[Any]:
+    """The numpy type that holds reals of an ONNX element type."""
+    try:
+        return np.dtype(name)
+    except TypeError:  # bfloat16 and smaller: numpy has none of them
+        return np.dtype("float32")
+
+
+def is_integer(dtype: str) -> bool:
+    """Whether an ONNX element type, by name, is one of integers; a bool is 0 or 1."""
+    return dtype == "bool" or "int" in dtype
+
+
+def integer_bounds(dtype: str) -> tuple[int, int]:
+    """Least and greatest integer of an ONNX integer type, by name."""
+    if dtype == "bool":
+        return 0, 1
+    bits, signed = int(dtype.split("int")[1]), not dtype.startswith("u")
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+
+
+def _is_number(model: Model, name: str) -> bool:
+    return "int" in (dtype := model.resolved.values[name].dtype) or "float" in dtype
+
+
+def _draw(
+    model: Model, name: str, interval: tuple[float, float], frames: int, rng: np.random.Generator
+) -> npt.NDArray[Any]:
+    info = model.resolved.values[name]
+    shape = (frames, *info.shape[1:])
+    declared = _declared(model, name)
+    if declared is not None:
+        levels = declared.value.typed.interval
+        drawn = rng.integers(levels.lo, levels.hi, shape, endpoint=True)
+        return declared_reals(declared, drawn).astype(float_dtype(info.dtype))
+    low, high = interval
+    if is_integer(info.dtype):
+        least, most = integer_bounds(info.dtype)
+        drawn = rng.integers(max(int(low), least), min(int(high), most), shape, endpoint=True)
+        return drawn.astype(bool) if info.dtype == "bool" else drawn
+    dtype = float_dtype(info.dtype)
+    end = float(np.finfo(dtype).max)  # a quantizer of a huge scale takes more than its input's type has
+    return rng.uniform(max(low, -end), min(high, end), shape).astype(dtype)
+
+
+def _declared(model: Model, name: str) -> Port | None:
+    """The hardware input that carries declared integers of a float input; None for other inputs."""
+    ports = (p for p in model.quantized.inputs if p.value.origin == name and p.value.meaning is not None)
+    return next(ports, None)
+
+
+def _whole(model: Model, name: str) -> tuple[int, int] | None:
+    """The interval of an input whose integers are the hardware's, else None."""
+    for port in model.quantized.inputs:
+        if port.value.origin == name and port.value.meaning is None:
+            interval = port.value.typed.interval
+            return interval.lo, interval.hi
+    return None
+
+
+def _quantizer_range(model: Model, name: str) -> tuple[float, float] | None:
+    """A little more than the reals that a QuantizeLinear right behind the input tells apart; None without one."""
+    constants = model.resolved.constants
+    for node in model.resolved.nodes:
+        if node.op_type == "QuantizeLinear" and node.inputs[0] == name and node.inputs[1] in constants:
+            scale = float(constants[node.inputs[1]].reshape(-1)[0])
+            zero = node.inputs[2] if len(node.inputs) > 2 else ""
+            zero_point = int(constants[zero].reshape(-1)[0]) if zero in constants else 0
+            port = next((p for p in model.quantized.inputs if p.value.origin == node.outputs[0]), None)
+            if port is not None:
+                element = port.value.typed.element
+                return scale * (element.min - 4 - zero_point), scale * (element.max + 4 - zero_point)
+    return None
+
+
+def _most_telling(
+    model: Model, ranges: dict[str, tuple[float, float]], wide: list[str], rng: np.random.Generator
+) -> tuple[float, float]:
+    """That interval for the inputs ``wide`` from which a few frames give most different integers at the hardware
+    inputs, and, of equal ones, fewest at the ends of their range."""
+    sizes = [prod(model.resolved.values[name].shape) for name in wide]
+    frames = max(1, _TRIED_ELEMENTS // max(1, min(sizes)))
+    best, chosen = (-1, 0), (-1.0, 1.0)
+    for interval in [(low, end) for end in _ENDS for low in (-end, 0.0)]:
+        tried = ranges | dict.fromkeys(wide, interval)
+        trial = {name: _draw(model, name, tried[name], frames, rng) for name in model.resolved.inputs}
+        try:
+            score = _score(trial, model)
+        except ModelRefused:  # not defined there: the logarithm of a negative, say
+            continue
+        if score > best:
+            best, chosen = score, interval
+    return chosen
+
+
+def _score(trial: Arrays, model: Model) -> tuple[int, int]:
+    arrays: dict[str, IntArray] = port_inputs(model, trial)
+    different = sum(len(np.unique(array)) for array in arrays.values())
+    ends = sum(int(np.isin(a, (a.min(), a.max())).sum()) for a in arrays.values())
+    return different, -ends

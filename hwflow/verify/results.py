@@ -1,0 +1,133 @@
+"""The model's own outputs: shown, judged against labels, written. All arrays are of :func:`numpy_types`."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hwflow.display import show, show_path
+from hwflow.errors import Finding, UsageError
+from hwflow.onnxspec.reading.numpy_tensors import plain
+
+if TYPE_CHECKING:
+    from hwflow.api.compiler import Model
+
+Array = npt.NDArray[Any]
+Results = Mapping[str, Array]
+
+SHOWN_FRAMES = 3
+SHOWN_VALUES = 10
+
+# Operators that leave a class number what it is.
+_KEEPING = frozenset({"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+
+
+def classes(model: Model, results: Results) -> tuple[str, Array] | None:
+    """The first output that classifies, and the class of each frame, int64[frames]; None if no output does.
+
+    That is an output whose frame is a vector (axes of length 1 aside): the place of its greatest value, the first of
+    equal ones; or an integer made by ArgMax: itself.
+    """
+    for name in model.resolved.outputs:
+        array = results[name]
+        if name in model.resolved.fixed or array.ndim == 0 or array.dtype.kind in "OSU":
+            continue
+        frame = array.shape[1:]
+        if sum(size > 1 for size in frame) == 1:
+            return name, array.reshape(len(array), -1).argmax(axis=1)
+        if array.size == len(array) and _is_class(model, name):
+            return name, array.reshape(-1).astype(np.int64)
+    return None
+
+
+def accuracy(found: Array, labels: Array | None) -> float | None:
+    """The share of frames whose class is the label's; None without labels. There may be more labels than frames."""
+    return None if labels is None else float(np.mean(found == labels[: len(found)]))
+
+
+def numpy_types(model: Model, results: Results) -> Results:
+    """The outputs in types that numpy itself has: bfloat16 and smaller floats as float32, integers below 8 bits as int8
+    or uint8, all without loss."""
+    return {name: plain(array, model.resolved.values[name].dtype)[0] for name, array in results.items()}
+
+
+def lines(model: Model, results: Results, labels: Array | None = None) -> Iterator[str]:
+    """The outputs of the first frames, for people."""
+    found = classes(model, results)
+    for name in model.resolved.outputs:
+        array = results[name]
+        info = model.resolved.values[name]
+        shape = ", ".join(map(str, array.shape[1:]))
+        yield f"output {show(name)} ({info.dtype} [{shape}])"
+        for frame, values in enumerate(array[:SHOWN_FRAMES]):
+            yield f"  frame {frame}: {_values(values)}{_judged(found, name, frame, values.size, labels)}"
+
+
+def check_output_file(path: Path) -> None:
+    """Raise :class:`UsageError` unless ``path`` names a file that can be written: before a long run, not after it."""
+    if path.suffix != ".npz":
+        raise _unwritable(f"must be called something.npz, not {show(path.name)}")
+    if not path.absolute().parent.is_dir():
+        raise _unwritable(f"folder {show_path(path.parent)} must exist")
+    if path.is_dir():
+        raise _unwritable("must be a file, not a folder")
+    beside = _beside(path)
+    try:
+        beside.open("ab").close()
+        beside.unlink()
+    except OSError as error:
+        raise _unwritable(f"must be a file that can be written, but: {error.strerror}") from None
+
+
+def write_results(path: Path, results: Results) -> None:
+    """Write an .npz of the outputs by ONNX name, frames first (beside, then renamed)."""
+    beside = _beside(path)
+    try:
+        with zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, array in results.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise _unwritable(f"must be a file that can be written, but: {error.strerror}") from None
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(path.name + ".part")
+
+
+def _unwritable(message: str) -> UsageError:
+    return UsageError(Finding("results-file", "option --output", message, "choose another name"))
+
+
+def _is_class(model: Model, name: str) -> bool:
+    """Whether an output is the result of ArgMax, but for its type and shape."""
+    makers = {output: node for node in model.resolved.nodes for output in node.outputs}
+    while name in makers and makers[name].op_type in _KEEPING:
+        name = makers[name].inputs[0]
+    return name in makers and makers[name].op_type == "ArgMax" and makers[name].domain == ""
+
+
+def _values(values: Array) -> str:
+    flat = values.reshape(-1)
+    shown = " ".join(_number(v) for v in flat[:SHOWN_VALUES].tolist())
+    return shown if flat.size <= SHOWN_VALUES else f"{shown} ... ({flat.size} values)"
+
+
+def _number(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _judged(
+    found: tuple[str, Array] | None, name: str, frame: int, values: int, labels: Array | None
+) -> str:
+    if found is None or found[0] != name:
+        return ""
+    text = f"; greatest: {found[1][frame]}" if values > 1 else ""
+    return text if labels is None else f"{text}; label: {labels[frame]}"

@@ -1,0 +1,203 @@
+"""``sim --layers``: what every core of an emitted design puts out, against the golden model's values.
+
+What a core's stream must be comes from the golden model on the dataflow graph, whose values are streams; of a stream
+that carries a quantized value of the ONNX model, from the quantized graph, in which nothing is fused or rescaled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hwflow.display import show
+from hwflow.errors import Finding
+from hwflow.ir.graph import Graph, IntArray, Value, identity_order
+from hwflow.passes import pipeline
+from hwflow.sim.errors import ManifestError
+from hwflow.sim.taps import Tap, files
+from hwflow.verify import golden
+from hwflow.verify.known_values import Known, known_values
+
+if TYPE_CHECKING:
+    from hwflow.api.compiler import Model
+
+BATCH_ELEMENTS = 1 << 22
+"""About how many elements of all values are held at once."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An element that came out wrong; ``index``: in one frame of the layer's tensor."""
+
+    frame: int
+    index: tuple[int, ...]
+    expected: int
+    found: int
+
+
+@dataclass
+class Layer:
+    """One core's output. ``core`` is the instance, ``op`` its operator, ``nodes`` the ONNX nodes it works for; it only
+    passes elements on (a queue, a fork) if ``moved``. ``value`` is the tensor that the stream carries, by its name in
+    the ONNX model where it has one, and ``shape`` that of a frame of it; a stream inside an operator (windows, say) has
+    its own name, and shape (pixels, channels).
+
+    ``elements`` were expected, ``missing`` of them never came, ``differing`` ones came out wrong. ``first``: of the
+    first frame with such elements the one that is first in the tensor.
+    """
+
+    core: str
+    op: str
+    nodes: tuple[str, ...]
+    moved: bool
+    value: str
+    shape: tuple[int, ...]
+    elements: int = 0
+    differing: int = 0
+    missing: int = 0
+    first: Difference | None = None
+
+    def table(self) -> dict[str, Any]:
+        """For ``--format json``."""
+        first = self.first
+        return {
+            "core": self.core, "op": self.op, "nodes": list(self.nodes), "value": self.value,
+            "shape": list(self.shape), "elements": self.elements, "differing": self.differing,
+            "missing": self.missing, "first": None if first is None else {
+                "frame": first.frame, "index": list(first.index), "expected": first.expected, "found": first.found,
+            },
+        }
+
+    def finding(self) -> Finding:
+        """Of the first layer that differs."""
+        first = self.first
+        assert first is not None
+        nodes = ", ".join(show(node) for node in self.nodes)
+        where = f"layer {show(self.core)} ({self.op}{f', ONNX node {nodes}' if nodes else ''})"
+        return Finding(
+            "first-layer", where,
+            f"all layers before it are equal to the golden model; of {show(self.value)}, frame {first.frame}, element "
+            f"{list(first.index)} must be {first.expected}, not {first.found} ({self.differing} of {self.elements} "
+            f"elements differ)",
+            "look at what belongs to this core: its module in design.v and its files in weights/",
+        )
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Every core's output, in the order of the graph: what a layer reads comes before it."""
+
+    rows: tuple[Layer, ...]
+
+    @property
+    def first(self) -> Layer | None:
+        """The first layer that differs."""
+        return next((row for row in self.rows if row.first is not None), None)
+
+    @property
+    def shown(self) -> tuple[Layer, ...]:
+        """What people are shown: cores that only pass on what others made are left out while they are right."""
+        return tuple(row for row in self.rows if not row.moved or row.first is not None)
+
+    def table(self) -> dict[str, Any]:
+        """What ``sim --layers --format json`` prints beside the verdict."""
+        first = self.first
+        return {
+            "layers": [row.table() for row in self.rows],
+            "first_difference": None if first is None else first.table(),
+        }
+
+    def lines(self) -> Iterator[str]:
+        """For people, the verdict below :attr:`shown`."""
+        first = self.first
+        if first is None:
+            yield f"all {len(self.rows)} layers equal the golden model"
+        else:
+            assert first.first is not None
+            yield (
+                f"the first layer that differs: {show(first.core)}, value {show(first.value)}, "
+                f"frame {first.first.frame}, element {list(first.first.index)}: "
+                f"must be {first.first.expected}, not {first.first.found}"
+            )
+
+
+@dataclass
+class _Stream:
+    """A tap with what it must carry. ``order``: the flat index in the layer's tensor of each of a frame's elements."""
+
+    tap: Tap
+    path: Path
+    layer: Layer
+    order: IntArray
+    value: Value
+    known: Known | None
+
+
+def judge(
+    model: Model, taps: tuple[Tap, ...], records: Path, inputs: Mapping[str, IntArray], frames: int
+) -> Layers:
+    """Compare what was recorded in folder ``records`` while the design worked on ``inputs`` (integers by port name).
+
+    Raises :class:`ManifestError` if the design has streams that the model, compiled again, has not.
+    """
+    quantized = model.quantized
+    dataflow = pipeline.run(quantized, pipeline.DATAFLOW)
+    streams = _streams(model, dataflow, taps, records)
+    per_frame = sum(prod(v.typed.shape) for graph in (quantized, dataflow) for v in graph.values())
+    step = max(1, BATCH_ELEMENTS // max(1, per_frame))
+    for start in range(0, frames, step):
+        part = {name: array[start : start + step] for name, array in inputs.items()}
+        values, own = golden.trace(dataflow, part), golden.trace(quantized, part)
+        count = min(step, frames - start)
+        for stream in streams:
+            found = stream.tap.read(stream.path, start, count)
+            if stream.known is None:
+                expected = values[stream.value].reshape(count, -1)
+            else:
+                expected = own[stream.known.value].reshape(count, -1)[:, stream.order]
+            _compare(stream, start, expected, found)
+    return Layers(tuple(stream.layer for stream in streams))
+
+
+def _streams(model: Model, dataflow: Graph, taps: tuple[Tap, ...], records: Path) -> list[_Stream]:
+    there = {value.name: value for value in dataflow.values()}
+    known = {k.value.name: k for k in known_values(model.quantized, model.resolved).values()}
+    result = []
+    for tap, path in files(taps, records):
+        value = there.get(tap.stream)
+        if value is None or prod(value.typed.shape) != tap.elements:
+            raise ManifestError(f"stream {show(tap.stream)} must be one that the model has when it is compiled now")
+        carried = value.carried
+        onnx = None if carried is None else known.get(carried.name)
+        if carried is None:
+            name, shape, order = value.name, value.typed.shape, identity_order(value.typed.shape)
+        else:
+            name, shape, order = carried.name, carried.shape, carried.order
+        if onnx is not None:
+            name, shape = onnx.name, onnx.shape
+        layer = Layer(tap.instance, tap.op, tap.nodes, tap.moved, name, tuple(shape))
+        result.append(_Stream(tap, path, layer, order, value, onnx))
+    return result
+
+
+def _compare(stream: _Stream, start: int, expected: IntArray, found: IntArray) -> None:
+    """``expected``: [frames, elements] in the stream's order; ``found``: as many as came, one after the other."""
+    layer = stream.layer
+    layer.elements += expected.size
+    layer.missing += expected.size - found.size
+    flat = expected.reshape(-1)
+    places = np.flatnonzero(flat[: found.size] != found)
+    layer.differing += places.size
+    if places.size and layer.first is None:
+        frame, element = np.divmod(places, expected.shape[1])
+        here = places[frame == frame[0]]
+        tensor = stream.order[element[frame == frame[0]]]
+        least = int(tensor.argmin())
+        index = tuple(int(i) for i in np.unravel_index(int(tensor[least]), layer.shape))
+        place = int(here[least])
+        layer.first = Difference(start + int(frame[0]), index, int(flat[place]), int(found[place]))

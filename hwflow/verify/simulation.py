@@ -1,0 +1,373 @@
+"""``simulate``: golden model and RTL on the same frames, compared bit for bit; measured timing against predicted."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hwflow.api.compiler import Design, Model, Progress, load
+from hwflow.api.compiler import compile as compile_model
+from hwflow.api.output_folder import room_in
+from hwflow.display import show, show_path
+from hwflow.errors import Finding, Mismatch, ToolError, UsageError
+from hwflow.frontend.input_types import OPTION
+from hwflow.host.boundary_models import Arrays, model_outputs, port_inputs
+from hwflow.onnxspec.reading.external_loading import Folders
+from hwflow.sim.digests import changed_files
+from hwflow.sim.errors import ManifestError, SimulatorFailed, VectorError
+from hwflow.sim.icarus_run import run_icarus
+from hwflow.sim.manifest import Design as EmittedDesign
+from hwflow.sim.manifest import load_design
+from hwflow.sim.result import RunResult
+from hwflow.sim.run_options import wave_format
+from hwflow.sim.taps import Tap, load_taps
+from hwflow.sim.vectors import Vectors, from_stream
+from hwflow.sim.verilator_run import run_verilator
+from hwflow.toolchain.icarus import ICARUS, VVP
+from hwflow.toolchain.verilator import VERILATOR
+from hwflow.verify import results
+from hwflow.verify.golden_vectors import golden_vectors
+from hwflow.verify.inputs import Inputs, choose_inputs, require_file
+from hwflow.verify.simulated_layers import Layers, judge
+
+SIMULATORS = ("verilator", "icarus")
+ICARUS_FRAMES = 4  # what an event-driven simulator is asked to do when nobody says how much
+DEFAULT_BOARD = "ulx3s_85f"  # a model that was not compiled yet is compiled for it
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """The verdict, and what the hardware computed in the model's own terms.
+
+    ``outputs``: the model's outputs by ONNX name, frames first: the hardware's integers through the nodes left to the
+    host behind it; None where the hardware is wrong. ``accuracy``: share of frames whose class (see
+    :func:`hwflow.verify.results.classes`) is the label's; None without labels, or where no output classifies.
+    ``layers``: what every core put out, where that was asked for.
+    """
+
+    model: Model
+    result: RunResult
+    inputs: Inputs
+    predicted_interval: int | None
+    predicted_latency: int
+    findings: tuple[Finding, ...]
+    outputs: results.Results | None
+    accuracy: float | None
+    layers: Layers | None = None
+
+    @property
+    def ok(self) -> bool:
+        return not self.findings
+
+    def table(self) -> dict[str, Any]:
+        """What ``sim --format json`` prints: figures of the simulation, and the ``expected`` ones (with stalls the
+        cycles are none to expect)."""
+        r = self.result
+        return {
+            "frames": r.frames, "mismatches": r.mismatches, "cycles": r.cycles,
+            "initiation_interval": r.initiation_interval, "latency": r.latency, "simulator": r.simulator,
+            "expected": {
+                "mismatches": 0, "initiation_interval": None if r.stall else self.predicted_interval,
+                "latency": None if r.stall else self.predicted_latency,
+            },
+            "verdict": "equal" if self.ok else "different",
+            "accuracy": self.accuracy,
+            "seed": r.seed,
+            "stall": r.stall,
+            "inputs": self.inputs.origin,
+            "findings": [finding.table() for finding in self.findings],
+            **({} if self.layers is None else self.layers.table()),
+        }
+
+    def output_lines(self) -> Iterator[str]:
+        """The model's outputs of the first frames, for people."""
+        if self.outputs is not None:
+            yield from results.lines(self.model, self.outputs, self.inputs.labels)
+
+
+def simulate(
+    target: str | os.PathLike[str],
+    *,
+    inputs: str | os.PathLike[str] | None = None,
+    frames: int | None = None,
+    simulator: str = "verilator",
+    stall: float = 0.0,
+    seed: int = 0,
+    wave: str | os.PathLike[str] | None = None,
+    output: str | os.PathLike[str] | None = None,
+    dimensions: Mapping[str, int] | None = None,
+    trusted: Folders = (),
+    input_types: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+    on_frames: Callable[[int, int], None] | None = None,
+    layers: bool = False,
+) -> Simulation:
+    """Simulate an output folder of ``synth``, or a model (which is compiled to a temporary folder first).
+
+    ``stall``: probability per cycle that the source pauses and that the sink is not ready; timing is judged without
+    stalls only. ``output``: an .npz for the model's outputs, written if the hardware's are right. ``dimensions`` and
+    ``input_types`` (of a model; an output folder has its own) and ``trusted``: as for :func:`hwflow.load`.
+    ``on_frames``: called with the number of frames that Verilator has simulated so far, and of all. ``layers``: look at
+    the output of every core, and say which is the first that differs from the golden model (Verilator only). Raises
+    :class:`UsageError`, :class:`ModelRefused`, :class:`ToolError`; a wrong design raises nothing.
+    """
+    say = progress or (lambda line: None)
+    report = on_frames or (lambda done, frames: None)
+    path = Path(target)
+    if simulator not in SIMULATORS:
+        raise UsageError(
+            Finding(
+                "known-simulator",
+                "option --simulator",
+                f"must be one of {', '.join(SIMULATORS)}, not {show(simulator)}",
+                "choose one",
+            )
+        )
+    if not 0 <= stall < 1:
+        raise UsageError(
+            Finding(
+                "probability",
+                "option --stall",
+                f"must be at least 0 and less than 1, not {stall:g}",
+                "choose one such as 0.3",
+            )
+        )
+    if seed < 0:
+        raise UsageError(
+            Finding("positive-seed", "option --seed", f"must be at least 0, not {seed}", "give another number")
+        )
+    if layers and simulator != "verilator":
+        message = f"must be with '--simulator verilator', not {simulator}"
+        raise UsageError(Finding("layers-simulator", "option --layers", message, "leave out --simulator"))
+    require_file(inputs)
+    if wave is not None:
+        _check_wave(Path(wave))
+    if output is not None:
+        results.check_output_file(Path(output))
+    if path.is_dir():
+        if dimensions:
+            message = f"must belong to a model, but {show_path(path)} is an output folder, whose sizes are fixed"
+            raise UsageError(Finding("dimension-option", "option --dim", message, "leave it out"))
+        if input_types:
+            message = f"must belong to a model, but {show_path(path)} is an output folder, whose inputs are fixed"
+            raise UsageError(Finding("input-type-option", OPTION, message, "leave it out"))
+        model = _compiled_model(path)
+        chosen = choose_inputs(model, path / "model.onnx", inputs, frames, np.random.default_rng(seed))
+        with room_in(path, path):
+            simulation = _run(model, path, chosen, frames, simulator, stall, seed, wave, say, report, layers)
+        return _written(simulation, output)
+    design: Design = compile_model(
+        path, DEFAULT_BOARD, dimensions=dimensions, trusted=trusted, input_types=input_types, progress=progress
+    )
+    chosen = choose_inputs(design.model, path, inputs, frames, np.random.default_rng(seed))
+    with tempfile.TemporaryDirectory(prefix="hwflow-") as folder:
+        out = Path(folder) / "out"
+        design.write(out, "verilog", progress)
+        simulation = _run(design.model, out, chosen, frames, simulator, stall, seed, wave, say, report, layers)
+    return _written(simulation, output)
+
+
+def require(simulation: Simulation) -> None:
+    """Raise :class:`Mismatch` with every finding of a simulation that went wrong."""
+    if simulation.findings:
+        raise Mismatch(simulation.findings)
+
+
+def _written(simulation: Simulation, output: str | os.PathLike[str] | None) -> Simulation:
+    if output is not None and simulation.outputs is not None:
+        results.write_results(Path(output), simulation.outputs)
+    return simulation
+
+
+def _check_wave(wave: Path) -> None:
+    try:
+        wave_format(wave)
+    except ValueError as error:
+        raise UsageError(
+            Finding("wave-file", "option --wave", str(error), "choose another name")
+        ) from None
+    if not wave.absolute().parent.is_dir():
+        message = f"folder {show_path(wave.parent)} must exist"
+        raise UsageError(Finding("wave-file", "option --wave", message, "make it first"))
+    there = wave.exists()
+    try:
+        wave.open("ab").close()
+    except OSError as error:
+        raise UsageError(
+            Finding(
+                "wave-file",
+                "option --wave",
+                f"must be a file that can be written, but: {error.strerror}",
+                "choose another name",
+            )
+        ) from None
+    if not there:
+        wave.unlink()
+
+
+def _compiled_model(out: Path) -> Model:
+    try:
+        table = json.loads((out / "manifest.json").read_text())
+        dimensions = {str(name): int(size) for name, size in table["dimensions"].items()}
+        input_types = {str(name): str(text) for name, text in table.get("input_types", {}).items()}
+    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
+        reason = "it has no manifest.json" if isinstance(error, OSError) else "its manifest.json is damaged"
+        raise UsageError(
+            Finding(
+                "output-folder",
+                f"folder {show_path(out)}",
+                f"must be an output folder of 'hwflow synth', but {reason}",
+                "run 'hwflow synth' first",
+            )
+        ) from None
+    _refuse_changed(out)
+    return load(out / "model.onnx", dimensions, input_types=input_types)
+
+
+def _refuse_changed(out: Path) -> None:
+    """Raise :class:`Mismatch` with a finding for each file that is not as ``synth`` wrote it."""
+    try:
+        changed = changed_files(out)
+    except ManifestError as error:
+        raise _damaged(out, error) from None
+    remedy = "bring back what was there, or run 'hwflow synth' again"
+    if changed:
+        raise Mismatch(
+            Finding("changed-file", f"file {show_path(out / file.file)}", str(file), remedy) for file in changed
+        )
+
+
+def _damaged(out: Path, error: Exception) -> UsageError:
+    return UsageError(
+        Finding("output-folder", f"folder {show_path(out)}", str(error), "run 'hwflow synth' again")
+    )
+
+
+def _run(
+    model: Model, out: Path, chosen: Inputs, frames: int | None, simulator: str, stall: float, seed: int,
+    wave: str | os.PathLike[str] | None, say: Progress, report: Callable[[int, int], None], layers: bool,
+) -> Simulation:
+    arrays = chosen.arrays
+    if simulator == "icarus" and frames is None:
+        arrays = {name: array[:ICARUS_FRAMES] for name, array in arrays.items()}
+    say("golden model")
+    inside: Layers | None = None
+    try:
+        integers = port_inputs(model, arrays)
+        vectors = golden_vectors(model, out, integers)
+        say(f"simulating {vectors.frames} frames with {simulator}")
+        interval, latency = _predicted(out, vectors.frames)
+        waveform = Path(wave) if wave is not None else None
+        if layers:
+            design, taps = load_taps(load_design(out))
+            with tempfile.TemporaryDirectory(prefix="hwflow-layers-") as records:
+                result = _verilator(design, vectors, stall, seed, waveform, report, taps, Path(records))
+                say(f"comparing {len(taps)} layers with the golden model")
+                inside = judge(model, taps, Path(records), integers, vectors.frames)
+        elif simulator == "verilator":
+            result = _verilator(load_design(out), vectors, stall, seed, waveform, report)
+        else:
+            result = _icarus(out, vectors, stall, seed, waveform)
+    except (ManifestError, VectorError) as error:
+        raise _damaged(out, error) from None
+    except SimulatorFailed as error:
+        raise ToolError(
+            Finding(
+                "simulator-run", error.step, f"must succeed, not fail (log: {error.log})", "read the log",
+                output=tuple(error.tail.splitlines()),
+            )
+        ) from None
+    findings = list(_findings(result, interval, latency, stall))
+    wrong = None if inside is None else inside.first
+    if wrong is not None:
+        findings.insert(0, wrong.finding())
+    outputs = _model_outputs(model, out, vectors, arrays) if result.ok else None
+    found = None if outputs is None else results.classes(model, outputs)
+    accuracy = None if found is None else results.accuracy(found[1], chosen.labels)
+    return Simulation(model, result, chosen, interval, latency, tuple(findings), outputs, accuracy, inside)
+
+
+def _verilator(
+    design: EmittedDesign, vectors: Vectors, stall: float, seed: int, wave: Path | None,
+    report: Callable[[int, int], None], taps: tuple[Tap, ...] = (), records: Path | None = None,
+) -> RunResult:
+    verilator = VERILATOR.find()
+    return run_verilator(
+        design, vectors, command=verilator.command, environment=verilator.environment, stall=stall, seed=seed,
+        wave=wave, on_frames=lambda done: report(done, vectors.frames), taps=taps, records=records,
+    )
+
+
+def _icarus(out: Path, vectors: Vectors, stall: float, seed: int, wave: Path | None) -> RunResult:
+    icarus = ICARUS.find()
+    VVP.find()
+    return run_icarus(
+        out, vectors, command=icarus.command, environment=icarus.environment, stall=stall, seed=seed, wave=wave
+    )
+
+
+def _predicted(out: Path, frames: int) -> tuple[int | None, int]:
+    """Predicted initiation interval over ``frames`` frames, and latency. The interval of few frames, while queues fill,
+    may differ from the lasting one; the manifest has the cycle of each of the first frames' last beat."""
+    path = out / "manifest.json"
+    timing = json.loads(path.read_text()).get("timing")
+    try:
+        last = [int(cycle) for cycle in timing["last_output"]]
+        interval, latency = int(timing["initiation_interval"]), int(timing["latency"])
+    except (KeyError, TypeError, ValueError):
+        raise ManifestError(f"{path}: 'timing' must hold what was predicted, not {timing!r}") from None
+    if frames < 2:
+        return None, latency
+    return last[frames - 1] - last[frames - 2] if frames <= len(last) else interval, latency
+
+
+def _findings(result: RunResult, interval: int | None, latency: int, stall: float) -> list[Finding]:
+    found = []
+    if result.hang is not None:
+        found.append(Finding("no-deadlock", "simulation", str(result.hang), "report this model as a defect of hwflow"))
+    if result.first_violation is not None:
+        text = f"{result.violations} breaches of the stream protocol; the first: {result.first_violation}"
+        found.append(Finding("stream-protocol", "simulation", text, "report this model as a defect of hwflow"))
+    if result.error:
+        found.append(
+            Finding(
+                "error-output",
+                "simulation",
+                f"'error' must stay 0, not rise at cycle {result.error_cycle}",
+                "report it",
+            )
+        )
+    if result.mismatches:
+        elements = f"{result.mismatches} elements in {result.mismatching_frames} of {result.frames} frames differ"
+        text = f"{elements}; the first: {result.first_mismatch}" if result.first_mismatch else elements
+        found.append(
+            Finding(
+                "bit-exact",
+                "simulation",
+                text,
+                "if the output folder was changed, run 'hwflow synth' again; else report it",
+            )
+        )
+    if stall == 0 and not found:
+        for name, measured, predicted in (
+            ("initiation interval", result.initiation_interval, interval), ("latency", result.latency, latency)
+        ):
+            if measured != predicted:
+                text = f"measured {name} must be the predicted {predicted} cycles, not {measured}"
+                found.append(Finding("exact-timing", "simulation", text, "report this model as a defect of hwflow"))
+    return found
+
+
+def _model_outputs(model: Model, out: Path, vectors: Vectors, arrays: Arrays) -> results.Results:
+    """The model's outputs. Every element that left the hardware was found equal to the expected one, so that these are
+    what the hardware made."""
+    streams = {s.port: s for s in load_design(out).outputs}
+    integers = {streams[port].name: from_stream(streams[port], beats) for port, beats in vectors.expected.items()}
+    return results.numpy_types(model, model_outputs(model, integers, arrays))

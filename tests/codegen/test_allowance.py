@@ -1,0 +1,125 @@
+"""What the compiler leaves of a part for the board's shell covers what synthesis needs for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from boards import find_board
+from hwflow.api.budget import FILL
+from hwflow.api.compiler import compile as compile_model
+from hwflow.codegen.board.board_files import write_board
+from hwflow.codegen.board.board_top import shell_allowance
+from hwflow.errors import ModelRefused
+from hwflow.schedule.search.folding_search import Budget
+from hwflow.toolchain.build import build
+from tests.codegen.plus_one import emit, stream
+from tests.flow.networks import dense_network
+
+PASS = """
+module hwflow_top (
+    input clk, input rst, output error,
+    input [{top}:0] s_axis_tdata, input s_axis_tvalid, output s_axis_tready, input s_axis_tlast,
+    output [{top}:0] m_axis_tdata, output m_axis_tvalid, input m_axis_tready, output m_axis_tlast
+);
+    assign m_axis_tdata = s_axis_tdata;
+    assign m_axis_tvalid = s_axis_tvalid;
+    assign m_axis_tlast = s_axis_tlast;
+    assign s_axis_tready = m_axis_tready;
+    assign error = rst;
+endmodule
+"""
+
+
+def shell(folder: Path, board: str, lanes: int, beats: int) -> dict[str, int]:
+    """Synthesized resources around a design of wires with ``lanes`` bytes a beat."""
+    out = emit(folder / "out")
+    (out / "design.v").write_text(PASS.format(top=8 * lanes - 1))
+    shape = {"pixels": beats, "beats": beats, "channels": lanes, "lanes": lanes}
+    manifest = json.loads((out / "manifest.json").read_text())
+    manifest |= {"inputs": [stream("x", "s_axis", **shape)], "outputs": [stream("y", "m_axis", **shape)]}
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    write_board(out, find_board(board))
+    result = build(out, until="netlist")
+    return {name: result.resources[name] - result.design_resources[name] for name in result.resources}
+
+
+@pytest.mark.parametrize(
+    ("board", "lanes", "beats", "blocks"),
+    # by hand: 2 x 96 bytes; 2 x 1500 bytes in blocks of 512; 4096 bytes in blocks of 2048
+    [("icebreaker", 8, 12, 1), ("icebreaker", 1, 1500, 6), ("ulx3s_85f", 8, 3000, 2)],
+)
+def test_the_shell_needs_no_more(tmp_path, board, lanes, beats, blocks):
+    allowed = shell_allowance(find_board(board).part, lanes * beats)
+    needed = shell(tmp_path, board, lanes, beats)
+    assert allowed["bram"] == needed["bram"] == blocks
+    assert allowed["dsp"] == needed["dsp"] == 0
+    for name in ("lut", "ff"):
+        assert needed[name] <= allowed[name] <= 3 * needed[name]
+
+
+def test_the_design_gets_the_rest(tmp_path, monkeypatch):
+    seen = []
+
+    def schedule(graph, part, budget, *rest):
+        seen.append(budget)
+        raise ModelRefused([])
+
+    monkeypatch.setattr("hwflow.api.compiler.schedule", schedule)
+    with pytest.raises(ModelRefused):
+        compile_model(dense_network(tmp_path / "model.onnx"), "icebreaker")
+    # 5280 logic cells, 5280 flip-flops, 8 multipliers, 30 block RAMs; the shell has 500, 360, 0, 1
+    assert FILL == {"lut": 0.5, "ff": 0.5, "dsp": 1.0, "bram": 0.9}
+    assert seen == [Budget(lut=2390, ff=2460, dsp=8, bram=26)]
+
+
+@pytest.mark.parametrize(
+    ("board", "expected"),
+    [
+        # 8640 look-up tables, 6480 flip-flops, 20 multipliers, 26 block RAMs; as many flip-flops as look-up tables
+        ("tang_nano_9k", Budget(lut=4070, ff=4070, dsp=20, bram=22)),
+        # 53,200, 106,400, 220, 280 and a DMA engine of 5000, 7000, 0, 8; no more than 20,000 tables unasked
+        ("pynq_z1", Budget(lut=20_000, ff=49_700, dsp=220, bram=244, leeway=1000)),
+    ],
+)
+def test_the_budget_of_other_parts(tmp_path, monkeypatch, board, expected):
+    seen = []
+
+    def schedule(graph, part, budget, *rest):
+        seen.append(budget)
+        raise ModelRefused([])
+
+    monkeypatch.setattr("hwflow.api.compiler.schedule", schedule)
+    with pytest.raises(ModelRefused):
+        compile_model(dense_network(tmp_path / "model.onnx"), board)
+    assert seen == [expected]
+
+
+@pytest.mark.parametrize(
+    ("fps", "asked", "expected"),
+    [
+        # of 83,140 look-up tables, 83,280 flip-flops, 156 multipliers and 207 block RAMs beside the shell
+        (None, None, (20_000, 41_640, 156, 186, 1_000)),
+        (1.0, None, (41_570, 41_640, 156, 186)),
+        (None, {"dsp": 40}, (20_000, 41_640, 40, 186, 1_000)),
+        (None, {"lut": "80%"}, (66_512, 41_640, 156, 186)),
+        (None, {"lut": 30_000, "ff": "100%", "dsp": "0%", "bram": 0}, (30_000, 83_280, 0, 0)),
+        (1.0, {"bram": "50.5%"}, (41_570, 41_640, 156, 104)),
+        (1.0, {"bram": "300%", "dsp": 10**30}, (41_570, 41_640, 1 << 30, 621)),  # what-if; see hwflow.api.budget.MOST
+    ],
+)
+def test_the_budget(tmp_path, monkeypatch, fps, asked, expected):
+    """Without a wish a design stays small; half of the part is for those who ask for a rate, or for either of look-up
+    tables and flip-flops; what is asked for is taken."""
+    seen = []
+
+    def schedule(graph, part, budget, *rest):
+        seen.append(budget)
+        raise ModelRefused([])
+
+    monkeypatch.setattr("hwflow.api.compiler.schedule", schedule)
+    with pytest.raises(ModelRefused):
+        compile_model(dense_network(tmp_path / "model.onnx"), "ulx3s_85f", fps=fps, budget=asked, what_if=True)
+    assert seen == [Budget(*expected)]

@@ -1,0 +1,98 @@
+"""The block of a Zynq's system: transfers of several frames, and their ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from boards import find_board
+from hwflow.codegen.board.axi_top import AxiTop
+from hwflow.codegen.board.board_files import write_board
+from hwflow.codegen.board.board_top import FramePort
+from hwflow.errors import UsageError
+from hwflow.toolchain.build import write_top_verilog
+from tests.codegen.plus_one import emit
+
+# A core that answers a frame of four bytes by its first one, before it has taken the others.
+EARLY = """
+module hwflow_top (
+  input wire clk, input wire rst,
+  input wire [7:0] s_axis_tdata, input wire s_axis_tvalid, output wire s_axis_tready, input wire s_axis_tlast,
+  output wire [7:0] m_axis_tdata, output wire m_axis_tvalid, input wire m_axis_tready, output wire m_axis_tlast,
+  output wire error
+);
+  reg [1:0] beat;
+  assign m_axis_tdata = s_axis_tdata;
+  assign m_axis_tlast = 1'b1;  // one answer a frame: its first byte
+  assign m_axis_tvalid = s_axis_tvalid && beat == 2'd0;
+  assign s_axis_tready = beat != 2'd0 || m_axis_tready;
+  assign error = 1'b0;
+  always @(posedge clk) if (rst) beat <= 2'd0; else if (s_axis_tvalid && s_axis_tready) beat <= beat + 2'd1;
+endmodule
+"""
+
+
+@pytest.fixture(scope="module")
+def block(tmp_path_factory) -> Path:
+    out = emit(tmp_path_factory.mktemp("axi") / "out")
+    write_board(out, find_board("pynq_z2"))
+    assert write_top_verilog(out) == out / "board" / "hwflow_axis.v"
+    (out / "early.v").write_text(EARLY)
+    return out
+
+
+def simulate(out: Path, data: bytes, ends: str, pauses: bool, design: str = "design.v") -> list[str]:
+    """What comes out; ``ends``: a digit a byte, 1 for the last of a transfer."""
+    subprocess.run(
+        [
+            "iverilog", "-g2005", "-s", "axis_bench", "-o", "board/bench.vvp", f"-Paxis_bench.COUNT={len(data)}",
+            f"-Paxis_bench.BYTES={8 * len(data)}'h{data.hex()}", f"-Paxis_bench.ENDS={len(ends)}'b{ends}",
+            f"-Paxis_bench.PAUSES={int(pauses)}", str(Path(__file__).parent / "axis_bench.v"), "board/hwflow_axis.v",
+            design,
+        ],
+        cwd=out, check=True,
+    )
+    result = subprocess.run(["vvp", "-n", "board/bench.vvp"], cwd=out, check=True, capture_output=True, text=True)
+    return [line.rstrip() for line in result.stdout.splitlines() if "$finish" not in line and "$readmemh" not in line]
+
+
+@pytest.mark.parametrize("pauses", [False, True])
+def test_the_answer_to_a_transfer_ends_with_it(block, pauses):
+    """Three frames in a transfer, then one, then two."""
+    data = bytes(range(24))
+    got = simulate(block, data, "000000000001" "0001" "00000001", pauses)
+    assert got == [f"{value + 1:02x}{' end' if value in (11, 15, 23) else ''}" for value in data]
+
+
+@pytest.mark.parametrize("pauses", [False, True])
+def test_a_core_that_answers_early_waits_for_the_end(block, pauses):
+    """Whether an answer is the last of its transfer is known when its frame is in."""
+    got = simulate(block, bytes(range(32)), "00000001" "0001" "0001" "0000000000000001", pauses, "early.v")
+    assert got == ["00", "04 end", "08 end", "0c end", "10", "14", "18", "1c end"]
+
+
+def test_a_transfer_that_ends_within_a_frame_is_an_error(block):
+    got = simulate(block, bytes(range(7)), "0000" "001", False)
+    assert got[:4] == ["01", "02", "03", "04"] and got[-1] == "error" and not any("end" in line for line in got)
+
+
+def test_beats_get_a_power_of_two_of_bytes():
+    top = AxiTop(FramePort(3, 7), FramePort(9, 2))
+    assert (top.input_bytes, top.output_bytes) == (4, 16)
+    assert [(len(top.s_tdata), len(top.m_tdata), len(top.m_tkeep))] == [(32, 128, 16)]
+
+
+def test_beats_too_wide_for_a_dma_are_refused(tmp_path):
+    out = emit(tmp_path / "out")
+    manifest = json.loads((out / "manifest.json").read_text())
+    manifest["inputs"][0] |= {"lanes": 129, "channels": 129}
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(UsageError) as error:
+        write_board(out, find_board("pynq_z1"))
+    assert str(error.value) == (
+        "error: the design's input: a beat must have at most 128 bytes for an AXI DMA, not 129 [dma-width]\n"
+        "  remedy: ask for fewer frames a second (--fps), or stop at --until verilog on another board"
+    )

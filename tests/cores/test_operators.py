@@ -1,0 +1,112 @@
+# amaranth: UnusedElaboratable=no
+"""Every hardware operator: interval, golden model, timing and core agree, with gaps and stalls and after a reset."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hwflow.cores.operator import Folding, HardwareOperator
+from hwflow.cores.registry import OPERATORS, hardware
+from hwflow.cores.requantizers.requantize import form_of
+from hwflow.numerics.requantizers.requantizer import LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
+from tests.cores.cases.all_cases import CASES
+from tests.cores.harness import FRAMES, GENEROUS, Bench, Case, extreme_frames, golden, random_frames, together
+from tests.hdl_lib.bench import STALLS
+
+ALL = [case for cases in CASES.values() for case in cases]
+BUILT = [(case, folding) for case in ALL for folding in case.foldings]
+
+
+def name_of(case: Case) -> str:
+    return f"{case.op}-{case.name}"
+
+
+def name_of_built(case: Case, folding: Folding) -> str:
+    return f"{case.op}-{case.name}-{folding.input_lanes}x{folding.output_lanes}{folding.multiplier}"
+
+
+GAPS, STALLED, BOTH = STALLS[1:]
+PACES = {1: [STALLED], 2: [GAPS], 5: [BOTH], GENEROUS: []}  # beside the full rate, at every depth of queues
+
+each_case = pytest.mark.parametrize("case", ALL, ids=[name_of(c) for c in ALL])
+each_core = pytest.mark.parametrize(("case", "folding"), BUILT, ids=[name_of_built(c, f) for c, f in BUILT])
+
+
+def test_every_hardware_operator_has_cases() -> None:
+    names = {name for name, operator in OPERATORS.items() if isinstance(operator, HardwareOperator)}
+    assert names == {name for name, cases in CASES.items() if cases}
+
+
+def test_the_requantizers_take_every_form() -> None:
+    forms = {(case.name.split("_")[0], type(form_of(case.node()))) for case in CASES["requantize"]}
+    assert forms == {
+        ("multiply", MultiplyAddShift),
+        ("thresholds", ThresholdForm),
+        ("sign", ThresholdForm),
+        ("search", SearchForm),
+        ("table", LookupForm),
+        ("constant", LookupForm),
+    }
+
+
+@each_case
+def test_the_interval_holds_every_result(case: Case) -> None:
+    node = case.node()
+    frames = together(random_frames(case, 20, 1), extreme_frames(case, 2))
+    for value, result in zip(node.outputs, golden(node, frames), strict=True):
+        assert result.shape == (len(frames[0]), *value.typed.shape)
+        element = value.typed.element.interval
+        assert element.hull(value.typed.interval) == element, "the element type does not hold the interval"
+        for channel, interval in enumerate(value.typed.channel_intervals(1)):
+            found = result[:, :, channel]
+            assert interval.lo <= found.min() and found.max() <= interval.hi, f"channel {channel}"
+            assert value.typed.interval.hull(interval) == value.typed.interval
+
+
+@pytest.mark.parametrize("case", [c for c in ALL if c.corners], ids=[name_of(c) for c in ALL if c.corners])
+def test_the_interval_is_reached_at_both_ends(case: Case) -> None:
+    node = case.node()
+    frames = case.corner_frames(node)
+    for value, result in zip(node.outputs, golden(node, frames), strict=True):
+        for channel, interval in enumerate(value.typed.channel_intervals(1)):
+            assert (result[:, :, channel].min(), result[:, :, channel].max()) == (interval.lo, interval.hi), (
+                f"channel {channel}"
+            )
+
+
+@each_core
+def test_cycles_are_those_of_the_timing(case: Case, folding: Folding) -> None:
+    node = case.node(folding)
+    assert hardware(case.op).cycles(node, folding) == hardware(case.op).timing(node, folding).cycles
+
+
+@each_core
+@pytest.mark.parametrize("depth", [1, 2, 5, GENEROUS])
+def test_values_and_cycles(case: Case, folding: Folding, depth: int) -> None:
+    """At full rate every beat comes in its cycle, with queues that throttle and queues that do not; with gaps and
+    stalls the values stay."""
+    core = Bench(case, folding, depth)
+    first = together(random_frames(case, FRAMES - 1, 4), [array[:1] for array in extreme_frames(case, 5)])
+    second = random_frames(case, 2, 3)
+    predicted = core.predicted(FRAMES)
+    runs = [(first, 0.0, 0.0), *((second, gap, stall) for gap, stall in PACES[depth])]
+    for output, (expected, later) in enumerate(zip(golden(core.node, first), golden(core.node, second), strict=True)):
+        full, *slow = core.run(runs, output)
+        assert np.array_equal(core.values(full.beats, output), expected)
+        assert full.out_cycles == predicted.outputs[output].reshape(-1).tolist()
+        for trace, pace in zip(slow, PACES[depth], strict=True):
+            assert np.array_equal(core.values(trace.beats, output), later), (pace, output)
+
+
+@each_core
+def test_a_frame_after_a_reset(case: Case, folding: Folding) -> None:
+    frames = random_frames(case, 2, 6)
+    core = Bench(case, folding, 3)
+    for output, expected in enumerate(golden(core.node, frames)):
+        assert np.array_equal(core.values(core.run_after_reset(frames, 7 + output, output), output), expected)
+
+
+@each_core
+def test_no_combinational_path(case: Case, folding: Folding) -> None:
+    Bench(case, folding, 2).check_no_paths()

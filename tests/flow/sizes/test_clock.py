@@ -1,0 +1,115 @@
+"""What happens when place and route leads nowhere, or does not reach the clock; the tools are stood in for."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hwflow.api import building, output
+from hwflow.cli import main
+from hwflow.errors import Finding
+from hwflow.toolchain.build import BuildResult
+from hwflow.toolchain.routing import NotRouted
+from tests.flow.networks import dense_network
+
+
+@pytest.fixture
+def synth(tmp_path, monkeypatch, capsys):
+    """synth(reached, *options): (clocks asked for, report, stderr); the k-th place and route reaches reached[k] MHz, or
+    with None leads nowhere."""
+    model = dense_network(tmp_path / "model.onnx")
+    write_board = output.write_board
+
+    def run(reached: list[float | None], *options: str):
+        asked: list[float] = []
+
+        def noting(out, board, clock_mhz=None):
+            description = write_board(out, board, clock_mhz)
+            asked.append(description["clock"]["design_mhz"])
+            return description
+
+        def build(out, until, progress, heard=None, another=None):
+            fmax = reached[len(asked) - 1]
+            if fmax is None:
+                assert another is not None and another(), "there is a smaller design"
+                error = NotRouted(Finding("tool-stopped", "place_route", "87 wires left (log: x)", "none"))
+                error.seconds = {"synthesis": 1.0, "place_route": 5.0}
+                raise error
+            return BuildResult(
+                design_clock_mhz=asked[-1], clocks=(), fmax_mhz=fmax, timing_met=fmax >= asked[-1], resources={},
+                design_resources={"lut": 1, "ff": 2, "dsp": 3, "bram": 4}, available={},
+                seconds={"synthesis": 1.0, "place_route": 10.0}, netlist=out, top_verilog=out, bitstream=out,
+            )  # fmt: skip
+
+        for module in (output, building):
+            monkeypatch.setattr(module, "write_board", noting)
+        monkeypatch.setattr(output.toolchain_build, "build", build)
+        out = tmp_path / "out"
+        assert main(["synth", str(model), "--board", "ulx3s_85f", "-o", str(out), "--force", *options]) == 0
+        return asked, json.loads((out / "report.json").read_text()), capsys.readouterr().err
+
+    return run
+
+
+def test_a_clock_that_is_reached_is_built_once(synth):
+    asked, report, err = synth([126.0])
+    assert asked == [125.0]
+    assert report["clock"] == {"target_mhz": 125.0, "fmax_mhz": 126.0}
+    assert report["seconds"]["place_route"] == 10.0 and "warning" not in err
+
+
+def test_a_clock_that_is_missed_is_lowered(synth):
+    asked, report, err = synth([80.0, 79.0], "--clock", "125")
+    # 92 % of 80 MHz, and what the PLL makes of it: at most that, and near
+    assert len(asked) == 2 and 70.0 < asked[1] <= 73.6
+    assert report["clock"] == {"target_mhz": asked[1], "fmax_mhz": 79.0}
+    timing = report["timing"]
+    assert timing["frames_per_second"] == pytest.approx(asked[1] * 1e6 / timing["initiation_interval"])
+    assert report["seconds"]["place_route"] == 20.0
+    assert "80.0 MHz is below 125 MHz: once more for 73.6 MHz" in err and "warning" not in err
+
+
+def test_a_clock_that_is_missed_twice_is_said(synth):
+    asked, _, err = synth([80.0, 60.0], "--clock", "125")
+    assert len(asked) == 2
+    assert f"the clock must reach {asked[1]:g} MHz, not 60.0 MHz: the bitstream may fail [reached-clock]" in err
+
+
+def test_a_rate_that_the_lower_clock_does_not_reach_is_said(synth):
+    _, report, err = synth([80.0, 79.0], "--fps", "1000000")
+    got = report["timing"]["frames_per_second"]
+    assert got < 1_000_000
+    assert f"warning: option --fps: --fps 1e+06 must be reached, not {got:,.0f} frames a second" in err
+
+
+def test_what_is_not_routed_becomes_a_smaller_design(synth):
+    _, whole, _ = synth([126.0])
+    asked, report, err = synth([None, 126.0])
+    assert asked == [125.0, 125.0]
+    interval = whole["timing"]["initiation_interval"]
+    assert report["timing"]["initiation_interval"] > interval and report["multipliers"] < whole["multipliers"]
+    assert f"87 wires left: once more with a smaller design, {report['timing']['initiation_interval']} instead" in err
+    assert report["larger_design"] == {
+        "reason": "87 wires left", "initiation_interval": interval, "latency": whole["timing"]["latency"],
+        "resources": {name: row["predicted"] for name, row in whole["resources"].items()},
+    }
+    for name in ("lut", "dsp"):
+        assert report["resources"][name]["predicted"] <= 0.75 * whole["resources"][name]["predicted"]
+    assert report["seconds"]["place_route"] == 15.0 and whole["larger_design"] is None
+
+
+def test_where_the_boards_clock_is_missed_a_smaller_design_comes_first(synth):
+    asked, report, _ = synth([120.0, 125.0])
+    assert asked == [125.0, 125.0] and report["clock"] == {"target_mhz": 125.0, "fmax_mhz": 125.0}
+    assert report["larger_design"]["reason"] == "120.0 MHz is below 125 MHz"
+    asked, report, err = synth([120.0, 110.0, 101.0])
+    assert asked[:2] == [125.0, 125.0] and 95.0 < asked[2] <= 0.92 * 110
+    assert report["clock"] == {"target_mhz": asked[2], "fmax_mhz": 101.0} and report["larger_design"] is not None
+    assert "110.0 MHz is below 125 MHz: once more for 101.2 MHz" in err
+
+
+def test_a_design_that_has_no_smaller_one_gets_a_lower_clock(synth, monkeypatch):
+    monkeypatch.setattr("hwflow.api.compiler.SMALLER", ())
+    asked, report, _ = synth([120.0, 110.0])
+    assert len(asked) == 2 and asked[1] < 125.0 and report["larger_design"] is None

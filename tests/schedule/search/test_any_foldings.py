@@ -1,0 +1,130 @@
+"""Foldings drawn at random fit together: lanes of parts of pixels, of whole pixels and of vectors, in simulation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hwflow.boards import find_board
+from hwflow.cores.operator import Resources
+from hwflow.cores.registry import hardware
+from hwflow.ir.graph import Graph, Stage
+from hwflow.schedule.converters import insert_plumbing
+from hwflow.schedule.queues import size_queues
+from hwflow.schedule.schedule import Schedule, schedule
+from hwflow.schedule.search.folding_search import Budget
+from hwflow.schedule.throughput.evaluate import Run, evaluate
+from hwflow.sim.icarus_run import run_icarus
+from hwflow.sim.manifest import load_design
+from hwflow.sim.vectors import Vectors
+from hwflow.toolchain.icarus import ICARUS
+from hwflow.types import IntType
+from hwflow.verify import golden
+from tests.schedule.graphs import Builder, dataflow, emit, meeting_graph, random_graph
+
+PART = find_board("ulx3s_85f").part
+FRAMES = 4
+MOST_PRODUCTS = 120  # of one core: what is larger only takes longer to simulate
+
+
+def folded_at_random(graph: Graph, seed: int) -> Schedule:
+    """Any folding of each core, wide ones as likely as narrow ones."""
+    rng = np.random.default_rng(seed)
+    for node in graph.nodes:
+        found = [f for f in hardware(node.op).foldings(node, PART) if f.multipliers <= MOST_PRODUCTS]
+        lanes = sorted({f.input_lanes for f in found})
+        wanted = lanes[int(rng.integers(len(lanes)))]
+        choice = [f for f in found if f.input_lanes == wanted]
+        node.attributes["folding"] = choice[int(rng.integers(len(choice)))]
+    insert_plumbing(graph)
+    graph.stage = Stage.SCHEDULED
+    size_queues(graph, PART)
+    return Schedule(graph, evaluate(graph, FRAMES), Resources())
+
+
+def simulated(quantized: Graph, scheduled: Schedule, folder: Path, *, gap: float = 0.0) -> None:
+    """Values are golden; without gaps every frame comes in the cycles predicted."""
+    design = load_design(emit(scheduled, folder))
+    rng = np.random.default_rng(1)
+    inputs = {}
+    for port in quantized.inputs:
+        element = port.value.typed.element
+        inputs[port.name] = rng.integers(element.min, element.max + 1, (FRAMES, *port.shape))
+    vectors = Vectors.of(design, inputs, golden.evaluate(quantized, inputs))
+    found = ICARUS.find()
+    result = run_icarus(
+        design, vectors, command=found.command, environment=found.environment, gap=gap, stall=gap, seed=1
+    )
+    assert result.ok, result.complaints()
+    if gap:
+        return
+    run: Run = scheduled.run
+    for stream, cycles in zip(design.outputs, run.outputs, strict=True):
+        assert result.streams[stream.port].first == tuple(cycles[:FRAMES, 0].tolist()), stream.port
+        assert result.streams[stream.port].last == tuple(cycles[:FRAMES, -1].tolist()), stream.port
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 7])
+def test_random_foldings(seed: int, tmp_path: Path) -> None:
+    quantized = random_graph(seed) if seed % 2 else meeting_graph(seed // 2)
+    simulated(quantized, folded_at_random(dataflow(quantized), seed), tmp_path / "out")
+
+
+def dense_network() -> Graph:
+    build = Builder(np.random.default_rng(0))
+    element, weight = IntType(6, False), IntType(6, True)
+    value = build.input((16,), IntType(6, True))
+    for outputs in (24, 12, 5):
+        value = build.requantize(build.dense(value, outputs, weight), element, per_channel=False)
+    build.output(value)
+    return build.done()
+
+
+def conv_network() -> Graph:
+    build = Builder(np.random.default_rng(1))
+    element, weight = IntType(4, False), IntType(3, True)
+    value = build.conv2d(build.input((1, 4, 4), element), 3, 3, 1, 1, weight)
+    value = build.max_pool2d(build.requantize(value, element, per_channel=True), 2, 2)
+    build.output(build.requantize(build.dense(build.flatten(value), 3, weight), element, per_channel=False))
+    return build.done()
+
+
+def joined_network() -> Graph:
+    """Three ways of unlike channels, joined channel by channel."""
+    build = Builder(np.random.default_rng(2))
+    element, weight = IntType(4, False), IntType(3, True)
+    start = build.input((2, 4, 4), element)
+    ways = [build.requantize(build.conv2d(start, n, 1, 1, 0, weight), element, per_channel=False) for n in (3, 1)]
+    build.output(build.conv2d(build.node("concat", *ways, start, axis=0), 2, 1, 1, 0, weight))
+    return build.done()
+
+
+@pytest.mark.parametrize("interval", [1, 4, 16])
+def test_channels_of_several_pixels_side_by_side(interval: int, tmp_path: Path) -> None:
+    """16 pixels, of which every beat has 16, 4 or one."""
+    quantized = joined_network()
+    scheduled = schedule(dataflow(quantized), PART, Budget(PART.lut, PART.ff, PART.dsp, PART.bram), interval)
+    assert scheduled.initiation_interval == interval
+    (joined,) = (node for node in scheduled.graph.nodes if node.op == "stream_concat")
+    assert [v.typed.shape[1] for v in joined.inputs] == [3, 1, 2]
+    assert joined.attributes["folding"].output_lanes == 16 // interval * 6
+    simulated(quantized, scheduled, tmp_path / "out")
+
+
+@pytest.mark.parametrize("interval", [1, 3, 8])
+def test_a_convolutional_network(interval: int, tmp_path: Path) -> None:
+    """Whole images a beat, several windows a beat, whole windows."""
+    quantized = conv_network()
+    scheduled = schedule(dataflow(quantized), PART, Budget(PART.lut, PART.ff, PART.dsp, PART.bram), interval)
+    assert scheduled.initiation_interval <= interval
+    simulated(quantized, scheduled, tmp_path / "out")
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.4])
+def test_a_dense_network_of_a_frame_a_cycle(gap: float, tmp_path: Path) -> None:
+    quantized = dense_network()
+    scheduled = schedule(dataflow(quantized), PART, Budget(PART.lut, PART.ff, PART.dsp, PART.bram), 1)
+    assert scheduled.initiation_interval == 1
+    simulated(quantized, scheduled, tmp_path / "out", gap=gap)

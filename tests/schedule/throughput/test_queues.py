@@ -1,0 +1,126 @@
+"""Queue depths on residual and U-shaped graphs: they keep the pace of the slowest core, and no queue and no line buffer
+has anything to spare: with one entry less the interval grows or the design stands still."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Container, Iterator
+
+import pytest
+
+from hwflow.boards import find_board
+from hwflow.cores.registry import OPERATORS, hardware
+from hwflow.cores.windows.sliding_window import least_rows
+from hwflow.errors import InternalError
+from hwflow.ir.graph import Graph
+from hwflow.schedule.queues import MOST_FRAMES
+from hwflow.schedule.schedule import Schedule, schedule
+from hwflow.schedule.search.folding_search import Budget
+from hwflow.schedule.throughput.evaluate import Network, evaluate
+from hwflow.schedule.throughput.events import Events
+from hwflow.schedule.throughput.lines import Arc, Line
+from hwflow.schedule.throughput.steady import Steady
+from tests.schedule.graphs import dataflow, meeting_graph, random_graph, skewed_graph
+from tests.schedule.skips import KINDS, skip_graph
+
+PART = find_board("ulx3s_85f").part
+
+
+def scheduled(graph: Graph, share: int = 3, slower: int = 1) -> Schedule:
+    """For one ``share``th of the part, ``slower`` times the least interval."""
+    budget = Budget(PART.lut // share, PART.ff // share, PART.dsp // share, PART.bram // share)
+    result = schedule(dataflow(graph), PART, budget)
+    if slower > 1:
+        result = schedule(dataflow(graph), PART, budget, slower * result.initiation_interval)
+    return result
+
+
+def pace(graph: Graph, frames: int) -> float:
+    """Cycles a frame in the long run; infinite if it stands still."""
+    try:
+        last = evaluate(graph, frames).last_output
+    except InternalError as error:
+        assert [finding.rule for finding in error.findings] == ["no-deadlock"]
+        return float("inf")
+    return (last[-1] - last[frames // 2]) / (frames - 1 - frames // 2)
+
+
+def smaller(graph: Graph, operators: Container[str]) -> Iterator[str]:
+    """With each queue an entry shorter, with each line buffer a row shorter, where such ones can be built; of nodes of
+    these operators."""
+    for node in (node for node in graph.nodes if node.op in operators):
+        for index, depth in enumerate(node.attributes["depths"]):
+            if depth > 1 and node.op != "frame_sync":
+                node.attributes["depths"][index] = depth - 1
+                yield f"{node.name} of depth {depth - 1}"
+                node.attributes["depths"][index] = depth
+        if node.op == "sliding_window" and node.attributes["rows"] > least_rows(node):
+            node.attributes["rows"] -= 1
+            yield f"{node.name} with {node.attributes['rows']} rows"
+            node.attributes["rows"] += 1
+
+
+def test_nothing_of_a_search_for_depths_stays_in_memory() -> None:
+    """Processes and what they wait for refer to each other; Python's collector, which looks for such circles, rarely
+    runs in a command, and of a large frame they take gigabytes."""
+    gc.collect()
+    gc.disable()
+    try:
+        kept = scheduled(skewed_graph())
+        left = {type(o).__name__ for o in gc.get_objects() if isinstance(o, (Steady, Network, Line, Arc, Events))}
+    finally:
+        gc.enable()
+    assert kept.initiation_interval
+    assert not left
+
+
+def slowest(graph: Graph) -> int:
+    return max(hardware(node.op).cycles(node, node.attributes["folding"]) for node in graph.nodes)
+
+
+def check(found: Schedule, operators: Container[str] = OPERATORS) -> int:
+    """The pace is kept, and by nothing smaller; how many smaller ones there were."""
+    graph = found.graph
+    assert found.initiation_interval == slowest(graph)
+    assert pace(graph, 8) == slowest(graph)
+    tries = 0
+    for what in smaller(graph, operators):
+        # A shortage may take many frames to be felt: until all that is on its way piles up.
+        assert any(pace(graph, frames) > slowest(graph) for frames in (8, 24, MOST_FRAMES)), what
+        tries += 1
+    return tries
+
+
+@pytest.mark.parametrize(("kind", "slower"), [*((kind, 1) for kind in KINDS), ("one", 4)])
+def test_no_queue_has_an_entry_to_spare(kind: str, slower: int) -> None:
+    assert check(scheduled(skip_graph(kind), slower=slower)) >= 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nor_where_streams_meet(seed: int) -> None:
+    check(scheduled(meeting_graph(seed)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nor_in_chains(seed: int) -> None:
+    check(scheduled(random_graph(seed), 12))
+
+
+def test_nor_with_queues_in_block_ram() -> None:
+    found = scheduled(skewed_graph(), 2)
+    assert [node.op for node in found.graph.nodes].count("fifo") == 1
+    assert check(found, {"fifo", "fork"}) >= 1
+
+
+def test_a_short_way_of_one_entry_stands_still() -> None:
+    """The long way of the residual block needs several rows before its first sum: without room for them on the short
+    way nothing moves, and who waits is named."""
+    graph = scheduled(skip_graph("one"), slower=50).graph  # a channel a beat
+    for node in graph.nodes:
+        node.attributes["depths"] = [1] * len(node.outputs)
+    with pytest.raises(InternalError) as raised:
+        evaluate(graph, 2)
+    (finding,) = raised.value.findings
+    assert finding.rule == "no-deadlock"
+    for op in ("fork", "scaled_add"):
+        assert any(repr(node.name) in finding.where for node in graph.nodes if node.op == op)
