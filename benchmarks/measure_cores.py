@@ -1,6 +1,6 @@
 """Synthesize cores out of context and write what they cost: the samples behind the resource models.
 
-    python benchmarks/measure_cores.py mvu            writes hwflow/ops/samples/mvu_ecp5.csv
+    python benchmarks/measure_cores.py mvu            writes hwflow/cores/samples/mvu_ecp5.csv
     python benchmarks/measure_cores.py mvu --fmax     places and routes them as well, prints the clock rates only
     python benchmarks/measure_cores.py mvu --only 3   that row only, printed
 

@@ -74,12 +74,13 @@ def clauses_page() -> str:
         "its findings.",
     ]
     examples = _examples()
-    for found in pkgutil.iter_modules(clauses.__path__):
-        module = importlib.import_module(f"{clauses.__name__}.{found.name}")
+    for found in pkgutil.walk_packages(clauses.__path__, f"{clauses.__name__}."):
+        module = importlib.import_module(found.name)
         rules = [*getattr(module, "RULES", ()), *getattr(module, "LATE_RULES", ())]
         if not rules:  # what the others share
             continue
-        lines += ["", f"## {_title(found.name)}", "", _sentence((module.__doc__ or "").splitlines()[0]), ""]
+        title = _title(found.name.rpartition(".")[2])
+        lines += ["", f"## {title}", "", _sentence((module.__doc__ or "").splitlines()[0]), ""]
         rows = [
             (
                 f"**{rule.id}**{{ #{rule.id} }}", f"{rule.severity}{', pedantic' if rule.pedantic else ''}",
@@ -119,8 +120,8 @@ def _examples() -> dict[str, str]:
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))
     result: dict[str, str] = {}
-    for path in sorted((ROOT / "tests" / "onnxspec" / "clauses").glob("test_*.py")):
-        module = importlib.import_module(f"tests.onnxspec.clauses.{path.stem}")
+    for path in sorted((ROOT / "tests" / "onnxspec" / "clauses").glob("*/test_*.py")):
+        module = importlib.import_module(f"tests.onnxspec.clauses.{path.parent.name}.{path.stem}")
         for twin in getattr(module, "TWINS", ()):
             text = next((finding for finding in twin.findings if f"[{twin.clause}]" in finding), None)
             if text is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -162,6 +163,26 @@ def test_the_rules_see_imports_of_every_form(tmp_path: Path) -> None:
         (1, "numpy"), (1, "onnx.helper"), (2, "hwflow.ir.near"), (3, "hwflow.cores.costs"),
         (4, "hwflow.verify.golden"), (6, "hwflow.cli"),
     ]  # fmt: skip
+
+
+FILES = 16  # a folder at the most; of boards there are as many as there are boards
+SAME = ("hwflow.cores", "hdl_lib")  # a core, its operator and its costs are one thing
+LARGE = ("boards", "sim")
+
+
+def test_no_folder_is_large() -> None:
+    count = Counter(path.parent.relative_to(ROOT) for path in MODULES.values())
+    assert {str(folder): n for folder, n in count.items() if n > FILES and str(folder) not in LARGE} == {}
+
+
+def test_no_two_files_share_a_name_for_different_things() -> None:
+    """`sim` reads what `codegen` writes, and travels without it."""
+    names = Counter(
+        module.rpartition(".")[2]
+        for module, path in MODULES.items()
+        if path.stem not in ("__init__", "__main__") and not inside(module, (*SAME, "hwflow.sim"))
+    )
+    assert {name for name, n in names.items() if n > 1} == {"graph", "quantize"}
 
 
 def _calls(node: ast.AST, name: str) -> bool:
