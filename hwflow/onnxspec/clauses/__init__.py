@@ -5,14 +5,14 @@ from __future__ import annotations
 from hwflow.onnxspec.clauses.graphs import arity, attributes, graph, names, nodes, operators, optional_outputs
 from hwflow.onnxspec.clauses.models import functions, history, model, onnx_checks, opsets, training
 from hwflow.onnxspec.clauses.rules import Rule
-from hwflow.onnxspec.clauses.values import annotations, external_data, shapes, stated_types, tensors
+from hwflow.onnxspec.clauses.values import external_data, metadata, shapes, stated_types, tensors
 
 # A clause becomes a check by one entry in the RULES of the file of its subject. Rules see what those before them found:
 # `names` and `graph.LATE_RULES` gather, and `onnx_checks` runs where nothing else has an objection.
 RULES: tuple[Rule, ...] = (
     *model.RULES,
     *opsets.RULES,
-    *annotations.RULES,
+    *metadata.RULES,
     *graph.RULES,
     *nodes.RULES,
     *attributes.RULES,
