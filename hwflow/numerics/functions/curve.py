@@ -126,16 +126,24 @@ class Curve(Elementwise):
         least, most = (outwards(e)[k] if isinstance(e, Fraction) else e for k, e in enumerate(self._ends()))
         if self.domain != REALS:
             x = self._inside(x)
-        left, right = (self._float_end(end) for end in (x.lo, x.hi))
+        left = self._float_end(x.lo)
+        right = left if x.hi is x.lo else self._float_end(x.hi)
         turn = self.turn
         if turn is None:
             lo, hi = left[0], right[1]
         else:
-            begin, end = (outwards(Fraction(e))[k] for k, e in enumerate((turn.place.lo, turn.place.hi)))
+            begin, end = _around(turn.place)
             across = (x.lo < end) & (x.hi > begin)
             lo = np.where(across, outwards(turn.least)[0], np.minimum(left[0], right[0]))
             hi = np.maximum(left[1], right[1])
         return x.bounded(np.maximum(lo, least), np.minimum(hi, most))
+
+    def slopes(self, x: FloatIntervals) -> FloatIntervals:
+        slopes = super().slopes(x)
+        if self.turn is None:
+            return slopes
+        begin, end = _around(self.turn.place)
+        return FloatIntervals.of(np.where(x.lo >= end, 0.0, slopes.lo), np.where(x.hi <= begin, 0.0, slopes.hi))
 
     def _float_end(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         value = self.approximate_floats(x)
@@ -156,6 +164,11 @@ class Curve(Elementwise):
         is_open = self.domain.lo_open
         partly, nowhere = (x.lo <= 0, x.hi <= 0) if is_open else (x.lo < 0, x.hi < 0)
         return x.within(0.0, inf).undefined(partly, nowhere)
+
+
+def _around(place: Interval) -> tuple[float, float]:
+    """Floats at most its lower and at least its upper end."""
+    return outwards(Fraction(place.lo))[0], outwards(Fraction(place.hi))[1]
 
 
 def surroundings(value: Any, bits: int) -> Interval:

@@ -42,10 +42,7 @@ class Piecewise(Rational):
 
     @property
     def rising(self) -> bool:
-        pieces, cuts = self.pieces()
-        steps = zip(pairwise(pieces), cuts, strict=True)
-        jumps = [(right[0] - left[0]) * v + right[1] - left[1] for (left, right), (v, _) in steps]
-        return all(multiplier >= 0 for multiplier, _ in pieces) and all(jump >= 0 for jump in jumps)
+        return all(multiplier >= 0 for multiplier, _ in self.pieces()[0]) and all(j >= 0 for j in self._jumps())
 
     def __call__(self, x: Fraction) -> Fraction:
         pieces, cuts = self.pieces()
@@ -88,6 +85,28 @@ class Piecewise(Rational):
             lo = np.where(inside, np.minimum(lo, part.lo), lo)
             hi = np.where(inside, np.maximum(hi, part.hi), hi)
         return x.bounded(lo, hi)
+
+    def slopes(self, x: FloatIntervals) -> FloatIntervals:
+        pieces, cuts = self.pieces()
+        ends = [(-inf, -inf), *(outwards(v) for v, _ in cuts), (inf, inf)]
+        lo, hi = np.full(x.lo.shape, inf), np.full(x.hi.shape, -inf)
+        for k, (multiplier, _) in enumerate(pieces):
+            inside = (x.hi > ends[k][0]) & (x.lo < ends[k + 1][1])
+            least, most = outwards(multiplier)
+            lo, hi = np.where(inside, np.minimum(lo, least), lo), np.where(inside, np.maximum(hi, most), hi)
+        for (begin, end), jump in zip(ends[1:-1], self._jumps(), strict=True):
+            across = (x.hi >= begin) & (x.lo <= end)
+            if jump > 0:
+                hi = np.where(across, inf, hi)
+            elif jump < 0:
+                lo = np.where(across, -inf, lo)
+        return FloatIntervals.of(np.minimum(lo, hi), np.maximum(lo, hi))
+
+    def _jumps(self) -> list[Fraction]:
+        """How far the value rises at each cut."""
+        pieces, cuts = self.pieces()
+        steps = zip(pairwise(pieces), cuts, strict=True)
+        return [(right[0] - left[0]) * v + right[1] - left[1] for (left, right), (v, _) in steps]
 
 
 @dataclass(frozen=True)

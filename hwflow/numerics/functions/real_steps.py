@@ -108,7 +108,7 @@ class Levels:
         """For each cut that begins after ``lo`` and not after ``hi`` the least integer at or behind it; and how many
         cuts begin at ``lo`` or before it."""
         first, last = self.until((Fraction(lo), False)), self.until((Fraction(hi), False))
-        return first, _least(self.numerators[first:last], self.strict[first:last], self.unit, self.offset)
+        return first, least_integers(self.numerators[first:last], self.strict[first:last], self.unit, self.offset)
 
 
 def integers(numbers: Sequence[int]) -> Integers:
@@ -119,9 +119,9 @@ def integers(numbers: Sequence[int]) -> Integers:
     return result
 
 
-def _least(numerators: Integers, strict: BoolArray, unit: Fraction, offset: Fraction) -> IntArray:
-    """The least integer at or behind each cut: exact, in int64 where that suffices, else estimated in float64 and
-    computed anew where the estimate does not tell."""
+def least_integers(numerators: Integers, strict: BoolArray, unit: Fraction, offset: Fraction) -> IntArray:
+    """The least integer at or behind each cut (see Levels): exact, in int64 where that suffices, else estimated in
+    float64 and computed anew where the estimate does not tell."""
     if not len(numerators):
         return np.empty(0, dtype=np.int64)
     denominator = lcm(unit.denominator, offset.denominator)

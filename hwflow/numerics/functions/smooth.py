@@ -60,6 +60,9 @@ class Exp(Curve):
     def approximate_floats(self, x: FloatArray) -> FloatArray:
         return np.asarray(np.exp(x))
 
+    def slopes(self, x: FloatIntervals) -> FloatIntervals:
+        return self.floats(x)
+
 
 @dataclass(frozen=True)
 class Log(Curve):
@@ -116,6 +119,10 @@ class Sigmoid(Curve):
     def approximate_floats(self, x: FloatArray) -> FloatArray:
         return np.asarray(1 / (1 + np.exp(-x)))
 
+    def slopes(self, x: FloatIntervals) -> FloatIntervals:
+        y = self.floats(x)
+        return y.product(y.affine(-ONE, ONE)).within(0.0, 0.25)
+
 
 @dataclass(frozen=True)
 class Tanh(Curve):
@@ -135,6 +142,10 @@ class Tanh(Curve):
 
     def approximate_floats(self, x: FloatArray) -> FloatArray:
         return np.asarray(np.tanh(x))
+
+    def slopes(self, x: FloatIntervals) -> FloatIntervals:
+        y = self.floats(x)
+        return y.affine(ONE, ONE).product(y.affine(-ONE, ONE)).within(0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -156,6 +167,10 @@ class Erf(Curve):
     def approximate_floats(self, x: FloatArray) -> FloatArray:
         return _each(math.erf, x)
 
+    def slopes(self, x: FloatIntervals) -> FloatIntervals:
+        density = Exp().floats(Pow(Fraction(2)).floats(x).negated())
+        return x.bounded(density.lo * 1.128, density.hi * 1.129)  # the factor is 2 / sqrt(pi), 1.12838
+
 
 @dataclass(frozen=True)
 class Softplus(Curve):
@@ -175,6 +190,9 @@ class Softplus(Curve):
 
     def approximate_floats(self, x: FloatArray) -> FloatArray:
         return np.asarray(np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))))
+
+    def slopes(self, x: FloatIntervals) -> FloatIntervals:
+        return Sigmoid().floats(x)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,18 @@ from fractions import Fraction as F
 import pytest
 from mpmath import mp
 
-from hwflow.numerics.functions.chains import Affine, Clip, Elementwise, LeakyRelu, Relu, RootMultiply, combination
-from hwflow.numerics.functions.smooth import HardSwish, Sigmoid
+from hwflow.numerics.functions.chains import (
+    Abs,
+    Affine,
+    Clip,
+    Elementwise,
+    LeakyRelu,
+    QuantizeDequantize,
+    Relu,
+    RootMultiply,
+    combination,
+)
+from hwflow.numerics.functions.smooth import Erf, Gelu, HardSwish, Mish, Sigmoid, Tanh
 from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.numerics.requantizers.step_function import StepFunction, compose
 from hwflow.numerics.rounding import Rounding
@@ -28,6 +38,13 @@ CHAINS: dict[str, tuple[Elementwise, ...]] = {
     "normalized": (RootMultiply(F(5, 7)), Affine(F(11, 13), F(-1, 5)), Relu()),
     "hard swish": (HardSwish(),),
     "swish": (combination("mul", (), (Sigmoid(),)),),
+    "gelu": (Gelu(),),
+    "hard swish of operators": (combination("mul", (), (Affine(F(1), F(3)), Clip(F(0), F(6)))), Affine(F(1, 6), F(0))),
+    "gelu of operators": (combination("mul", (), (Affine(F(181, 256), F(0)), Erf(), Affine(F(1, 2), F(1, 2)))),),
+    "wave": (combination("mul", (Tanh(),), (Affine(F(2), F(1)), Tanh())), Affine(F(3), F(-1, 3))),
+    "kinks": (combination("min", (Abs(),), (Affine(F(-2), F(7)),)), Mish()),
+    "jumps": (QuantizeDequantize(F(1, 16), 0, -128, 127), HardSwish()),
+    "quotient": (combination("div", (), (Abs(), Affine(F(1), F(1)))),),
 }
 
 
@@ -78,7 +95,7 @@ def calls(chain: tuple[Elementwise, ...], span: tuple[int, int], levels: tuple[i
 
 
 @pytest.mark.parametrize("span", [SMALL, LARGE], ids=["8 bits in", "24 bits in"])
-@pytest.mark.parametrize("name", ["none", "relu", "normalized", "swish"])
+@pytest.mark.parametrize("name", ["none", "relu", "normalized", "swish", "gelu", "hard swish of operators"])
 def test_work(name: str, span: tuple[int, int]) -> None:
     """What is done number by number in Python is no more than for 8 bits, but for a few integers beside cuts."""
     narrow, wide = (calls(CHAINS[name], span, levels) for levels in (INT8, INT16))
