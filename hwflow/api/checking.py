@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused, UsageError
 from hwflow.onnxspec import ModelProto, read_model
-from hwflow.onnxspec.clauses.validate import validate_scopes
 from hwflow.onnxspec.graphs.scopes import Scope
 from hwflow.onnxspec.reading.external_loading import Folders, load_external_data
 from hwflow.onnxspec.reading.old_dialects import modernize
+from hwflow.onnxspec.validate import validate_scopes
 
 if TYPE_CHECKING:
     from hwflow.frontend.host_work import HostWork
@@ -34,7 +34,7 @@ def check(
 
     A finding's ``severity`` is "error" (the file is no valid ONNX model, or an argument is wrong), "unsupported"
     (valid ONNX that hwflow makes no hardware of) or "warning". hwflow's own rules are tried only on a model without
-    errors. ``pedantic`` adds remarks of form (:func:`hwflow.onnxspec.clauses.validate.is_remark`), which nearly every
+    errors. ``pedantic`` adds remarks of form (:func:`hwflow.onnxspec.validate.is_remark`), which nearly every
     exporter gives cause for without harm; ``trusted`` are folders beside the model's own in which its external data may
     lie, and to which links may lead; ``input_types`` as :func:`hwflow.load` takes it.
     """

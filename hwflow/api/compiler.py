@@ -155,7 +155,7 @@ class Design:
 
 
 def dataflow_of(proto: ModelProto, dimensions: Mapping[str, int]) -> Graph:
-    """The dataflow graph of a model that :func:`hwflow.onnxspec.clauses.validate` has no objection to.
+    """The dataflow graph of a model that :func:`hwflow.onnxspec.validate` has no objection to.
 
     Raises :class:`ModelRefused` with all reasons.
     """

@@ -33,7 +33,7 @@ class Framed:
 def framed(
     proto: ModelProto, dimensions: Mapping[str, int], input_types: Mapping[str, InputType] | None = None
 ) -> Framed:
-    """``proto``, which :func:`hwflow.onnxspec.clauses.validate` has no objection to; ``dimensions`` binds its
+    """``proto``, which :func:`hwflow.onnxspec.validate` has no objection to; ``dimensions`` binds its
     variables, ``input_types`` says what integers its float inputs carry.
 
     Raises :class:`ModelRefused` with all findings where it cannot be resolved, or frames be found; also with what

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
 
-from hwflow.onnxspec.clauses.validate import validate
 from hwflow.onnxspec.reading.reader import read_model
 from hwflow.onnxspec.resolving.resolved_model import Attribute, OnnxNode, ResolvedModel, ValueInfo
+from hwflow.onnxspec.validate import validate
 
 if TYPE_CHECKING:
     from hwflow.onnxspec.reading.writer import write_model

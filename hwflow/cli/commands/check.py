@@ -18,7 +18,7 @@ from hwflow.errors import Finding, ModelRefused, NoSuchModel, merged
 def run_check(arguments: argparse.Namespace) -> int:
     """Findings on each model. 2 where a model is not there, else 1 where one is refused."""
     from hwflow.api.checking import check
-    from hwflow.onnxspec.clauses.validate import is_remark
+    from hwflow.onnxspec.validate import is_remark
 
     bound, declared = dimensions(arguments.dim), input_types(arguments.input_type)
     tables, suites, code = [], [], 0

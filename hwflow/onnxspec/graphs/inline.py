@@ -325,7 +325,7 @@ class FlatNodes:
 def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy of ``model`` with functions in the place of their calls, in subgraphs too (not in training graphs).
 
-    The rules about functions must hold (:func:`hwflow.onnxspec.clauses.validate.structural_findings`).
+    The rules about functions must hold (:func:`hwflow.onnxspec.validate.structural_findings`).
     """
     functions = function_table(model)
     scopes = main_scopes(model)

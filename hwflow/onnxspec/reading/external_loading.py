@@ -28,7 +28,7 @@ def load_external_data(model: onnx.ModelProto, path: str | os.PathLike[str] | No
     """Put the data of every external tensor into ``model``, as raw data; returns how many bytes that is.
 
     ``path`` is the model's own file (None: it has none, and there must be no external data), ``trusted`` as for
-    :func:`hwflow.onnxspec.clauses.validate`. Raises ModelRefused with all findings if data cannot be had, or is not
+    :func:`hwflow.onnxspec.validate`. Raises ModelRefused with all findings if data cannot be had, or is not
     what the model says; the model may be loaded in part then.
     """
     files = ExternalFiles(None if path is None else Path(path).parent, trusted)

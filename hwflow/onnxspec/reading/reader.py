@@ -58,7 +58,7 @@ def read_model(path: str | os.PathLike[str]) -> onnx.ModelProto:
     """The model in the file ``path`` (binary protobuf); external data stays where it is.
 
     Raises ModelRefused: no such file (NoSuchModel), a folder, unreadable, empty, not protobuf, truncated, nothing of a
-    model in it. Says nothing about the model's validity beyond that: see :func:`hwflow.onnxspec.clauses.validate`.
+    model in it. Says nothing about the model's validity beyond that: see :func:`hwflow.onnxspec.validate`.
     """
     file = Path(path)
     data = _read_bytes(file)

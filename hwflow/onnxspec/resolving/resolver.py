@@ -12,7 +12,6 @@ import onnx
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec.clauses.models.functions import MAX_INLINED
-from hwflow.onnxspec.clauses.validate import structural_findings
 from hwflow.onnxspec.graphs.attribute_values import has_subgraph, python_attributes
 from hwflow.onnxspec.graphs.inline import (
     FlatNodes,
@@ -43,6 +42,7 @@ from hwflow.onnxspec.shapes.shape_inference import (
     infer_dialect,
     type_proto,
 )
+from hwflow.onnxspec.validate import structural_findings
 
 _SCAN_WITHOUT_BATCH = 9  # version; Loop has not changed in meaning since 1
 _TOO_MUCH = "what the graph computes of constants must be computable before the first frame, but"
@@ -79,7 +79,7 @@ def resolve(
     names the operators (by domain and type) that the caller takes: another one that the standard defines by a function
     is replaced by the function's body, where nothing is left of that but operators to keep; None: none is replaced.
 
-    ``validated``: :func:`hwflow.onnxspec.clauses.validate` has found no error, so that this need not look for any
+    ``validated``: :func:`hwflow.onnxspec.validate` has found no error, so that this need not look for any
     again.
 
     Raises ModelRefused, with everything that was found: a graph that cannot be walked (cycles, values that nothing

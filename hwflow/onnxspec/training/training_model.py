@@ -16,13 +16,13 @@ from onnx import helper, numpy_helper
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused, UsageError
 from hwflow.onnxspec.clauses.rules import listed
-from hwflow.onnxspec.clauses.validate import validate
 from hwflow.onnxspec.reading.external_loading import Folders, load_external_data
 from hwflow.onnxspec.reading.numpy_tensors import DTYPE_NAMES
 from hwflow.onnxspec.reading.reader import read_model
 from hwflow.onnxspec.reading.writer import write_model
 from hwflow.onnxspec.resolving.resolved_model import Array
 from hwflow.onnxspec.training.training_graphs import combined
+from hwflow.onnxspec.validate import validate
 
 if TYPE_CHECKING:
     from hwflow.onnxspec.training.training_evaluator import GraphEvaluator
@@ -50,7 +50,7 @@ class TrainingModel:
     :meth:`infer` does not.
 
     ``model``: a model, or the path of its file; it is validated first (``trusted`` as for
-    :func:`~hwflow.onnxspec.clauses.validate`). Raises :class:`ModelRefused` with all errors,
+    :func:`~hwflow.onnxspec.validate`). Raises :class:`ModelRefused` with all errors,
     also for a model without training information and for one that the reference evaluator cannot compute (it has no
     ``Gradient``: the derivatives must be nodes of the algorithm graph).
 

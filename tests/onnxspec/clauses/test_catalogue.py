@@ -39,7 +39,7 @@ def test_every_clause_has_twins() -> None:
     tested = set()
     for path in HERE.rglob("test_*.py"):
         name = ".".join(path.relative_to(HERE).with_suffix("").parts)
-        if path.stem not in ("test_catalogue", "test_validate"):
+        if path.stem != "test_catalogue":
             module = importlib.import_module(f"tests.onnxspec.clauses.{name}")
             tested.update(twin.clause for twin in module.TWINS)
     assert set(catalogue()) - tested == set()
