@@ -25,12 +25,13 @@ CLOCK_MARGIN = 0.92  # of the clock that a first place and route reached, where 
 
 @dataclass(frozen=True)
 class Built:
-    """What was built. ``larger``: report.json's ``larger_design``, of the design that it took the place of, if any;
-    ``seconds``: of all that was done, by step."""
+    """What was built. ``seconds``: of all that was done, by step."""
 
     result: BuildResult
     seconds: Mapping[str, float]
-    larger: Mapping[str, Any] | None = None
+
+
+Rewrite = Callable[["Design", Mapping[str, Any]], None]
 
 
 class Buildable(Protocol):
@@ -51,10 +52,10 @@ class Buildable(Protocol):
 
 def build_design(
     design: Buildable, out: Path, until: Literal["netlist", "bitstream"], progress: Callable[[str], None],
-    rewrite: Callable[[Design], None], executor: Executor | None = None, heard: Heard | None = None,
+    rewrite: Rewrite, executor: Executor | None = None, heard: Heard | None = None,
 ) -> Built:
-    """Build what is in ``out``. ``rewrite``: called with a smaller design, which then must be in ``out`` instead.
-    ``heard``: called with how far place and route is.
+    """Build what is in ``out``. ``rewrite``: called with a smaller design, which then must be in ``out`` instead, and
+    with report.json's ``larger_design``, what it takes the place of. ``heard``: called with how far place and route is.
 
     A smaller design is built where the router does not come to an end, or misses the board's own clock. Where a clock
     or a rate was asked for and is missed, or the smaller design misses its clock as well, the clock is lowered. Raises
@@ -86,15 +87,14 @@ def build_design(
         f"{reason}: once more with a smaller design, {now.initiation_interval} instead of "
         f"{before.initiation_interval} cycles a frame"
     )
-    rewrite(smaller[0])
+    rewrite(smaller[0], {
+        "reason": reason, "initiation_interval": before.initiation_interval, "latency": before.latency,
+        "resources": {name: getattr(before.resources, name) for name in ("lut", "ff", "dsp", "bram")},
+    })  # fmt: skip
     built = _at_lower_clock(
         smaller[0], out, until, progress, toolchain_build.build(out, until, progress, heard), heard
     )
-    larger = {
-        "reason": reason, "initiation_interval": before.initiation_interval, "latency": before.latency,
-        "resources": {name: getattr(before.resources, name) for name in ("lut", "ff", "dsp", "bram")},
-    }
-    return Built(built.result, _sum(spent, built.seconds), larger)
+    return Built(built.result, _sum(spent, built.seconds))
 
 
 def _at_lower_clock(

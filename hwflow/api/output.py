@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from hwflow.api import made_from
-from hwflow.api.building import Buildable, build_design
+from hwflow.api.building import Buildable, Rewrite, build_design
 from hwflow.api.model_digests import model_digests
 from hwflow.api.output_folder import Output
 from hwflow.api.request import check_until
@@ -72,7 +72,7 @@ def write_design(
     until = until or ("bitstream" if vendor.is_here(design.board.toolchain) else "verilog")
     table: dict[str, Any] = {}
     write = writer(output, table, progress, executor, asked, reuse=reuse and until != "verilog")
-    write(design)
+    write(design, None)
     if until != "verilog":
         build_further(design, output.path, until, table, progress, write, executor, heard)
     return table
@@ -81,16 +81,18 @@ def write_design(
 def writer(
     output: Output, table: dict[str, Any], progress: Callable[[str], None], executor: Executor | None,
     asked: Mapping[str, Any] | None, *, reuse: bool = False,
-) -> Callable[[Design], None]:
+) -> Callable[[Design, Mapping[str, Any] | None], None]:
     """What replaces ``output`` by a folder with everything of a design up to the Verilog, and ``table`` by the contents
-    of report.json. ``executor``, ``asked`` and ``reuse`` as for :func:`write_design`."""
+    of report.json; the second argument is its ``larger_design``, kept from now on, whatever becomes of the steps behind
+    the Verilog. ``executor``, ``asked`` and ``reuse`` as for :func:`write_design`."""
 
-    def write(design: Design) -> None:
+    def write(design: Design, larger: Mapping[str, Any] | None) -> None:
         graph = design.schedule.graph
         single = len(graph.inputs) == len(graph.outputs) == 1
         with output.replaced() as folder:
             progress("writing Verilog")
-            table.update(_write_verilog(design, folder, single or design.board.zynq is None, progress, executor))
+            with_board = single or design.board.zynq is None
+            table.update(_write_verilog(design, folder, with_board, larger, progress, executor))
             if asked is not None and design.model.file is not None:
                 of_model = {key: table["model"][key] for key in ("sha256", "external_sha256")}
                 request = made_from.request_of(design.model.file, of_model, asked, design.board)
@@ -103,7 +105,7 @@ def writer(
 
 def build_further(
     design: Buildable, out: Path, until: str, table: dict[str, Any], progress: Callable[[str], None],
-    write: Callable[[Design], None], executor: Executor | None = None, heard: Heard | None = None,
+    write: Rewrite, executor: Executor | None = None, heard: Heard | None = None,
 ) -> None:
     """Build what is in ``out`` up to ``until``, a netlist or a bitstream, and complete report.json's contents
     ``table``. ``write`` and ``heard``: see :func:`hwflow.api.building.build_design`."""
@@ -114,7 +116,6 @@ def build_further(
         table, fmax_mhz=result.fmax_mhz, clock_mhz=result.design_clock_mhz,
         resources=result.design_resources, seconds=built.seconds,
     )
-    table["larger_design"] = built.larger or table.get("larger_design")
     table["reused"] = list(result.reused)
     table["bitstream"] = None if result.bitstream is None else os.path.relpath(result.bitstream, out)
     if table["bitstream"] is not None:
@@ -127,7 +128,8 @@ def build_further(
 
 
 def _write_verilog(
-    design: Design, folder: Path, with_board: bool, progress: Callable[[str], None], executor: Executor | None
+    design: Design, folder: Path, with_board: bool, larger: Mapping[str, Any] | None, progress: Callable[[str], None],
+    executor: Executor | None,
 ) -> dict[str, Any]:
     """All files up to the Verilog; returns report.json's contents."""
     begin = time.perf_counter()
@@ -193,7 +195,7 @@ def _write_verilog(
         files=top.files, host_work=design.model.host_work.table(),
     )
     result["model"] |= of_model
-    result |= {"bitstream": None, "link": link, "versions": made_with, "reused": []}
+    result |= {"bitstream": None, "link": link, "versions": made_with, "reused": [], "larger_design": larger}
     write_json(folder / "report.json", result)
     return result
 

@@ -102,8 +102,8 @@ def room_in(folder: Path, named: Path) -> Iterator[None]:
             raise
         written, free = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()), _free(folder)
         message = (
-            f"must have room for more than {written + free:,} bytes, not run full: {written:,} were written, "
-            f"{free:,} are free"
+            f"must have room for all that is written, at least {written + free + 1:,} bytes, not run full: "
+            f"{written:,} were written, {free:,} are free"
         )
         remedy = "make room, or choose a folder of another disk with -o"
         raise ToolError(Finding("output-space", f"folder {show_path(named)}", message, remedy)) from None

@@ -8,7 +8,7 @@ import pytest
 
 from hwflow.api import building, output
 from hwflow.cli import main
-from hwflow.errors import Finding
+from hwflow.errors import Finding, ToolError
 from hwflow.toolchain.build import BuildResult
 from hwflow.toolchain.routing import NotRouted
 from tests.flow.networks import dense_network
@@ -16,12 +16,12 @@ from tests.flow.networks import dense_network
 
 @pytest.fixture
 def synth(tmp_path, monkeypatch, capsys):
-    """synth(reached, *options): (clocks asked for, report, stderr); the k-th place and route reaches reached[k] MHz, or
-    with None leads nowhere."""
+    """synth(reached, *options): (clocks asked for, report, stderr); the k-th place and route reaches reached[k] MHz,
+    with None leads nowhere, with 0 is killed. ``force=False``: go on with what is there."""
     model = dense_network(tmp_path / "model.onnx")
     write_board = output.write_board
 
-    def run(reached: list[float | None], *options: str):
+    def run(reached: list[float | None], *options: str, force: bool = True):
         asked: list[float] = []
 
         def noting(out, board, clock_mhz=None):
@@ -30,14 +30,17 @@ def synth(tmp_path, monkeypatch, capsys):
             return description
 
         def build(out, until, progress, heard=None, another=None):
-            fmax = reached[len(asked) - 1]
+            fmax = reached[min(len(asked), len(reached)) - 1]
+            if fmax == 0:
+                raise ToolError(Finding("tool-stopped", "place_route", "killed", "none"))
             if fmax is None:
                 assert another is not None and another(), "there is a smaller design"
                 error = NotRouted(Finding("tool-stopped", "place_route", "87 wires left (log: x)", "none"))
                 error.seconds = {"synthesis": 1.0, "place_route": 5.0}
                 raise error
+            clock = asked[-1] if asked else 125.0  # of what is there
             return BuildResult(
-                design_clock_mhz=asked[-1], clocks=(), fmax_mhz=fmax, timing_met=fmax >= asked[-1], resources={},
+                design_clock_mhz=clock, clocks=(), fmax_mhz=fmax, timing_met=fmax >= clock, resources={},
                 design_resources={"lut": 1, "ff": 2, "dsp": 3, "bram": 4}, available={},
                 seconds={"synthesis": 1.0, "place_route": 10.0}, netlist=out, top_verilog=out, bitstream=out,
             )  # fmt: skip
@@ -46,7 +49,9 @@ def synth(tmp_path, monkeypatch, capsys):
             monkeypatch.setattr(module, "write_board", noting)
         monkeypatch.setattr(output.toolchain_build, "build", build)
         out = tmp_path / "out"
-        assert main(["synth", str(model), "--board", "ulx3s_85f", "-o", str(out), "--force", *options]) == 0
+        forced = ["--force"] if force else []
+        code = main(["synth", str(model), "--board", "ulx3s_85f", "-o", str(out), *forced, *options])
+        assert code == (ToolError.exit_code if 0 in reached else 0)
         return asked, json.loads((out / "report.json").read_text()), capsys.readouterr().err
 
     return run
@@ -97,6 +102,16 @@ def test_what_is_not_routed_becomes_a_smaller_design(synth):
     for name in ("lut", "dsp"):
         assert report["resources"][name]["predicted"] <= 0.75 * whole["resources"][name]["predicted"]
     assert report["seconds"]["place_route"] == 15.0 and whole["larger_design"] is None
+
+
+def test_what_a_smaller_design_takes_the_place_of_is_kept(synth):
+    """Where it is not routed the first time, and the next run goes on with it."""
+    _, killed, _ = synth([None, 0])
+    assert killed["larger_design"]["reason"] == "87 wires left" and killed["bitstream"] is None
+    asked, report, _ = synth([126.0], force=False)
+    assert asked == [], "nothing was written anew"
+    assert report["larger_design"] == killed["larger_design"] and report["clock"]["fmax_mhz"] == 126.0
+    assert report["timing"]["initiation_interval"] == killed["timing"]["initiation_interval"]
 
 
 def test_where_the_boards_clock_is_missed_a_smaller_design_comes_first(synth):
