@@ -23,6 +23,7 @@ from hwflow.frontend.views import (
     Integers,
     QuantizedConstant,
     Reals,
+    Sum,
     View,
     fractions,
 )
@@ -41,7 +42,8 @@ class Refusal(Exception):
 
 @dataclass
 class Lowering:
-    """State of lowering one model. ``deferred``: why nodes at its end are left to the host."""
+    """State of lowering one model. ``deferred``: why nodes at its end are left to the host. ``reach``: how great sums
+    of products and of streams are at most, as far as that is known; ``sums``: what values are sums of."""
 
     model: ResolvedModel
     views: dict[str, View] = field(default_factory=dict)
@@ -51,6 +53,8 @@ class Lowering:
     deferred: list[Finding] = field(default_factory=list)
     names: Names = field(default_factory=Names)
     value_names: Names = field(default_factory=Names)
+    reach: dict[Value, int] = field(default_factory=dict)
+    sums: dict[Value, Sum] = field(default_factory=dict)
 
     def view(self, name: str) -> View:
         return self.views[name]

@@ -100,6 +100,19 @@ class Reals:
 
 
 @dataclass(frozen=True)
+class Sum:
+    """What a value of hardware is the sum of: two streams without functions, the one of the longer integers first.
+
+    ``scale`` and ``zero_point``: what its integers meant when it was made; None where they are keys
+    (:mod:`hwflow.operators.elementwise.keys`).
+    """
+
+    streams: tuple[Reals, Reals]
+    scale: Fractions | None
+    zero_point: Fractions | None
+
+
+@dataclass(frozen=True)
 class HostInput:
     """A float tensor before any quantizer, which the host holds: a graph input, or what ``nodes`` make of some."""
 

@@ -57,7 +57,7 @@ def _place(node: Node) -> str:
 def _too_wide(node: Node, interval: str) -> Finding:
     return Finding(
         "accumulator-range", _place(node), f"its sums must lie within 62 bits, not in {interval}",
-        "quantize the operands to fewer bits",
+        "quantize the operands to fewer bits, or insert QuantizeLinear and DequantizeLinear before the node",
     )
 
 

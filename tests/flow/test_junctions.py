@@ -89,7 +89,22 @@ def pools_and_outputs() -> Builder:
     return b
 
 
-NETWORKS = [single_pixels, residual, three_ways, xnor, pools_and_outputs]
+def mean_of_a_block() -> Builder:
+    """A convolution with scales and a float bias a channel, and a stream with a scale of its own, added; the mean of
+    its Relu, and the average pool of its Clip, by keys of their sums."""
+    b, rng = Builder(), np.random.default_rng(4)
+    x, other = image(b, "x", 2, 4, 3), b.requantize(b.input("other", ["N", 3, 4, 3]), np.float32(0.0173), 100)
+    scales = rng.uniform(0.002, 0.02, 3).astype(np.float32)
+    weights = b.weights(rng.integers(-127, 128, (3, 2, 3, 3)), scales, np.zeros(3), axis=0)
+    sums = b.node("Conv", x, weights, b.constant(rng.normal(size=3)), pads=[1] * 4)
+    mean = b.node("GlobalAveragePool", b.node("Relu", b.node("Add", sums, other)))
+    limited = b.node("Clip", sums, b.constant(0.0), b.constant(6.0))
+    pool = b.node("AveragePool", limited, kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, 1, 0])
+    b.output(b.quantize(mean, np.float32(0.03), 3), b.quantize(pool, np.float32(0.021), 7))
+    return b
+
+
+NETWORKS = [single_pixels, residual, three_ways, xnor, pools_and_outputs, mean_of_a_block]
 
 
 @pytest.mark.parametrize("network", NETWORKS)

@@ -170,7 +170,7 @@ def output_with_scales_along_two_axes(b: Builder) -> str:
 @cases(
     "error: node 'fc' (dense): its sums must lie within 62 bits, not in [-18446744065119617024, "
     "18446744056529682436] [accumulator-range]\n"
-    "  remedy: quantize the operands to fewer bits",
+    "  remedy: quantize the operands to fewer bits, or insert QuantizeLinear and DequantizeLinear before the node",
 )
 def sums_of_too_many_bits(b: Builder) -> str:
     d = b.dequantize(b.input("x", ["N", 4], "int32"), 0.5, None)

@@ -28,6 +28,7 @@ from hwflow.ir.graph import Fractions, IntArray
 from hwflow.numerics.functions.chains import Affine, Elementwise, Pow, Reciprocal, combination
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise import integers
+from hwflow.operators.elementwise.keys import keyed_sum, remember_sum
 from hwflow.operators.elementwise.lattice import plain, whole_zero_point
 from hwflow.operators.moves.channels import Channels
 from hwflow.operators.moves.moves import broadcast, with_constant
@@ -215,9 +216,13 @@ def sum_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals, *, subtra
         raise refuse(
             node, "scale-range", "the scales of streams that are added must not be 0", "calibrate the model again"
         )
-    scales = [left.scale, as_array(-right.scale) if subtract else right.scale]
-    common = as_array(np.frompyfunc(fraction_gcd, 2, 1)(*scales))
-    multipliers = [as_array(s / common) for s in scales]
+    if subtract:
+        right = replace(right, scale=as_array(-right.scale))
+    common = as_array(np.frompyfunc(fraction_gcd, 2, 1)(left.scale, right.scale))
+    multipliers = [as_array(view.scale / common) for view in (left, right)]
+    keyed = keyed_sum(state, node, left, right, multipliers)
+    if keyed is not None:
+        return keyed
     channels = Channels(left.shape, *multipliers)
     attributes = {"multipliers": tuple(_integers(channels.column(m)) for m in multipliers)}
     value = channels.add(
@@ -225,7 +230,9 @@ def sum_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals, *, subtra
         tuple(dict.fromkeys((*left.nodes, *right.nodes))), origin=state.real_origin(node),
     )
     zero_point = as_array(multipliers[0] * left.zero_point + multipliers[1] * right.zero_point)
-    return made(value, left.shape, common, compact(zero_point), node)
+    total = made(value, left.shape, common, compact(zero_point), node)
+    remember_sum(state, total, left, right, multipliers)
+    return total
 
 
 def _integers(multipliers: Fractions) -> IntArray:

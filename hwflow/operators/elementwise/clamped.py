@@ -14,6 +14,7 @@ from hwflow.frontend.views import Functions, Reals, as_array, compact
 from hwflow.ir.graph import Fractions, IntArray, Value
 from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Function, Times
 from hwflow.numerics.functions.chains import Clip, Elementwise, Relu
+from hwflow.numerics.requantizers.staircase import LIMIT
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 
 MOST_FACTOR = 1 << 16
@@ -23,8 +24,31 @@ MOST_FACTOR = 1 << 16
 def clamped(state: Lowering, node: OnnxNode, view: Reals) -> Reals | None:
     """``view`` without its functions, which limits of its integers do the work of, whatever their range is.
 
-    The real scale * (q - zero point) is at a limit where q is zero point + limit / scale. None where a function is no
-    Relu or Clip, or limits need a longer factor than :data:`MOST_FACTOR`.
+    None where a function is no Relu or Clip, or limits need a longer factor than :data:`MOST_FACTOR`.
+    """
+    limits = limits_of(view)
+    if limits is None:
+        return None
+    factor = factor_of(limits)
+    if factor > MOST_FACTOR or any(abs(v * factor) > LIMIT for _, at in limits for v in at.reshape(-1)):
+        return None
+    value = view.value
+    if factor > 1:
+        value = applied(state, node, value, Times(factor), (None,), view.nodes)
+    for function, at in limits:
+        constant = np.array([int(v * factor) for v in at.reshape(-1)], dtype=np.int64).reshape(at.shape)
+        value = applied(state, node, value, function, (None, broadcast_constant(constant, view.shape)), view.nodes)
+    return replace(
+        view, value=value, scale=compact(as_array(view.scale / factor)),
+        zero_point=compact(as_array(view.zero_point * factor)), functions=(), nodes=(),
+    )
+
+
+def limits_of(view: Reals) -> list[tuple[Function, Fractions]] | None:
+    """The limits of the integers that do the work of the functions, in order; None where a function is no Relu or
+    Clip, or has a limit in some channels only.
+
+    The real scale * (q - zero point) is at a limit where q is zero point + limit / scale.
     """
     if any(s == 0 for s in view.scale.reshape(-1)):
         return None
@@ -43,19 +67,12 @@ def clamped(state: Lowering, node: OnnxNode, view: Reals) -> Reals | None:
             limits.append((MINIMUM if is_upper != falling.pop() else MAXIMUM, at))
         if any(not isinstance(f, Relu | Clip) for f in functions.reshape(-1) if f is not None):
             return None
-    factor = lcm(*(v.denominator for _, at in limits for v in at.reshape(-1)))
-    if factor > MOST_FACTOR:
-        return None
-    value = view.value
-    if factor > 1:
-        value = _applied(state, node, value, Times(factor), (None,), view.nodes)
-    for function, at in limits:
-        constant = np.array([int(v * factor) for v in at.reshape(-1)], dtype=np.int64).reshape(at.shape)
-        value = _applied(state, node, value, function, (None, _constant(constant, view.shape)), view.nodes)
-    return replace(
-        view, value=value, scale=compact(as_array(view.scale / factor)),
-        zero_point=compact(as_array(view.zero_point * factor)), functions=(), nodes=(),
-    )
+    return limits
+
+
+def factor_of(limits: Sequence[tuple[Function, Fractions]]) -> int:
+    """By which integers must be multiplied so that all limits are integers."""
+    return lcm(*(v.denominator for _, at in limits for v in at.reshape(-1)))
 
 
 def _limit(function: Elementwise | None, is_upper: bool) -> Fraction | None:
@@ -75,15 +92,16 @@ def _like(values: Sequence[Fraction | None], functions: Functions) -> Fractions:
     return result.reshape(functions.shape)
 
 
-def _constant(values: IntArray, shape: tuple[int, ...]) -> int | IntArray:
+def broadcast_constant(values: IntArray, shape: tuple[int, ...]) -> int | IntArray:
     """One number, or as long as a frame."""
     first = int(values.reshape(-1)[0])
     return first if (values == first).all() else np.broadcast_to(values, shape)
 
 
-def _applied(
+def applied(
     state: Lowering, node: OnnxNode, value: Value, function: Function, constants: tuple[int | IntArray | None, ...],
     before: tuple[str, ...],
 ) -> Value:
+    """``function`` of the integers ``value`` and of constants."""
     attributes = {"function": function, "constants": constants, "wrap": None}
     return state.add("elementwise", node, [value], attributes, before, origin="")

@@ -12,17 +12,21 @@ from functools import reduce
 from math import gcd
 from typing import Any
 
+import numpy as np
+
 from hwflow.display import show
 from hwflow.frontend.context import Lowering, refuse
 from hwflow.frontend.views import Reals, as_array, compact, fraction_gcd, fractions, uniform
+from hwflow.ir.integer_functions import Simple
 from hwflow.numerics.functions.chains import Elementwise
 from hwflow.numerics.functions.function import enclose
 from hwflow.numerics.functions.nearest_float import nearest_float
 from hwflow.numerics.interval import Interval, NoSteps
 from hwflow.numerics.requantizers.stages import StepStage
+from hwflow.numerics.requantizers.staircase import LIMIT
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
-from hwflow.operators.elementwise.clamped import clamped
+from hwflow.operators.elementwise.clamped import applied, broadcast_constant, clamped
 from hwflow.operators.moves.channels import Channels
 
 MAX_POINTS = 1 << 16
@@ -149,10 +153,16 @@ def from_zero(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     if zero == 0:
         return view
     if view.low is None or view.high is None or view.high - view.low >= MAX_POINTS:
-        raise refuse(
-            node, "zero-point-range", f"the zero point of what {node.op_type} works on must be 0 behind a sum",
-            f"insert QuantizeLinear and DequantizeLinear before {show(node.name)}",
-        )
+        offsets = np.array([int(z) for z in view.zero_point.reshape(-1)], dtype=object).reshape(view.zero_point.shape)
+        if max(abs(z) for z in offsets.reshape(-1)) > LIMIT:
+            raise refuse(
+                node, "zero-point-range",
+                f"the zero point of what {node.op_type} works on must have at most 62 bits behind a sum",
+                f"insert QuantizeLinear and DequantizeLinear before {show(node.name)}",
+            )
+        constants = (None, broadcast_constant(offsets.astype(np.int64), view.shape))
+        value = applied(state, node, view.value, Simple("sub"), constants, view.nodes)
+        return replace(view, value=value, zero_point=fractions(0), nodes=(), low=None, high=None)
     channels = Channels(view.shape, view.zero_point)
     zeros = [int(z) for z in channels.column(view.zero_point)]
     levels = range(view.low, view.high + 1)

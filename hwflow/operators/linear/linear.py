@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +18,7 @@ from hwflow.frontend.views import (
     fractions,
     uniform,
 )
-from hwflow.ir.graph import Fractions
+from hwflow.ir.graph import Fractions, IntArray, Value
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise.lattice import from_zero, plain, whole_zero_point
 from hwflow.operators.linear import spatial
@@ -91,9 +92,19 @@ def convolution(
     else:
         attributes["pad_value"] = int(zero) if zero is not None and zero.denominator == 1 else 0
     value = spatial.convolution(state, node, view.value, view.shape, attributes, view.nodes)
+    _remember_reach(state, value, view, attributes)
     out = meaning(node, weights, scale, channel_zero, binary, bias)
     out_scale, zero_point = (compact(v.reshape(-1, *(1,) * (len(shape) - 2))) for v in out)
     return made(value, out_shape, out_scale, zero_point, node)
+
+
+def _remember_reach(state: Lowering, value: Value, view: Reals, attributes: Mapping[str, Any]) -> None:
+    """How great the sums ``value`` of products with the integers of ``view`` are at most."""
+    weights: IntArray = attributes["weights"]
+    if view.low is not None and view.high is not None:
+        greatest = max(abs(view.low), abs(view.high), abs(attributes.get("pad_value", 0)))
+        sums = np.abs(weights.reshape(len(weights), -1)).astype(object).sum(axis=1)
+        state.reach[value] = greatest * int(max(sums))
 
 
 def of_groups(values: Fractions, shape: tuple[int, ...], groups: int) -> Fractions:
@@ -187,6 +198,7 @@ def product(
     if binary:
         attributes["binary"] = True
     value = state.add("dense", node, [view.value], attributes, view.nodes, origin=state.real_origin(node))
+    _remember_reach(state, value, view, attributes)
     shape = (*view.shape[:-1], len(weights.integers))
     if by_row:
         out_scale, zero_point = _of_rows(node, weights, row_scale, row_zero, bias)

@@ -14,6 +14,7 @@ from hwflow.frontend.context import Lowering, integer, made, reals, refuse
 from hwflow.frontend.views import Anchor, Integers, Reals, View, as_array, fractions, uniform
 from hwflow.ir.graph import IntArray
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.operators.elementwise.keys import summable, times
 from hwflow.operators.elementwise.lattice import from_zero, plain, whole_zero_point
 from hwflow.operators.linear import spatial
 from hwflow.operators.linear.window import holds_padding_only, integers_of, window_attributes
@@ -113,6 +114,8 @@ def averaged(state: Lowering, node: OnnxNode, view: Reals, shape: tuple[int, ...
             return _average_of_several_counts(state, node, view, attributes, shape, counts)
         result = window_sum(state, node, view, attributes, shape)
         share = Fraction(prod(attributes["kernel"]), int(counts.min()))
+        if result.functions:
+            return times(result, share)
         return made(result.value, shape, as_array(result.scale * share), result.zero_point, node)
     return window_sum(state, node, view, attributes, shape)
 
@@ -143,13 +146,17 @@ def _average_of_several_counts(
             node, "pool-pads",
             f"every window must hold a pixel, not padding alone as with pads {list(window['pads'])}", "reduce the pads",
         )
-    view = from_zero(state, node, whole_zero_point(state, node, plain(state, node, view)))
-    sums = window_sum(state, node, view, window, shape, origin="")
     common = lcm(*counts.reshape(-1).tolist())
+    keyed = summable(state, node, view, common, padded=True)
+    view = keyed or from_zero(state, node, whole_zero_point(state, node, plain(state, node, view)))
+    sums = sums_of_window(state, node, view, window, shape, origin="")
     value = state.add(
-        "pixel_product", node, [sums.value], {"factors": common // counts}, origin=state.real_origin(node)
+        "pixel_product", node, [sums.value], {"factors": common // counts},
+        origin=state.real_origin(node) if keyed is None else "",
     )
     # The sums are of elements without a zero point, in units of their number's reciprocal.
+    if keyed is not None:
+        return times(replace(sums, value=value, functions=keyed.functions), Fraction(1, common))
     return made(value, shape, as_array(sums.scale * prod(window["kernel"]) / common), fractions(0), node)
 
 
@@ -159,10 +166,18 @@ def window_sum(
 ) -> Reals:
     """The average that counts all elements of a window; ``origin``: what the integers stand for, by default the node's
     result."""
-    view = plain(state, node, view)
+    keyed = summable(state, node, view, prod(attributes["kernel"]), padded=any(attributes["pads"]))
+    return sums_of_window(state, node, keyed or plain(state, node, view), attributes, shape, origin)
+
+
+def sums_of_window(
+    state: Lowering, node: OnnxNode, view: Reals, attributes: dict[str, Any], shape: tuple[int, ...],
+    origin: str | None = None,
+) -> Reals:
+    """The same of elements without functions, or of keys."""
     if any(attributes["pads"]):
         view = whole_zero_point(state, node, view)
-    if any(size > 1 for v in (view.scale, view.zero_point) for size in v.shape[1:]):
+    if any(size > 1 for v in (view.scale, view.zero_point, *view.functions) for size in v.shape[1:]):
         raise refuse(
             node, "pool-scale", "the pool's input must have one scale and zero point a channel, not one a pixel",
             "quantize before the pool",
@@ -171,11 +186,16 @@ def window_sum(
         view = from_zero(state, node, view)
     zero = uniform(view.zero_point)
     count = prod(attributes["kernel"])
+    if view.functions:
+        origin = ""  # no ONNX value has keys
     value = spatial.pool(
         state, node, view.value, view.shape, attributes, "sum_pool2d", view.nodes,
         origin=state.real_origin(node) if origin is None else origin,
         pad_value=int(zero) if zero is not None and zero.denominator == 1 else 0,
     )
+    if view.functions:
+        sums = replace(view, value=value, shape=shape, zero_point=as_array(view.zero_point * count), nodes=())
+        return times(replace(sums, after=(*view.after, node.name)), Fraction(1, count))
     return made(value, shape, as_array(view.scale / count), as_array(view.zero_point * count), node)
 
 

@@ -4,14 +4,16 @@ the axes that are reduced are made."""
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from math import prod
 
 from hwflow.frontend.context import Handler, Lowering, constant, given, integer, made, reals, refuse
-from hwflow.frontend.views import Integers, Reals, View, as_array, rearranged, varying_axes
+from hwflow.frontend.views import Integers, Reals, View, rearranged, varying_axes
 from hwflow.onnxspec.resolving.resolved_model import Attribute, OnnxNode
+from hwflow.operators.elementwise.keys import summable, times
 from hwflow.operators.elementwise.lattice import plain
 from hwflow.operators.elementwise.ranks import alike
-from hwflow.operators.linear.pools import greatest, whole, window_sum
+from hwflow.operators.linear.pools import greatest, sums_of_window, whole, window_sum
 
 
 def _reduce(operation: str) -> Handler:
@@ -37,16 +39,21 @@ def reduced(
     if operation in ("max", "min") and isinstance(view, Reals) and _differs(view, [axis - 1 for axis in places]):
         view = alike(state, node, plain(state, node, view))
     kept = [axis for axis in range(len(view.shape)) if axis + 1 not in places]
-    image = _as_image(state, node, view, kept, [axis - 1 for axis in places])
+    keyed = None
+    if operation in ("sum", "mean"):
+        assert isinstance(view, Reals), "sums are of reals"
+        keyed = summable(state, node, view, prod(view.shape[axis - 1] for axis in places), padded=False)
+    image = _as_image(state, node, keyed or view, kept, [axis - 1 for axis in places])
     shape = (image.shape[0], 1, 1)
     result: View
     if operation in ("max", "min"):
         result = greatest(state, node, image, whole(image.shape), shape, least=operation == "min")
     else:
         assert isinstance(image, Reals), "sums are of reals"
-        result = window_sum(state, node, image, whole(image.shape), shape, origin="")
+        sums = window_sum if keyed is None else sums_of_window
+        result = sums(state, node, image, whole(image.shape), shape, origin="")
         if operation == "sum":
-            result = replace(result, scale=as_array(result.scale * prod(image.shape[1:])))
+            result = times(result, Fraction(prod(image.shape[1:])))
     return _reshaped(state, node, result, state.frame_shape(node.outputs[0]))
 
 

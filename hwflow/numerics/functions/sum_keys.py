@@ -1,0 +1,271 @@
+"""Integers in the order of sums of integer multiples of several reals: their keys.
+
+The reals ``a + r_1 * m_1 + .. + r_n * m_n``, with any integer a and integers m_i of known intervals, have no common
+unit worth the name where the r_i are quotients of calibrated scales. But ``factor * a + w_1 * m_1 + .. + w_n * m_n``
+with ``w_i`` near ``factor * r_i`` orders them alike if no difference of two of them, a number of the same kind, has
+another sign than its key. Only differences whose keys are no further from 0 than the errors of the w_i make them can
+have: :meth:`SumKeys.in_order` looks at each of these exactly. Good factors are those at which all r_i are nearly
+fractions: first coordinates of short vectors in a lattice (A. K. Lenstra, H. W. Lenstra, L. Lovasz: Factoring
+polynomials with rational coefficients, 1982, section 1, with the simultaneous approximation that it ends with).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from math import ceil, floor, lcm, prod
+from typing import Any
+
+import numpy as np
+
+from hwflow.numerics.functions.float_interval import FloatIntervals, outwards
+from hwflow.numerics.functions.piecewise import Rational
+from hwflow.numerics.functions.real_steps import IntArray, Levels
+from hwflow.numerics.interval import Interval
+
+MOST_COMBINATIONS = 1 << 14
+"""Of the m_i but one, that with the longest interval, which are looked at one after the other."""
+
+GREATEST_FACTOR = 1 << 40
+
+_TOGETHER = 1 << 20  # numbers looked up together
+_SORTED = 128  # multiples that are sorted in the time that one search takes
+_MOST_SORTED = 1 << 22  # so that their keys, of multiples times GREATEST_FACTOR, are within 62 bits
+
+
+@dataclass(frozen=True)
+class Term:
+    """``real * m`` with an integer m from ``low`` to ``high``; its key is ``weight * m``."""
+
+    weight: int
+    real: Fraction
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class SumKeys(Rational):
+    """The real that a key means, as a function that does not fall.
+
+    Between the keys of sums it is what its cuts say: a quantizer's begin where a line of slope ``1 / factor`` has them,
+    unless a key's real lies on the other side.
+    """
+
+    factor: int
+    terms: tuple[Term, ...]
+
+    @property
+    def rising(self) -> bool:
+        return True
+
+    @property
+    def error(self) -> Fraction:
+        """How far a key is at most from ``factor`` times its real."""
+        return sum(
+            (abs(t.weight - self.factor * t.real) * max(abs(t.low), abs(t.high)) for t in self.terms), Fraction(0)
+        )
+
+    def in_order(self) -> bool:
+        """Whether equal sums have equal keys, and of two others the greater one the greater key."""
+        spans = ((t, t.high - t.low) for t in self.terms)
+        differences = SumKeys(self.factor, tuple(Term(t.weight, t.real, -span, span) for t, span in spans))
+        reach = ceil(differences.error)
+        if 2 * reach + 1 >= self.factor:
+            return False
+        (near,) = differences.near([0], reach)
+        return all((key > 0) == (real > 0) and (key < 0) == (real < 0) for key, real in near)
+
+    def near(self, places: Sequence[int], reach: int) -> list[list[tuple[int, Fraction]]]:
+        """For each of ``places`` the sums with keys at most ``reach`` away (less than half of ``factor``), as key and
+        real."""
+        longest, *others = sorted(self.terms, key=lambda t: t.low - t.high) or [Term(0, Fraction(0), 0, 0)]
+        grid = list(product(*(range(t.low, t.high + 1) for t in others)))
+        shifts = np.array([0], dtype=np.int64)
+        for term in others:
+            own = term.weight % self.factor * np.arange(term.low, term.high + 1) % self.factor
+            shifts = (shifts[:, None] + own).reshape(-1) % self.factor
+        rows = max(1, _TOGETHER // len(shifts))
+        one_by_one = longest.high - longest.low > _SORTED * min(len(places) * len(shifts), _MOST_SORTED // _SORTED)
+        sums = _OneBySearch(self.factor, longest) if one_by_one else _AllSorted(self.factor, longest)
+        result: list[list[tuple[int, Fraction]]] = [[] for _ in places]
+        for first in range(0, len(places), rows):
+            begin = np.array([(p - reach) % self.factor for p in places[first : first + rows]], dtype=np.int64)
+            for row, column, count in sums.within((begin[:, None] - shifts) % self.factor, 2 * reach):
+                least = places[first + row] - reach
+                result[first + row].append(self._sum((longest, *others), (count, *grid[column]), least))
+        return result
+
+    def _sum(self, terms: Sequence[Term], numbers: Sequence[int], least: int) -> tuple[int, Fraction]:
+        """Key and real of the sum with these m whose key is the first from ``least`` on."""
+        pairs = list(zip(terms, numbers, strict=True))
+        key = sum(t.weight * m for t, m in pairs)
+        whole = -((key - least) // self.factor)
+        return key + whole * self.factor, sum((t.real * m for t, m in pairs), Fraction(whole))
+
+    def __call__(self, x: Fraction) -> Fraction:
+        if x.denominator == 1:
+            for _, real in self.near([int(x)], 0)[0]:
+                return real
+        return x / self.factor
+
+    def pull(self, levels: Levels) -> Levels:
+        cuts = levels.cuts()
+        places = [floor(v * self.factor) + 1 if strict else ceil(v * self.factor) for (v, strict), _ in cuts]
+        pulled = []
+        for ((v, strict), value), place, near in zip(
+            cuts, places, self.near(places, ceil(self.error) + 1), strict=True
+        ):
+            above = [key for key, real in near if (real > v if strict else real >= v)]
+            below = [key for key, real in near if (real <= v if strict else real < v)]
+            begin = min([max([place, *(key + 1 for key in below)]), *above])
+            pulled.append(((Fraction(begin), False), value))
+        return Levels.of(int(levels.values[0]), pulled)
+
+    def enclose(self, x: Interval, bits: int) -> Interval:
+        if x.exact is not None:
+            return Interval.point(self(x.exact))
+        margin = self.error / self.factor
+        return x.affine(Fraction(1, self.factor), Fraction(0)) + Interval(-margin, margin)
+
+    def floats(self, x: FloatIntervals) -> FloatIntervals:
+        margin = np.full(x.lo.shape, outwards(self.error / self.factor)[1])
+        return x.affine(Fraction(1, self.factor), Fraction(0)).widened(margin)
+
+
+class _AllSorted:
+    """The keys of all multiples of a term, modulo ``factor``."""
+
+    def __init__(self, factor: int, term: Term) -> None:
+        self._low = term.low
+        rests = term.weight % factor * np.arange(term.low, term.high + 1) % factor
+        self._order = np.argsort(rests, kind="stable")
+        self._rests = np.append(rests[self._order], rests[self._order] + factor)
+
+    def within(self, begin: IntArray, width: int) -> Iterator[tuple[int, int, int]]:
+        """Row and column of ``begin`` with each multiple whose key is at most ``width`` behind, modulo the factor."""
+        left = np.searchsorted(self._rests, begin)
+        right = np.searchsorted(self._rests, begin + width, side="right")
+        for row, column in zip(*np.nonzero(right > left), strict=True):
+            for place in range(int(left[row, column]), int(right[row, column])):
+                yield int(row), int(column), self._low + int(self._order[place % len(self._order)])
+
+
+class _OneBySearch:
+    """The same where multiples are too many to be listed."""
+
+    def __init__(self, factor: int, term: Term) -> None:
+        self._factor, self._term = factor, term
+
+    def within(self, begin: IntArray, width: int) -> Iterator[tuple[int, int, int]]:
+        for (row, column), start in np.ndenumerate(begin):
+            count = self._term.low
+            while count <= self._term.high:
+                least = (int(start) - self._term.weight * count) % self._factor
+                steps = _first_between(self._term.weight, self._factor, least, least + width)
+                if steps is None or count + steps > self._term.high:
+                    break
+                yield row, column, count + steps
+                count += steps + 1
+
+
+def _first_between(weight: int, modulus: int, low: int, high: int) -> int | None:
+    """The least n >= 0 with ``weight * n`` from ``low`` to ``high`` modulo ``modulus`` (0 <= low < modulus, and low
+    <= high); None if there is none. By Euclid's algorithm: a multiple of the weight lies there, or the
+    number of times that the modulus is passed before is the least one of a problem with the weight as modulus."""
+    if high >= modulus:
+        return 0
+    weight %= modulus
+    if low == 0:
+        return 0
+    if weight == 0:
+        return None
+    if 2 * weight > modulus:
+        weight, low, high = modulus - weight, modulus - high, modulus - low
+    steps = -(-low // weight)
+    if weight * steps <= high:
+        return steps
+    passes = _first_between(-modulus, weight, low % weight, high % weight)
+    return None if passes is None else -(-(low + modulus * passes) // weight)
+
+
+def find_keys(reals: Sequence[tuple[Fraction, int, int]]) -> SumKeys | None:
+    """Keys of sums of multiples from ``low`` to ``high`` of each of some reals; None where they are too many to look
+    at, or no factor up to GREATEST_FACTOR was found."""
+    needed = [(real, low, high) for real, low, high in reals if real.denominator > 1 and high > low]
+    if not needed:
+        return SumKeys(1, ())
+    spans = [2 * (high - low) + 1 for _, low, high in needed]
+    if prod(spans) // max(spans) > MOST_COMBINATIONS:
+        return None
+    exact = lcm(*(real.denominator for real, _, _ in needed))
+    if exact <= prod(spans):
+        return _keys(exact, needed)
+    stretch = prod(spans)
+    while stretch <= GREATEST_FACTOR:
+        for factor in _factors(needed, stretch):
+            keys = _keys(factor, needed)
+            if factor <= GREATEST_FACTOR and keys.in_order():
+                return keys
+        stretch *= 4
+    return None
+
+
+def _keys(factor: int, reals: Sequence[tuple[Fraction, int, int]]) -> SumKeys:
+    return SumKeys(factor, tuple(Term(round(factor * real), real, low, high) for real, low, high in reals))
+
+
+def _factors(reals: Sequence[tuple[Fraction, int, int]], stretch: int) -> list[int]:
+    """Numbers f for which f and ``stretch`` times the greatest error of ``f * real * (high - low)`` are alike small."""
+    weights = [stretch * (high - low) for _, low, high in reals]
+    rows = [[1, *(round(w * (real % 1)) for w, (real, _, _) in zip(weights, reals, strict=True))]]
+    rows += [[0, *(w if k == j else 0 for k in range(len(weights)))] for j, w in enumerate(weights)]
+    _shorten(rows)
+    return sorted({abs(row[0]) for row in rows if row[0]})
+
+
+def _shorten(rows: list[list[int]]) -> None:
+    """Make a lattice's basis one of short vectors, in place: Lenstra, Lenstra and Lovasz's reduction, from a basis of
+    which no row is longer than another one makes it."""
+    _shorten_pairs(rows)
+    place = 1
+    while place < len(rows):
+        orthogonal: list[list[Fraction]] = []
+        for index in range(place + 1):
+            rest = [Fraction(x) for x in rows[index]]
+            for other in orthogonal:
+                share = _dot(rows[index], other) / _dot(other, other)
+                rest = [x - share * y for x, y in zip(rest, other, strict=True)]
+            orthogonal.append(rest)
+        for index in reversed(range(place)):
+            times = round(_dot(rows[place], orthogonal[index]) / _dot(orthogonal[index], orthogonal[index]))
+            rows[place] = [x - times * y for x, y in zip(rows[place], rows[index], strict=True)]
+        before, last = orthogonal[place - 1 :]
+        length = _dot(before, before)
+        share = _dot(rows[place], before) / length
+        if _dot(last, last) >= (Fraction(3, 4) - share * share) * length:
+            place += 1
+        else:
+            rows[place - 1], rows[place] = rows[place], rows[place - 1]
+            place = max(place - 1, 1)
+
+
+def _shorten_pairs(rows: list[list[int]]) -> None:
+    """Take multiples of each row from the others as long as that makes one shorter."""
+    lengths = [_dot(row, row) for row in rows]
+    changed = True
+    while changed:
+        changed = False
+        for i, j in product(range(len(rows)), repeat=2):
+            times = 0 if i == j else (2 * _dot(rows[i], rows[j]) + lengths[j]) // (2 * lengths[j])
+            if times:
+                shorter = [x - times * y for x, y in zip(rows[i], rows[j], strict=True)]
+                length = _dot(shorter, shorter)
+                if length < lengths[i]:
+                    rows[i], lengths[i], changed = shorter, length, True
+
+
+def _dot(a: Sequence[Any], b: Sequence[Any]) -> Any:
+    """Of integers or fractions."""
+    return sum(x * y for x, y in zip(a, b, strict=True))
