@@ -37,6 +37,7 @@ def manifest(
             "latency": schedule.latency,
             "frames": len(schedule.run.last_output),
             "last_output": list(schedule.run.last_output),
+            **({} if schedule.run.exact else {"exact": False}),
         },
         "layers": {"top": LAYERS_TOP, "source": LAYERS_FILE},
         "streams": [tap.table(top.names[tap.node.name]) for tap in top.taps],

@@ -62,6 +62,7 @@ def report(
             "initiation_interval": interval,
             "latency": schedule.latency,
             "frames_per_second": target_mhz * 1e6 / interval if target_mhz else None,
+            **({} if schedule.run.exact else {"exact": False}),
         },
         "resources": _resources(schedule.resources, available),
         "multipliers": multipliers,

@@ -18,7 +18,8 @@ Steps = npt.NDArray[np.signedinteger]
 
 @dataclass(frozen=True)
 class Wait:
-    """Step n may execute only when step ``need[n]`` of process ``process`` did so at least ``lag`` cycles earlier.
+    """Step n may execute only when step ``need[n // steps]`` of process ``process`` did so at least ``lag`` cycles
+    earlier.
 
     ``need`` ascends and is relative to the frame: negative numbers count back into earlier frames (before the first
     frame nothing is waited for), none reaches into later ones.
@@ -27,6 +28,7 @@ class Wait:
     process: int
     need: Steps
     lag: int = 1
+    steps: int = 1
 
 
 @dataclass(frozen=True)
@@ -67,4 +69,5 @@ def every(count: int) -> Steps:
 
 def beat_by_beat(count: int, latency: int) -> Timing:
     """A core that takes a beat and makes a beat in each step."""
-    return Timing((Process(count, {0: every(count)}, {0: every(count)}),), (latency,))
+    steps = every(count)
+    return Timing((Process(count, {0: steps}, {0: steps}),), (latency,))

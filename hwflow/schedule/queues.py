@@ -8,13 +8,16 @@ most bits a frame go, so that beats wait where they are few or narrow (before wi
 line buffer could do without once the queues are settled is taken from it last.
 
 Depths are judged by :class:`hwflow.schedule.throughput.steady.Steady`, exactly as long as it can tell within its
-patience; what it cannot tell counts as loss of interval.
+patience; what it cannot tell counts as loss of interval. Where a frame has more than :data:`MOST_BEATS` beats, queues
+are as deep as an even schedule (:mod:`hwflow.schedule.even`) wants them: proved to keep the interval, but not the
+least.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import prod
 
 from hwflow.cores import costs
 from hwflow.cores.operator import Device, Folding
@@ -23,6 +26,7 @@ from hwflow.cores.windows.sliding_window import has_line_buffer, least_rows, lin
 from hwflow.errors import Finding, InternalError
 from hwflow.ir.graph import Graph, Node, Value
 from hwflow.schedule.converters import Fresh, insert
+from hwflow.schedule.even import SYNC_DEPTH, EvenSchedule
 from hwflow.schedule.throughput.evaluate import Run, evaluate
 from hwflow.schedule.throughput.events import Channel
 from hwflow.schedule.throughput.steady import Bases, Steady
@@ -30,7 +34,7 @@ from hwflow.schedule.throughput.steady import Bases, Steady
 FRAMES = 6  # enough for the slowest core to set the pace
 MOST_FRAMES = 96  # looked at where it takes longer
 _PART = 6  # of the depths in question: tried is above all but one of them, for what fails takes many times longer
-_SYNC_DEPTH = 2  # of a frame synchroniser, which has no choice
+MOST_BEATS = 1 << 22  # of a frame in all streams: looking for the least depths takes up to 400 bytes for each
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,10 @@ def size_queues(graph: Graph, device: Device, roomy: Callable[[Graph], None] = l
 
     ``roomy`` is called when all but depths is set, though rows may still become fewer, and nodes more."""
     period = slowest(graph)
+    if streamed_beats(graph) > MOST_BEATS:
+        run = _size_evenly(graph, device, period, roomy)
+        if run is not None:
+            return run
     steady = _roomy(graph, period)
     roomy(graph)
     _shrink_all(steady)
@@ -58,7 +66,7 @@ def size_queues(graph: Graph, device: Device, roomy: Callable[[Graph], None] = l
         steady = _with_depths(graph, period, steady.release(), rest)
         _shrink_all(steady, before)
     _shrink_rows(graph, steady)
-    _set_depths(graph, steady)
+    _set_depths(graph, {channel.value: depth for channel, depth in steady.depths.items()})
     events, cycles = steady.events, steady.cycles()
     steady.release()
     return evaluate(graph, FRAMES, events, cycles)
@@ -69,6 +77,14 @@ def slowest(graph: Graph) -> int:
     return max(hardware(n.op).cycles(n, n.attributes["folding"]) for n in graph.nodes)
 
 
+def streamed_beats(graph: Graph) -> int:
+    """Of a frame, in all streams, if no beat has surplus lanes."""
+    return sum(
+        prod(value.typed.shape) // node.attributes["folding"].output_lanes
+        for node in graph.nodes for value in node.outputs
+    )
+
+
 def queue_width(channel: Channel) -> int:
     """Bits of an entry."""
     return int(channel.node.attributes["folding"].output_lanes * channel.value.typed.element.bits)
@@ -77,9 +93,7 @@ def queue_width(channel: Channel) -> int:
 def _roomy(graph: Graph, period: int) -> Steady:
     """A schedule with queues as deep as they like, and line buffers as long as that takes; rearrangers' buffers are for
     this period."""
-    for node in graph.nodes:
-        if node.op == "rearrange":
-            node.attributes["interval"] = period
+    _set_interval(graph, period)
     windows = [node for node in graph.nodes if has_line_buffer(node)]
     for node in windows:
         node.attributes["rows"] = line_buffer_rows(node)
@@ -88,10 +102,44 @@ def _roomy(graph: Graph, period: int) -> Steady:
         good = steady.settle()
         short = [n for n in windows if n.attributes["rows"] < 2 * n.attributes["geometry"].height]
         if good or not short:
-            _hold(steady, good, period)
+            _hold(graph, good, period)
             return steady
         for node in short:
             node.attributes["rows"] += node.attributes["geometry"].strides[0]
+
+
+def _set_interval(graph: Graph, period: int) -> None:
+    for node in graph.nodes:
+        if node.op == "rearrange":
+            node.attributes["interval"] = period
+
+
+def _size_evenly(graph: Graph, device: Device, period: int, roomy: Callable[[Graph], None]) -> Run | None:
+    """What :func:`size_queues` does, by an even schedule; None if there is none."""
+    _set_interval(graph, period)
+    even = EvenSchedule(graph, period)
+    windows = [node for node in graph.nodes if has_line_buffer(node)]
+    if not (all(_give_rows(node, even) for node in windows) and even.settle()):
+        for node in windows:
+            node.attributes.pop("rows", None)
+        return None
+    roomy(graph)
+    depths = even.depths()
+    if _into_block_ram(graph, device, depths):
+        even = EvenSchedule(graph, period)
+        _hold(graph, even.settle(), period)
+        depths = even.depths()
+    _set_depths(graph, depths)
+    return even.run()
+
+
+def _give_rows(node: Node, even: EvenSchedule) -> bool:
+    """Give a line buffer the fewest rows that an even schedule can do with; whether there are any."""
+    for rows in range(least_rows(node), 2 * node.attributes["geometry"].height + 1):
+        node.attributes["rows"] = rows
+        if even.allows(node):
+            return True
+    return False
 
 
 def _with_depths(graph: Graph, period: int, like: Bases, depths: Mapping[Value, int]) -> Steady:
@@ -102,19 +150,19 @@ def _with_depths(graph: Graph, period: int, like: Bases, depths: Mapping[Value, 
         return steady
     steady.release()
     steady = Steady(graph, period)
-    _hold(steady, steady.settle(), period)
+    _hold(graph, steady.settle(), period)
     for channel in steady.events.channels:
         if channel.value in depths:
             steady.shrink(channel, depths[channel.value])
     return steady
 
 
-def _hold(steady: Steady, good: bool, period: int) -> None:
+def _hold(graph: Graph, good: bool, period: int) -> None:
     if not good:
         raise InternalError(
             Finding(
                 "interval-kept",
-                f"cores {', '.join(dict.fromkeys(repr(t.owner) for t in steady.events.tracks if t.owner))}",
+                f"cores {', '.join(repr(node.name) for node in graph.nodes)}",
                 f"must make a frame every {period} cycles with queues of any depth, not fewer",
                 "report this model as a defect of hwflow",
             )
@@ -127,7 +175,7 @@ def _shrink_all(steady: Steady, before: _Before | None = None) -> None:
     before = before or _Before({}, {})
     for channel in steady.events.channels:
         if channel.node.op == "frame_sync":
-            steady.shrink(channel, _SYNC_DEPTH)
+            steady.shrink(channel, SYNC_DEPTH)
     rest = [channel for channel in steady.events.channels if channel.node.op != "frame_sync"]
     for channel in sorted(rest, key=lambda c: -queue_width(c) * c.beats):
         near = before.depths.get(channel.value)
@@ -208,8 +256,6 @@ def _carried_over(steady: Steady, moved: Mapping[Value, Value]) -> _Before:
     return _Before(depths, too_small)
 
 
-def _set_depths(graph: Graph, steady: Steady) -> None:
+def _set_depths(graph: Graph, depths: Mapping[Value, int]) -> None:
     for node in graph.nodes:
-        node.attributes["depths"] = [0] * len(node.outputs)
-    for channel, depth in steady.depths.items():
-        channel.node.attributes["depths"][channel.index] = depth
+        node.attributes["depths"] = [depths[value] for value in node.outputs]

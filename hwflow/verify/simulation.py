@@ -49,7 +49,8 @@ class Simulation:
     ``outputs``: the model's outputs by ONNX name, frames first: the hardware's integers through the nodes left to the
     host behind it; None where the hardware is wrong. ``accuracy``: share of frames whose class (see
     :func:`hwflow.verify.results.classes`) is the label's; None without labels, or where no output classifies.
-    ``layers``: what every core put out, where that was asked for.
+    ``layers``: what every core put out, where that was asked for. ``exact``: the predicted latency is not only the most
+    that it may be.
     """
 
     model: Model
@@ -61,6 +62,7 @@ class Simulation:
     outputs: results.Results | None
     accuracy: float | None
     layers: Layers | None = None
+    exact: bool = True
 
     @property
     def ok(self) -> bool:
@@ -263,7 +265,7 @@ def _run(
         integers = port_inputs(model, arrays)
         vectors = golden_vectors(model, out, integers)
         say(f"simulating {vectors.frames} frames with {simulator}")
-        interval, latency = _predicted(out, vectors.frames)
+        interval, latency, exact = _predicted(out, vectors.frames)
         waveform = Path(wave) if wave is not None else None
         if layers:
             design, taps = load_taps(load_design(out))
@@ -284,14 +286,14 @@ def _run(
                 output=tuple(error.tail.splitlines()),
             )
         ) from None
-    findings = list(_findings(result, interval, latency, stall))
+    findings = list(_findings(result, interval, latency, stall, exact))
     wrong = None if inside is None else inside.first
     if wrong is not None:
         findings.insert(0, wrong.finding())
     outputs = _model_outputs(model, out, vectors, arrays) if result.ok else None
     found = None if outputs is None else results.classes(model, outputs)
     accuracy = None if found is None else results.accuracy(found[1], chosen.labels)
-    return Simulation(model, result, chosen, interval, latency, tuple(findings), outputs, accuracy, inside)
+    return Simulation(model, result, chosen, interval, latency, tuple(findings), outputs, accuracy, inside, exact)
 
 
 def _verilator(
@@ -313,9 +315,10 @@ def _icarus(out: Path, vectors: Vectors, stall: float, seed: int, wave: Path | N
     )
 
 
-def _predicted(out: Path, frames: int) -> tuple[int | None, int]:
-    """Predicted initiation interval over ``frames`` frames, and latency. The interval of few frames, while queues fill,
-    may differ from the lasting one; the manifest has the cycle of each of the first frames' last beat."""
+def _predicted(out: Path, frames: int) -> tuple[int | None, int, bool]:
+    """Predicted initiation interval over ``frames`` frames, latency, and whether these are exact. The interval of few
+    frames, while queues fill, may differ from the lasting one; the manifest has the cycle of each of the first frames'
+    last beat. Not exact: the most that the latency may be, and nothing about the interval of so few frames."""
     path = out / "manifest.json"
     timing = json.loads(path.read_text()).get("timing")
     try:
@@ -323,12 +326,16 @@ def _predicted(out: Path, frames: int) -> tuple[int | None, int]:
         interval, latency = int(timing["initiation_interval"]), int(timing["latency"])
     except (KeyError, TypeError, ValueError):
         raise ManifestError(f"{path}: 'timing' must hold what was predicted, not {timing!r}") from None
+    if not timing.get("exact", True):
+        return None, latency, False
     if frames < 2:
-        return None, latency
-    return last[frames - 1] - last[frames - 2] if frames <= len(last) else interval, latency
+        return None, latency, True
+    return last[frames - 1] - last[frames - 2] if frames <= len(last) else interval, latency, True
 
 
-def _findings(result: RunResult, interval: int | None, latency: int, stall: float) -> list[Finding]:
+def _findings(
+    result: RunResult, interval: int | None, latency: int, stall: float, exact: bool = True
+) -> list[Finding]:
     found = []
     if result.hang is not None:
         found.append(Finding("no-deadlock", "simulation", str(result.hang), "report this model as a defect of hwflow"))
@@ -355,7 +362,11 @@ def _findings(result: RunResult, interval: int | None, latency: int, stall: floa
                 "if the output folder was changed, run 'hwflow synth' again; else report it",
             )
         )
-    if stall == 0 and not found:
+    if stall == 0 and not found and not exact:
+        if result.latency is not None and result.latency > latency:
+            text = f"measured latency must be at most the predicted {latency} cycles, not {result.latency}"
+            found.append(Finding("exact-timing", "simulation", text, "report this model as a defect of hwflow"))
+    elif stall == 0 and not found:
         for name, measured, predicted in (
             ("initiation interval", result.initiation_interval, interval), ("latency", result.latency, latency)
         ):

@@ -528,6 +528,25 @@ def test_timing_other_than_predicted_is_found(hwflow, digits_copy, key, name):
     assert ran.code == 0
 
 
+@pytest.mark.parametrize(("more", "code"), [(0, 0), (100, 0), (-1, 1)])
+def test_a_latency_that_is_not_exact_is_the_most_it_may_be(hwflow, digits_copy, more, code):
+    path = digits_copy / "manifest.json"
+    manifest = json.loads(path.read_text())
+    timing = manifest["timing"]
+    measured = timing["latency"]
+    timing |= {"latency": measured + more, "last_output": timing["last_output"][:1], "exact": False}
+    path.write_text(json.dumps(manifest))
+    ran = hwflow("sim", digits_copy, "--frames", 4)
+    assert ran.code == code
+    assert f"at most {measured + more}" in ran.out
+    assert "initiation interval" not in ran.out
+    if code:
+        assert (
+            f"simulation: measured latency must be at most the predicted {measured + more} cycles, not {measured} "
+            "[exact-timing]"
+        ) in ran.err
+
+
 def test_the_model_itself_can_be_simulated(hwflow):
     ran = hwflow("sim", DIGITS, "--simulator", "icarus", "--frames", 2, "--format", "json")
     assert ran.code == 0, ran.err

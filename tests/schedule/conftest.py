@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from hwflow.schedule import even
 from hwflow.schedule.throughput import events, steady
 from tests.schedule.cycles import Operator
 
 
 @pytest.fixture
 def timings_from_attributes(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (events, steady):
+    for module in (even, events, steady):
         monkeypatch.setattr(module, "hardware", lambda op: Operator)

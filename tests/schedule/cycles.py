@@ -105,7 +105,7 @@ def _may_step(node, process, uses, frame, step, cycle, queues, done) -> bool:
         return False
     for wait in process.waits:
         other = node.attributes["timing"].processes[wait.process]
-        needed = int(wait.need[step]) + frame * other.steps
+        needed = int(wait.need[step // wait.steps]) + frame * other.steps
         times = done[node, wait.process]
         if needed >= 0 and not (needed < len(times) and times[needed] + wait.lag <= cycle):
             return False

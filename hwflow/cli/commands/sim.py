@@ -40,11 +40,12 @@ def _print_simulation(simulation: Any) -> None:
     grid.add_row("frames", str(simulation.result.frames), str(result.frames - result.mismatching_frames) + " right")
     grid.add_row("elements that differ", "0", str(result.mismatches))
     if result.stall == 0:
-        if result.frames > 1:
+        if result.frames > 1 and simulation.exact:
             grid.add_row(
                 "initiation interval (cycles)", str(simulation.predicted_interval), str(result.initiation_interval)
             )
-        grid.add_row("latency (cycles)", str(simulation.predicted_latency), str(result.latency))
+        most = "" if simulation.exact else "at most "
+        grid.add_row("latency (cycles)", f"{most}{simulation.predicted_latency}", str(result.latency))
     grid.add_row("verdict", "equal", "equal" if simulation.ok else "DIFFERENT")
     grid.print()
     say(

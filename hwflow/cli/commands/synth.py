@@ -98,7 +98,8 @@ def _print_report(board: Board, made: Made, target: Path) -> None:
     say(f"{cell(table['model']['name'])} on {table['board']} ({table['device']}): {target}")
     if made.unchanged:
         say("  unchanged: nothing was done, as model, options and tools are the same (--force does it again)")
-    say(f"  initiation interval {timing['initiation_interval']} cycles, latency {timing['latency']} cycles")
+    most = "" if timing.get("exact", True) else "at most "
+    say(f"  initiation interval {timing['initiation_interval']} cycles, latency {most}{timing['latency']} cycles")
     fmax = f"{clock['fmax_mhz']:.1f} MHz" if clock["fmax_mhz"] else "not placed and routed"
     if (larger := table["larger_design"]) is not None:
         say(

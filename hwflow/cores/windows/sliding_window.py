@@ -151,9 +151,9 @@ def serial_processes(
     frame, row = np.divmod(np.arange(window.height) - rows, window.height)
     output_row = np.searchsorted(released_after, row, side="right")
     need_read = frame * reads + (output_row + 1) * per_row_out - 1
-    writer = Process(writes, {0: every(writes)}, {}, (Wait(1, np.repeat(need_read, per_row_in)),))
+    writer = Process(writes, {0: every(writes)}, {}, (Wait(1, need_read, steps=per_row_in),))
     produces = np.arange(steps_a_beat - 1, reads, steps_a_beat)
-    reader = Process(reads, {}, {0: produces}, (Wait(0, np.repeat(need_write, per_row_out)),))
+    reader = Process(reads, {}, {0: produces}, (Wait(0, need_write, steps=per_row_out),))
     return writer, reader
 
 

@@ -104,10 +104,12 @@ class Run:
     """What a full-rate run does: source and sink always willing, cycle 0 is the first input beat.
 
     ``outputs``: for each graph output the cycle of every beat's handshake, [frames, beats]. ``first_output``: cycle of
-    each frame's first beat on any output; ``last_output``: of its last beat on all of them.
+    each frame's first beat on any output; ``last_output``: of its last beat on all of them. Not ``exact``: cycles that
+    no beat is later than, and the interval in the long run.
     """
 
     outputs: tuple[Steps, ...]
+    exact: bool = True
 
     @property
     def first_output(self) -> tuple[int, ...]:

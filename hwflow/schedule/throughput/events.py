@@ -144,9 +144,9 @@ def waits_of(timing: Timing, core: list[Track]) -> list[Order]:
     orders = []
     for track, process in zip(core, timing.processes, strict=True):
         for wait in process.waits:
-            steps = _new_waits(wait)
+            steps, needs = new_waits(wait)
             source = core[wait.process]
-            frame, step = np.divmod(wait.need[steps], source.of)
+            frame, step = np.divmod(needs, source.of)
             events = frame * source.events + source.events_at(step)
             orders.append(Order(source, compact(events), track, compact(track.events_at(steps)), wait.lag))
     return orders
@@ -157,7 +157,7 @@ def _visited(timing: Timing, index: int) -> Steps:
     process = timing.processes[index]
     matters = np.zeros(process.steps, dtype=np.bool_)
     matters[-1] = True
-    for steps in (*process.consumes.values(), *process.produces.values(), *map(_new_waits, process.waits)):
+    for steps in (*process.consumes.values(), *process.produces.values(), *(new_waits(w)[0] for w in process.waits)):
         matters[steps] = True
     for other in timing.processes:
         for wait in other.waits:
@@ -166,6 +166,7 @@ def _visited(timing: Timing, index: int) -> Steps:
     return compact(np.flatnonzero(matters))
 
 
-def _new_waits(wait: Wait) -> Steps:
-    """Steps that wait for another step than the one before them did."""
-    return np.flatnonzero(np.diff(wait.need, prepend=wait.need[0] - 1))
+def new_waits(wait: Wait) -> tuple[Steps, Steps]:
+    """Steps that wait for another step than the one before them did, and for which."""
+    places = np.flatnonzero(np.diff(wait.need, prepend=wait.need[0] - 1))
+    return places * wait.steps, wait.need[places]

@@ -1,0 +1,150 @@
+"""Even schedules: what they say is kept by the second implementation, cycle by cycle, and by exact evaluation."""
+
+from __future__ import annotations
+
+import tracemalloc
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from hwflow.boards import find_board
+from hwflow.cores.registry import hardware
+from hwflow.cores.timing import Process, Timing, Wait, every
+from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
+from hwflow.schedule import queues
+from hwflow.schedule.converters import insert_plumbing
+from hwflow.schedule.even import EvenSchedule, Pace
+from hwflow.schedule.schedule import Schedule, schedule
+from hwflow.schedule.search.folding_search import Budget
+from hwflow.schedule.throughput.evaluate import evaluate
+from hwflow.types import IntType
+from tests.schedule.cycles import ANY, simulate
+from tests.schedule.graphs import Builder, dataflow
+from tests.schedule.skips import KINDS, skip_graph
+from tests.schedule.throughput.test_steady import SEEDS, moving
+
+PART = find_board("ulx3s_85f").part
+
+
+def chain(timings: list[Timing]) -> Graph:
+    """Nodes one behind the other, from an input to an output."""
+    values = [Value(f"v{n}", ANY) for n in range(len(timings) + 1)]
+    nodes = [
+        Node(f"n{n}", "any", [values[n]], [values[n + 1]], {"timing": timing, "folding": None})
+        for n, timing in enumerate(timings)
+    ]
+    ports = [Port(value.name, value, (1,), identity_order((1,))) for value in (values[0], values[-1])]
+    return Graph("chain", Stage.SCHEDULED, ports[:1], ports[1:], nodes)
+
+
+def test_a_pace_by_hand() -> None:
+    """Four steps in ten cycles: 0, 2, 5, 7."""
+    pace = Pace(10, 4)
+    assert pace.cycles(np.arange(-4, 8)).tolist() == [-10, -8, -5, -3, 0, 2, 5, 7, 10, 12, 15, 17]
+    assert pace.done(np.arange(-3, 11)).tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4, 4, 5]
+    some = Pace(10, 4, np.array([1, 2]))  # cycles 2 and 5
+    assert some.cycles(np.arange(-1, 3)).tolist() == [-5, 2, 5, 12]
+    assert some.done(np.arange(-5, 13)).tolist() == [0] * 7 + [1] * 3 + [2] * 7 + [3]
+
+
+@pytest.mark.usefixtures("timings_from_attributes")
+def test_depths_and_starts_by_hand() -> None:
+    """A core makes beats in its cycles 0, 3 and 6 of nine, seen two cycles later; the next takes them in its cycles 0,
+    1 and 2. It starts for the third to be there in its cycle 2: 6 + 2 - 2 cycles after the first core. So beats are
+    made in cycles 0, 3 and 6 and taken in 6, 7 and 8, each with a credit a cycle later: all three are under way."""
+    burst = Process(9, {0: every(3)}, {0: np.array([8])})
+    graph = chain([Timing((Process(3, {0: every(3)}, {0: every(3)}),), (2,)), Timing((burst,), (1,))])
+    schedule = EvenSchedule(graph, 9)
+    assert schedule.settle()
+    assert [start for _, start in sorted((node.name, at) for (node, _), at in schedule.starts.items())] == [0, 6]
+    assert list(schedule.depths().values()) == [3, 1]
+    (output,) = schedule.run().outputs
+    assert output[:, 0].tolist() == [15, 24]
+
+
+@pytest.mark.usefixtures("timings_from_attributes")
+@pytest.mark.parametrize(("room", "kept"), [(3, False), (4, True)])
+def test_a_memory_that_is_too_small(room: int, kept: bool) -> None:
+    """A reader waits for the beat two after its own, of four a frame and one a cycle, and frees its place a cycle after
+    its step: between the writing of a beat and its place being free are four cycles."""
+    need = np.minimum(every(4) + 2, 3)
+    writer = Process(4, {0: every(4)}, {}, (Wait(1, every(4) - room),))
+    reader = Process(4, {}, {0: every(4)}, (Wait(0, need),))
+    assert EvenSchedule(chain([Timing((writer, reader), (1,))]), 4).settle() is kept
+
+
+@pytest.mark.usefixtures("timings_from_attributes")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_networks(seed: int) -> None:
+    """Hardware with these depths is no later than said, frame after frame."""
+    graph, period = moving(seed)
+    schedule = EvenSchedule(graph, period)
+    if not schedule.settle():
+        return
+    depths = schedule.depths()
+    for node in graph.nodes:
+        node.attributes["depths"] = [depths[value] for value in node.outputs]
+    frames = 8
+    found = simulate(graph, frames)
+    assert found is not None
+    for cycles, bound in zip(found, schedule.run().outputs, strict=True):
+        latest = np.concatenate([bound[0] + frame * period for frame in range(frames)])
+        assert (np.array(cycles) <= latest).all()
+
+
+@pytest.mark.usefixtures("timings_from_attributes")
+def test_many_random_networks_have_one() -> None:
+    assert sum(EvenSchedule(*moving(seed)).settle() for seed in SEEDS) > len(SEEDS) // 2
+
+
+def scheduled(graph: Graph, interval: int | None = None) -> Schedule:
+    return schedule(dataflow(graph), PART, Budget(PART.lut, PART.ff, PART.dsp, PART.bram), interval)
+
+
+@pytest.fixture
+def evenly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frames of any size."""
+    monkeypatch.setattr(queues, "MOST_BEATS", 0)
+
+
+@pytest.mark.usefixtures("evenly")
+@pytest.mark.parametrize("interval", [None, 3000])
+@pytest.mark.parametrize("kind", KINDS)
+def test_designs_keep_what_is_said(kind: str, interval: int | None) -> None:
+    result = scheduled(skip_graph(kind), interval)
+    assert not result.run.exact
+    assert result.initiation_interval == queues.slowest(result.graph)
+    exact = evaluate(result.graph, 40)
+    assert exact.exact
+    assert exact.latency <= result.latency
+    bound = result.run.last_output[0]
+    assert all(
+        cycle <= bound + frame * result.initiation_interval for frame, cycle in enumerate(exact.last_output)
+    )
+    assert {later - cycle for cycle, later in pairwise(exact.last_output[-4:])} == {result.initiation_interval}
+
+
+def test_large_frames_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What looking for the least depths takes is more than a hundred bytes a beat."""
+    monkeypatch.setattr(queues, "MOST_BEATS", 1 << 20)
+    build = Builder(np.random.default_rng(1))
+    element = IntType(6, False)
+    value = build.conv2d(build.input((1, 112, 112), element), 8, 1, 1, 0, IntType(3, True))
+    value = build.requantize(value, element, per_channel=False)
+    build.output(build.requantize(build.conv2d(value, 1, 3, 1, 1, IntType(3, True)), element, per_channel=False))
+    graph = dataflow(build.done())
+    for node in graph.nodes:
+        node.attributes["folding"] = min(hardware(node.op).foldings(node, PART), key=lambda f: f.input_lanes)
+    insert_plumbing(graph)
+    graph.stage = Stage.SCHEDULED
+    beats = queues.streamed_beats(graph)
+    assert beats > queues.MOST_BEATS
+    tracemalloc.start()
+    try:
+        run = queues.size_queues(graph, PART)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert run.initiation_interval == queues.slowest(graph)
+    assert peak < 60 * beats
