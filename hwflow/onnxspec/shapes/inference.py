@@ -353,7 +353,7 @@ class _Root:
             return
         number, index = map(int, places[-1])  # the innermost
         reason = _PLACE.split(str(named))[-1].strip()
-        if (number, index) not in self.skip():
+        if self.skip().isdisjoint((int(scope), int(node)) for scope, node in places):  # else it follows from that
             self.failures.append(Failure(number, index, "shape", misfit(reason)))
 
     def _guarded(self, work: Callable[[], T]) -> T:

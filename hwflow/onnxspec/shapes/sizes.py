@@ -2,13 +2,13 @@
 
 Facts about nodes (:mod:`hwflow.onnxspec.shapes.size_facts`) bind variables, named ones and those made here for sizes
 without a name. Then inference runs again with the sizes in the variables' places, so that its own objections show.
-Nodes of subgraphs bind nothing: a branch may never run.
+What nodes of subgraphs bind holds in there alone: a branch may never run.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -247,16 +247,52 @@ def solve(
     numbers = {id(scope): number for number, scope in enumerate(scopes)}
     for root, _ in roots(scopes):
         number = numbers[id(root)]
-        runs = [(place, run, run.forms[number]) for place, run in enumerate(inference.runs) if number in run.forms]
-        shapes = _Shapes(runs[::-1])
-        version = root.opsets.get("", 0)
-        settled: set[Hashable] = set()
-        for index, node in enumerate(root.nodes):
-            if node.op_type in OPERATORS and (number, index) not in skip:
-                key = _alike(node, shapes)
-                if key not in settled and solver.add_all((number, index), facts(node, version, shapes.__getitem__)):
-                    settled.add(key)
+        _solve_graph(solver, number, root, _shapes(inference, number), skip)
     return [*solver.found, *solver.empty.values()]
+
+
+def _solve_graph(solver: Solver, number: int, scope: Scope, shapes: _Shapes, skip: frozenset[Place]) -> None:
+    """Everything about the nodes of one graph."""
+    version = scope.opsets.get("", 0)
+    settled: set[Hashable] = set()
+    for index, node in enumerate(scope.nodes):
+        if node.op_type in OPERATORS and (number, index) not in skip:
+            key = _alike(node, shapes)
+            if key not in settled and solver.add_all((number, index), facts(node, version, shapes.__getitem__)):
+                settled.add(key)
+
+
+def solve_below(
+    scopes: Sequence[Scope], inference: Inference, unifier: Unifier, skip: frozenset[Place]
+) -> list[Contradiction]:
+    """Contradictions inside subgraphs, with what is known of the sizes around each; nothing of it is known outside."""
+    skip = skip.union((failure.scope, failure.node) for failure in inference.failures)
+    numbers = {id(scope): number for number, scope in enumerate(scopes)}
+    inside: dict[int, list[Scope]] = {}
+    for _, below in roots(scopes):
+        for scope in below:
+            inside.setdefault(id(scope.parent), []).append(scope)
+    found: list[Contradiction] = []
+
+    def enter(around: Scope, shapes_around: _Shapes) -> None:
+        for scope in inside.get(id(around), ()):
+            number = numbers[id(scope)]
+            solver = Solver(unifier, lambda place: scopes[place[0]].where(place[1]))
+            shapes = _shapes(inference, number, shapes_around)
+            with unifier.trial():
+                _solve_graph(solver, number, scope, shapes, skip)
+                found.extend((*solver.found, *solver.empty.values()))
+                enter(scope, shapes)
+
+    for root, below in roots(scopes):
+        if below:
+            enter(root, _shapes(inference, numbers[id(root)]))
+    return found
+
+
+def _shapes(inference: Inference, number: int, around: _Shapes | None = None) -> _Shapes:
+    runs = [(place, run, run.forms[number]) for place, run in enumerate(inference.runs) if number in run.forms]
+    return _Shapes(runs[::-1], around)
 
 
 def _alike(node: Node, shapes: _Shapes) -> Hashable:
@@ -268,11 +304,13 @@ def _alike(node: Node, shapes: _Shapes) -> Hashable:
 
 class _Shapes(dict[str, "tuple[Size, ...] | None"]):
     """The sizes of each tensor, as the run says that knows most, the first of ``runs``; None if its rank is not known.
-    Worked out when they are asked for."""
+    Worked out when they are asked for. ``around``: those of the graph around."""
 
-    def __init__(self, runs: Sequence[tuple[int, Run, Mapping[str, TypeForm]]]) -> None:
+    def __init__(
+        self, runs: Sequence[tuple[int, Run, Mapping[str, TypeForm]]], around: _Shapes | None = None
+    ) -> None:
         super().__init__()
-        self._runs = runs
+        self._runs, self._around = runs, around
 
     def __missing__(self, name: str) -> tuple[Size, ...] | None:
         self[name] = shape = self._shape(name)
@@ -287,7 +325,7 @@ class _Shapes(dict[str, "tuple[Size, ...] | None"]):
                 return tuple(
                     [f"{LOCAL}{name}{LOCAL}{k}" if d is None else variable(place, run, d) for k, d in enumerate(dims)]
                 )
-        return None
+        return None if self._around is None else self._around[name]
 
 
 class _SolvedReader(TypeReader):
@@ -324,13 +362,15 @@ def contradictions(
     :func:`hwflow.onnxspec.shapes.inference.infer`.
     """
     found = solve(scopes, inference, agreement, skip)
+    below = solve_below(scopes, inference, agreement.unifier, skip)
     if any(one.solved and not one.empty for one in found) or any(d.kind == "size" for d in agreement.differences):
-        return found, []  # what the variables are is not clear
+        return found + below, []  # what the variables are is not clear
+    found += below
     sizes = _input_sizes(inference, agreement.unifier)
     if not sizes:
         return found, []
     reader = _SolvedReader(sizes)
-    said = skip.union((one.place for one in found), ((f.scope, f.node) for f in inference.failures))
+    said = skip.union(_around(scopes, (one.place for one in found)), ((f.scope, f.node) for f in inference.failures))
     known_types = [(site, reader.solved(form)) for site, form in declared]
     solved = infer(model, scopes, known_types, reader, stored, lambda: said)
     for failure in solved.failures:
@@ -342,6 +382,17 @@ def contradictions(
     found += solve(scopes, solved, again, said.union(one.place for one in found))
     before = {(id(difference.site), difference.kind) for difference in agreement.differences}
     return found, [d for d in again.differences if (id(d.site), d.kind) not in before]
+
+
+def _around(scopes: Sequence[Scope], places: Iterable[Place]) -> Iterator[Place]:
+    """The places, and the nodes that carry the graphs that they are in."""
+    numbers = {id(scope): number for number, scope in enumerate(scopes)}
+    for number, index in places:
+        yield number, index
+        scope = scopes[number]
+        while scope.parent is not None:
+            yield numbers[id(scope.parent)], scope.caller
+            scope = scope.parent
 
 
 def _input_sizes(inference: Inference, unifier: Unifier) -> dict[str, int]:

@@ -6,7 +6,13 @@ them goes into one union-find (R. E. Tarjan, Efficiency of a good but not linear
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +39,36 @@ class Unifier:
     def __init__(self) -> None:
         self._parent: dict[str, str] = {}
         self._bound: dict[str, Bound] = {}  # of the roots
+        self._undo: list[Callable[[], object]] | None = None  # what takes back the changes of :meth:`trial`
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Everything added in the body is forgotten behind it. Trials nest."""
+        before, self._undo = self._undo, []
+        try:
+            yield
+        finally:
+            for undo in reversed(self._undo):
+                undo()
+            self._undo = before
+
+    def _put(self, table: dict[str, T], key: str, value: T) -> None:
+        if self._undo is not None:
+            self._undo.append(partial(table.__setitem__, key, table[key]) if key in table else partial(table.pop, key))
+        table[key] = value
 
     def root(self, variable: str) -> str:
         """The variable that stands for all that are equal to this one."""
         parent = self._parent
+        if variable not in parent:
+            self._put(parent, variable, variable)
+            return variable
         root = variable
-        while (above := parent.setdefault(root, root)) != root:
+        while (above := parent[root]) != root:
             root = above
-        while variable != root:
-            parent[variable], variable = root, parent[variable]
+        while (above := parent[variable]) != root:
+            self._put(parent, variable, root)
+            variable = above
         return root
 
     def add_equal(self, a: str | int, b: str | int, place: str) -> Conflict | None:
@@ -56,7 +83,7 @@ class Unifier:
         known = self._bound.get(root)
         if isinstance(b, int):
             if known is None:
-                self._bound[root] = Bound(a, b, place)
+                self._put(self._bound, root, Bound(a, b, place))
                 return None
             return None if known.size == b else Conflict(known, Bound(a, b, place), place)
         other = self.root(b)
@@ -65,9 +92,9 @@ class Unifier:
         second = self._bound.get(other)
         if known is not None and second is not None and known.size != second.size:
             return Conflict(known, second, place)
-        self._parent[other] = root
+        self._put(self._parent, other, root)
         if known is None and second is not None:
-            self._bound[root] = second
+            self._put(self._bound, root, second)
         return None
 
     def bound(self, variable: str) -> Bound | None:

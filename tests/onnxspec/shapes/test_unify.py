@@ -22,3 +22,23 @@ def test_a_conflict_names_both_places_and_changes_nothing() -> None:
     assert unifier.add_equal("N", "M", "d") == Conflict(Bound("N", 3, "a"), Bound("M", 4, "b"), "d")
     assert unifier.add_equal(1, 2, "e") == Conflict(Bound(None, 1, "e"), Bound(None, 2, "e"), "e")
     assert unifier.sizes() == {"N": 3, "M": 4}
+
+
+def test_a_trial_leaves_nothing() -> None:
+    """Of what is added in it, of trials inside it, and of paths that looking for roots made shorter."""
+    unifier = Unifier()
+    for a, b in (("A", "B"), ("C", "A"), ("D", "C")):
+        unifier.add_equal(a, b, "before")
+    with unifier.trial():
+        assert unifier.size("B") is None
+        with unifier.trial():
+            unifier.add_equal("B", 3, "inner")
+            unifier.add_equal("E", "A", "inner")
+            assert unifier.sizes() == dict.fromkeys("ABCDE", 3)
+        unifier.add_equal("F", "D", "outer")
+        unifier.add_equal("A", 4, "outer")
+        assert unifier.sizes() == dict.fromkeys("ABCDF", 4)
+    assert unifier.sizes() == {}
+    assert unifier.root("B") == unifier.root("D") != unifier.root("E")
+    unifier.add_equal("B", 5, "behind")
+    assert unifier.sizes() == dict.fromkeys("ABCD", 5)

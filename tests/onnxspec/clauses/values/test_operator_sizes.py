@@ -249,8 +249,61 @@ def chosen() -> onnx.ModelProto:
     return model([choose], inputs, [value("y", [1, 5])], constants={"w_t": zeros(3, 5), "w_e": zeros(4, 5)})
 
 
+def in_a_branch(rows: Sequence[int], outside: int | None = None, inner: int = 0) -> onnx.ModelProto:
+    """A branch of an If multiplies x, of N elements, by matrices of ``rows`` rows; ``outside``: of one beside the If;
+    ``inner``: how many branches the products are inside of besides."""
+    nodes = [node("MatMul", ["x", f"w{rows_}"], [f"p{k}"], name=f"m{k}") for k, rows_ in enumerate(rows)]
+    nodes.append(node("Sum", [f"p{k}" for k in range(len(rows))], ["s"], name="sum"))
+    nodes.append(node("Relu", ["s"], ["t"], name="relu"))
+    result = [value("t", [1, 5])]
+    other = [node("Identity", ["w"], ["e"])]
+    body = helper.make_graph(nodes, "t", [], result, doc_string="One.")
+    orelse = helper.make_graph(other, "e", [], [value("e", [1, 5])], doc_string="Another.")
+    name = "choose"
+    for depth in range(inner):
+        choose = node("If", ["c"], ["t"], name=f"choose{depth}", then_branch=body, else_branch=orelse)
+        body = helper.make_graph([choose], f"t{depth}", [], result, doc_string="One.")
+        body.node[0].attribute[1].g.name = f"e{depth}"
+    outer = [node("If", ["c"], ["y"], name=name, then_branch=body, else_branch=orelse)]
+    constants = {f"w{k}": zeros(k, 5) for k in {*rows, *([] if outside is None else [outside])}}
+    outputs = [value("y", [1, 5])]
+    if outside is not None:
+        outer.append(node("MatMul", ["x", f"w{outside}"], ["z"], name="beside"))
+        outputs.append(value("z", [1, 5]))
+    inputs = [value("x", [1, "N"]), value("c", [], TensorProto.BOOL)]
+    return model(outer, inputs, outputs, constants={**constants, "w": zeros(1, 5)})
+
+
+THEN = "in 'then_branch' of node 'choose' (If)"
+
+
+@pytest.mark.parametrize(
+    ("rows", "outside", "inner", "place", "sizes"),
+    [
+        (
+            (3, 4), None, 0, f"node 'm1' (MatMul) {THEN}",
+            f"3 (node 'm0' (MatMul) {THEN}) and 4 (node 'm1' (MatMul) {THEN})",
+        ),
+        ((4,), 3, 0, f"node 'm0' (MatMul) {THEN}", f"3 (node 'beside' (MatMul)) and 4 (node 'm0' (MatMul) {THEN})"),
+        (
+            (4,), 3, 1, f"node 'm0' (MatMul) in 'then_branch' of node 'choose0' (If) {THEN}",
+            f"3 (node 'beside' (MatMul)) and 4 (node 'm0' (MatMul) in 'then_branch' of node 'choose0' (If) {THEN})",
+        ),
+    ],
+)  # fmt: skip
+def test_a_graph_that_no_size_lets_run(
+    rows: Sequence[int], outside: int | None, inner: int, place: str, sizes: str, tmp_path: Path
+) -> None:
+    """By itself, or with what holds around it; both places are named."""
+    findings = findings_of(in_a_branch(rows, outside, inner), tmp_path / "model")
+    found = [str(f) for f in findings if f.severity == "error"]
+    message = f"dimension variable 'N' must have one size in the whole model, but it is {sizes}"
+    assert found == [f"error: {place}: {message}{SIZE}"]
+
+
 LEGAL = {
     "branches": chosen(),
+    "a branch that fits what is around it": in_a_branch((3, 3), 3, 1),
     "one element goes with all": built(
         [node("Add", ["x", "a"], ["p"], name="a1"), node("Add", ["x", "b"], ["y"], name="a2")],
         {"x": ["N"]}, {"p": [None], "y": [None]}, a=zeros(3), b=zeros(4),
