@@ -23,9 +23,10 @@ class Elementwise(Joined):
     function: see :mod:`hdl_lib.arithmetic.lane_functions` and :mod:`hdl_lib.arithmetic.divider`; it has the shapes of
     its operands and of
         the result.
-    constants: an operand's value where it is one number, a table of a frame's values (a word for each beat: for each
-        lane, lane 0 in the least significant bits, the operand in two's complement of its shape), else None: only these
-        last operands are streams, ``a``, ``b`` and so on in order; at least one. All tables have as many words.
+    constants: an operand's value where it is one number, a table of values (a word for each beat: for each lane, lane 0
+        in the least significant bits, the operand in two's complement of its shape), else None: only these last
+        operands are streams, ``a``, ``b`` and so on in order; at least one. All tables have as many words, one for each
+        beat of a frame or of a part of it after which they begin again.
     lanes: elements a beat.
     depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
 

@@ -90,13 +90,14 @@ class Elementwise(LogicalOperator, Joined):
         operands = [costs.Operand(element, isinstance(c, int)) for c, element in zip(constants, types, strict=True)]
         widths = [used_bits(function, value.typed.element, output) for value in node.inputs]
         tabled = [(c, used_bits(function, t, output)) for c, t in zip(constants, types, strict=True) if _is_tensor(c)]
-        tables, held = _tables(device.family, tabled, lanes, node.attributes.get("folding") == folding)
+        words = _words([constant for constant, _ in tabled], lanes)
+        bits = [used for _, used in tabled]
+        tables, held = _tables(device.family, words, bits, node.attributes.get("folding") == folding)
         held = held if _is_tensor(constants[-1]) else None
         total = lane_resources(device.family, function, operands, output, lanes, folding.multiplier, held)
         latency = Core.latency_of(_lane(node, folding), tables=bool(tabled))
         if tabled:
-            count = self.cycles(node, folding)
-            total += tables + costs.count_up(count) + Resources(ff=READ_LATENCY * lanes * sum(widths))
+            total += tables + costs.count_up(len(words[0])) + Resources(ff=READ_LATENCY * lanes * sum(widths))
         made = max(1, output.bits - zero_bits(function, constants))
         return total + costs.joined(device.family, widths, made, lanes, latency - 1, depths[0])
 
@@ -104,14 +105,15 @@ class Elementwise(LogicalOperator, Joined):
         lanes = folding.output_lanes
         files: list[MemoryFile] = []
         constants: list[int | Table | None] = []
+        words = iter(_words(_tensors(node), lanes))
         for place, (constant, element) in enumerate(zip(node.attributes["constants"], _types(node), strict=True)):
             if not _is_tensor(constant):
                 constants.append(constant)
                 continue
-            padded = _beats(constant, lanes)
-            file = MemoryFile(f"{name}_constant_{place}", pack_words(padded, element.bits), lanes * element.bits)
+            own = next(words)
+            file = MemoryFile(f"{name}_constant_{place}", pack_words(own, element.bits), lanes * element.bits)
             files.append(file)
-            constants.append(Table(None, f"weights/{file.name}.mem", file.width, len(padded)))
+            constants.append(Table(None, f"weights/{file.name}.mem", file.width, len(own)))
         core = Core(_lane(node, folding), lanes=lanes, depth=depths[0], constants=constants)
         return Built(core, core.sources, [core.o], files)
 
@@ -130,27 +132,48 @@ def _beats(constant: IntArray, lanes: int) -> IntArray:
     return np.pad(constant.reshape(-1, channels), ((0, 0), (0, -channels % lanes))).reshape(-1, lanes)
 
 
+def _words(constants: Sequence[IntArray], lanes: int) -> list[IntArray]:
+    """[words, lanes] of the table of each constant tensor: the beats of a frame, or the first ones where all tables
+    begin again behind them, as those of one value a channel do behind every pixel."""
+    beats = [_beats(constant, lanes) for constant in constants]
+    if not beats:
+        return []
+    period = rest = len(beats[0])
+    prime = 2
+    while rest > 1:  # the lengths that divide the frame and begin again are multiples of the least of them
+        if prime * prime > rest:
+            prime = rest
+        if rest % prime:
+            prime += 1
+            continue
+        rest //= prime
+        part = period // prime
+        if all((own[part:] == own[:-part]).all() for own in beats):
+            period = part
+    return [own[:period] for own in beats]
+
+
 def _tables(
-    family: str, tabled: Sequence[tuple[IntArray, int]], lanes: int, chosen: bool
+    family: str, words: Sequence[IntArray], bits: Sequence[int], chosen: bool
 ) -> tuple[Resources, int | None]:
-    """The tables of constant tensors, of which so many bits of an element are used, and how many of a word's bits are
-    not like another; None where they are not looked at, which takes long: ``chosen``, for the folding that is built,
-    those that never change are not counted."""
-    if sum(constant.size * bits for constant, bits in tabled) > costs.MOST_KNOWN_BITS:
+    """Tables, of whose elements so many bits are used, and how many of a word's bits are not like another; None where
+    they are not looked at, which takes long: ``chosen``, for the folding that is built, those that never change are not
+    counted."""
+    if sum(own.size * used for own, used in zip(words, bits, strict=True)) > costs.MOST_KNOWN_BITS:
         total = Resources()
-        for constant, bits in tabled:
-            words = _beats(constant, lanes)
-            changing = costs.changing_numbers(words, [bits] * lanes) if chosen else None
-            total += costs.rom(family, len(words), lanes * bits, changing)
+        for own, used in zip(words, bits, strict=True):
+            lanes = own.shape[1]
+            changing = costs.changing_numbers(own, [used] * lanes) if chosen else None
+            total += costs.rom(family, len(own), lanes * used, changing)
         return total, None
     # Bits that are alike are one in all tables, which have the same address.
-    together = [0] * (len(_beats(tabled[0][0], lanes)) if tabled else 0)
+    together = [0] * (len(words[0]) if words else 0)
     width = 0
-    for constant, bits in tabled:
-        for index, word in enumerate(pack_words(_beats(constant, lanes), bits)):
+    for own, used in zip(words, bits, strict=True):
+        for index, word in enumerate(pack_words(own, used)):
             together[index] |= word << width
-        width += lanes * bits
-    found = costs.filled_rom(family, together, width) if tabled else Resources()
+        width += own.shape[1] * used
+    found = costs.filled_rom(family, together, width) if words else Resources()
     return found, found.ff if found.bram else found.ff // 2
 
 
