@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import ceil, log2
 
@@ -11,10 +11,12 @@ import numpy.typing as npt
 
 from hdl_lib.memories.rom import SELECT_REACH, banks_of
 from hdl_lib.memories.storage import REGISTER_DEPTH
-from hwflow.cores.costs.changing import Changing, changing_columns
+from hwflow.cores.costs.changing import Changing, changing_columns, changing_numbers
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.plain_tables import plain_tables, without_idle_bits
+from hwflow.cores.memory_words import bit_table
 from hwflow.cores.operator import Resources
+from hwflow.ir.graph import IntArray
 
 BitArray = npt.NDArray[np.uint8]
 
@@ -85,13 +87,9 @@ def filled_table(family: str, bits: BitArray, *, output_register: bool = True) -
     if not count:
         return Resources()
     narrow = FAMILIES[family].lutram is None  # of tables alone, whose multiplexers are tables as well
-    blocks, _ = block_ram_shape(family, words, count, writable=False)
-    if words * count > 16 * FAMILIES[family].bram_cost * blocks:
-        banks = banks_of(width, words)
-        if banks > 1:
-            return _banked(family, words, banks, changing_columns(bits), output_register)
-        choice = BLOCK_CHOICE.get(_rows_of_blocks(family, words, count, blocks), 0) if narrow else 0
-        return Resources(lut=choice * count, ff=count * output_register, bram=blocks)
+    in_blocks = _in_blocks(family, (words, width), count, lambda: changing_columns(bits), output_register)
+    if in_blocks is not None:
+        return in_blocks
     stored = (bits.T[changing] + ord("0")).tobytes()
     columns = [stored[start : start + words] for start in range(0, len(stored), words)]
     if narrow:
@@ -105,6 +103,36 @@ def filled_table(family: str, bits: BitArray, *, output_register: bool = True) -
         made = set(map(_without_resets, made))
     luts = sum([_tables(function, known) for function in made])
     return Resources(lut=luts, ff=len(different) * (1 + output_register))
+
+
+def filled_numbers(family: str, words: IntArray, width: int, *, output_register: bool = True) -> Resources:
+    """The same of numbers, in two's complement of ``width`` bits: a table in block RAMs is not taken apart."""
+    count = (int(np.bitwise_or.reduce(words ^ words[0])) & (1 << width) - 1).bit_count()
+    if not count:
+        return Resources()
+    column = words[:, np.newaxis]
+    in_blocks = _in_blocks(
+        family, (len(words), width), count, lambda: changing_numbers(column, [width]), output_register
+    )
+    if in_blocks is not None:
+        return in_blocks
+    return filled_table(family, bit_table(column, width), output_register=output_register)
+
+
+def _in_blocks(
+    family: str, shape: tuple[int, int], count: int, changing: Callable[[], Changing], output_register: bool
+) -> Resources | None:
+    """A table of known [words, bits], ``count`` of which change, in block RAMs; None where it is smaller in logic."""
+    words, width = shape
+    blocks, _ = block_ram_shape(family, words, count, writable=False)
+    if words * count <= 16 * FAMILIES[family].bram_cost * blocks:
+        return None
+    banks = banks_of(width, words)
+    if banks > 1:
+        return _banked(family, words, banks, changing(), output_register)
+    narrow = FAMILIES[family].lutram is None
+    choice = BLOCK_CHOICE.get(_rows_of_blocks(family, words, count, blocks), 0) if narrow else 0
+    return Resources(lut=choice * count, ff=count * output_register, bram=blocks)
 
 
 def bits_of_words(words: Sequence[int], width: int) -> BitArray:

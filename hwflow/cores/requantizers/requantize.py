@@ -252,7 +252,7 @@ class _Hardware:
             return costs.search(
                 family, self.input, IntType(*form.bound_type), form.stages, self.output, self.lanes, self.words,
                 form.values is not None, self._tables_cost(family)[0], depth, form.base,
-                *comparisons(self._of_each(form.thresholds, np.int64), self.lanes, self.input),
+                *comparisons(form, [self._channels_of(lane) for lane in range(self.lanes)], self.input),
                 self._queue_bits(family, depth),
             )
         words = [self._span(form) * self.words] * self.lanes
@@ -266,21 +266,21 @@ class _Hardware:
         """Of a search's or a lookup's tables, by their words; and whether those of results are in block RAMs."""
         key = self.form, self.lanes, self.channels, self.output, family
         if key not in _TABLES_COST:
-            files: list[MemoryFile] = []
-            if isinstance(self.form, SearchForm):
-                self._bounds(self.form, "", files)
-                self._values(self.form, "", files)
-            elif isinstance(self.form, LookupForm):
-                self._lookup_tables(self.form, "", files)
             total, last = Resources(), Resources()
-            for file in files:  # a table of a single word is in none
-                registered = isinstance(self.form, LookupForm) or read_latency(len(file.words)) > 1
-                last = costs.filled_rom(family, file.words, file.width, output_register=registered)
-                total += last
+            known: dict[tuple[str, str, bytes], Resources] = self.node.attributes.setdefault("lane_tables_cost", {})
+            for part, rows, bits in self._tables():
+                for lane in range(self.lanes):
+                    alike = family, part, self._channels_of(lane).tobytes()
+                    if alike not in known:
+                        words = self._lane_words(rows, lane)
+                        registered = isinstance(self.form, LookupForm) or read_latency(len(words)) > 1
+                        known[alike] = costs.filled_numbers(family, words, bits, output_register=registered)
+                    last = known[alike]
+                    total += last
             while len(_TABLES_COST) >= MAX_TABLES_COST:
                 del _TABLES_COST[next(iter(_TABLES_COST))]
-            results = isinstance(self.form, LookupForm) or (isinstance(self.form, SearchForm) and self.form.values)
-            _TABLES_COST[key] = total, bool(results and last.bram)
+            only_bounds = isinstance(self.form, SearchForm) and self.form.values is None
+            _TABLES_COST[key] = total, last.bram > 0 and not only_bounds
         return _TABLES_COST[key]
 
     def _multiplier_blocks(self, form: MultiplyAddShift, family: str) -> int:
@@ -354,14 +354,16 @@ class _Hardware:
                 directions=self._directions(form),
             )
         elif isinstance(form, SearchForm):
+            tables = self._lane_tables(name, files)
             core = SearchRequantizer(
                 *shapes, **common, bound_shape=shape_of(IntType(*form.bound_type)), stages=form.stages,
-                bounds=self._bounds(form, name, files), values=self._values(form, name, files),
+                bounds=[table for lane in zip(*tables[: form.stages], strict=True) for table in lane],
+                values=None if form.values is None else tables[-1],
                 base=self._wrapped(form.base), falling=form.falling, shared=self.words == 1,
             )
         else:
-            tables = self._lookup_tables(form, name, files)
-            core = LookupRequantizer(*shapes, **common, low=form.lo, tables=tables, shared=self.words == 1)
+            (words,) = self._lane_tables(name, files)
+            core = LookupRequantizer(*shapes, **common, low=form.lo, tables=words, shared=self.words == 1)
         return Built(core, [core.i], [core.o], files)
 
     def _product_fields(self, form: MultiplyAddShift) -> list[Field]:
@@ -395,7 +397,7 @@ class _Hardware:
         """Of a beat in the queue. A memory made of flip-flops has none for bits that never change and those that are
         alike, as far as synthesis sees it: of a limited sum none."""
         flat = costs.FAMILIES[family].lutram is None and depth > REGISTER_DEPTH
-        values = sum(len(step.values) for step in self.node.attributes["steps"][: self.own])
+        values = sum(step.count + 1 for step in self.node.attributes["steps"][: self.own])
         if not flat or isinstance(self.form, MultiplyAddShift) or values > costs.MOST_KNOWN_BITS:
             return self.lanes * self.output.bits
         if not isinstance(self.form, ThresholdForm) and self._tables_cost(family)[1]:
@@ -444,35 +446,42 @@ class _Hardware:
         """The value of the output type that is ``base`` modulo its number of values."""
         return (base - self.output.min) % (1 << self.output.bits) + self.output.min
 
-    def _bounds(self, form: SearchForm, name: str, files: list[MemoryFile]) -> list[Table]:
-        """Lane by lane a table for each stage; ``x >= threshold`` is ``x > threshold - 1``."""
-        rows = self._of_each(form.thresholds, np.int64) - 1
-        width = form.bound_type[0]
-        stages = []
+    def _tables(self) -> list[tuple[str, IntArray, int]]:
+        """Of a search or a lookup: the tables that every lane has, each with its name, a row a channel, and the bits of
+        an entry. Of a search the bounds of each stage first; ``x >= threshold`` is ``x > threshold - 1``."""
+        form = self.form
+        if isinstance(form, LookupForm):
+            rows = np.zeros((self.own, self._span(form)), dtype=np.int64)
+            rows[:, : form.span] = form.array[: self.own]
+            return [("table", rows, self.output.bits)]
+        assert isinstance(form, SearchForm), "the others have no such tables"
+        bounds, found = form.bounds[: self.own], []
         for stage in range(form.stages):
             apart = 1 << (form.stages - stage)
-            middles = rows[:, apart // 2 - 1 :: apart]
-            stages.append(self._lane_tables(f"{name}_bounds_{stage}", middles, width, files))
-        return [tables[lane] for lane in range(self.lanes) for tables in stages]
+            found.append((f"bounds_{stage}", bounds[:, apart // 2 - 1 :: apart], form.bound_type[0]))
+        if form.values is not None:
+            found.append(("values", form.values[: self.own], self.output.bits))
+        return found
 
-    def _values(self, form: SearchForm, name: str, files: list[MemoryFile]) -> list[Table] | None:
-        if form.values is None:
-            return None
-        rows = self._of_each(form.values, np.int64)
-        return self._lane_tables(f"{name}_values", rows, self.output.bits, files)
+    def _channels_of(self, lane: int) -> IntArray:
+        """Whose results a lane computes, one after the other: of channels with parameters of their own."""
+        return np.arange(lane, self.channels, self.lanes) % self.own
 
-    def _lookup_tables(self, form: LookupForm, name: str, files: list[MemoryFile]) -> list[Table]:
-        rows = np.zeros((self.channels, self._span(form)), dtype=np.int64)
-        rows[:, : form.span] = self._of_each(form.array, np.int64)
-        return self._lane_tables(f"{name}_table", rows, self.output.bits, files)
+    def _lane_words(self, rows: IntArray, lane: int) -> IntArray:
+        """Of :meth:`_tables` the rows of a lane's channels one after the other; for those that it lacks zeros."""
+        own = rows[self._channels_of(lane)].reshape(-1)
+        return np.pad(own, (0, self.words * rows.shape[1] - len(own)))
 
-    def _lane_tables(self, name: str, rows: IntArray, bits: int, files: list[MemoryFile]) -> list[Table]:
-        """For each lane the rows of its channels one after the other, an entry a word; surplus lanes get zeros."""
-        padded = np.zeros((self.words * self.lanes, rows.shape[1]), dtype=np.int64)
-        padded[: len(rows)] = rows
+    def _lane_tables(self, name: str, files: list[MemoryFile]) -> list[list[Table]]:
+        """Those of :meth:`_tables`, lane by lane."""
         return [
-            _table(f"{name}_{lane}", pack_words(padded[lane :: self.lanes].reshape(-1, 1), bits), bits, files)
-            for lane in range(self.lanes)
+            [
+                _table(
+                    f"{name}_{part}_{lane}", pack_words(self._lane_words(rows, lane)[:, np.newaxis], bits), bits, files
+                )
+                for lane in range(self.lanes)
+            ]
+            for part, rows, bits in self._tables()
         ]
 
     def _span(self, form: LookupForm) -> int:

@@ -2,36 +2,44 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from hwflow.ir.graph import IntArray
+from hwflow.numerics.requantizers.requantizer import SearchForm
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.types import IntType
 
 
-def comparisons(thresholds: IntArray, lanes: int, x: IntType) -> tuple[list[int], int]:
-    """Of a search by bisection, ``thresholds`` [channels, 2**stages - 1] in so many ``lanes``, inputs of type ``x``:
-    the stages of those comparisons that say the same of all inputs; and of the others how many bits at the low end of
-    what they compare with (the threshold less 1) are 1 in all words: an input's are not looked at there."""
-    stages = thresholds.shape[1].bit_length()
-    words = -(-len(thresholds) // lanes)
-    constant = np.zeros((words * lanes, thresholds.shape[1]), dtype=np.int8)  # words left over are looked at
-    constant[: len(thresholds)] = (thresholds <= x.min).astype(np.int8) - (thresholds > x.max)  # 1: always, -1: never
-    bounds = np.zeros(constant.shape, dtype=np.int64)
-    bounds[: len(thresholds)] = thresholds - 1
-    idle, ones = [], 0
-    for stage in range(stages):
-        middle, apart = (1 << (stages - stage - 1)) - 1, 1 << (stages - stage)
-        for lane in range(lanes):
-            own = constant[lane::lanes, middle::apart]
-            if own.flat[0] and (own == own.flat[0]).all():
-                idle.append(stage)
+def comparisons(form: SearchForm, lanes: Sequence[IntArray], x: IntType) -> tuple[list[int], int]:
+    """Of a search, each of ``lanes`` with the channels that it serves, inputs of type ``x``: the stages of those
+    comparisons that say the same of all inputs; and of the others how many bits at the low end of what they compare
+    with (the threshold less 1) are 1 in all words: an input's are not looked at there. Where a lane has less channels
+    than others 0 stands in its words."""
+    words, idle, ones = max(map(len, lanes)), list[int](), 0
+    alike = Counter(channels.tobytes() for channels in lanes)
+    for channels in {lane.tobytes(): lane for lane in lanes}.values():
+        times, full = alike[channels.tobytes()], len(channels) == words
+        for stage, (low, high, common) in enumerate(_compared(form)):
+            if full and (high[channels].max() < x.min or low[channels].min() >= x.max):
+                idle += [stage] * times
                 continue
-            together = int(np.bitwise_and.reduce(bounds[lane::lanes, middle::apart].reshape(-1)))
-            ones += (~together & together + 1).bit_length() - 1 if together != -1 else x.bits - 1
+            together = int(np.bitwise_and.reduce(common[channels])) if full else 0
+            ones += times * ((~together & together + 1).bit_length() - 1 if together != -1 else x.bits - 1)
     return idle, ones
+
+
+@lru_cache(maxsize=8)
+def _compared(form: SearchForm) -> list[tuple[IntArray, IntArray, IntArray]]:
+    """What each stage of each channel compares with: the least, the greatest, and the bits that are 1 in all."""
+    found = []
+    for stage in range(form.stages):
+        bounds = form.bounds[:, (1 << (form.stages - stage - 1)) - 1 :: 1 << (form.stages - stage)]
+        found.append((bounds.min(axis=1), bounds.max(axis=1), np.bitwise_and.reduce(bounds, axis=1)))
+    return found
 
 
 def changing_bits(steps: Sequence[StepFunction], lanes: int, bits: int) -> int:

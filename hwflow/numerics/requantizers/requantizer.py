@@ -116,19 +116,43 @@ class ThresholdForm:
         return _by_channel(one, x, channel, self.uniform)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SearchForm:
     """``y = value(#{k : x >= thresholds[c][k]})`` for channel c, the number found by bisection in ``stages`` stages.
 
     Every channel has ``2**stages - 1`` thresholds, in rising order (equal ones allowed). ``value(i)`` is
     ``values[c][i]`` where there are ``values``, ``2**stages`` a channel, else ``base + i``, or ``base - i`` with
     ``falling``. A threshold at the ``lo`` of a channel is always reached and one at its ``hi + 1`` never.
+    Rows are given in any form and held in arrays: of 16 bits there are 65,535 thresholds a channel.
     """
 
-    thresholds: tuple[tuple[int, ...], ...]
+    thresholds: IntArray
     base: int = 0
     falling: bool = False
-    values: tuple[tuple[int, ...], ...] | None = None
+    values: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("thresholds", "values"):
+            rows = getattr(self, name)
+            if rows is not None:
+                array = np.array(rows, dtype=np.int64)
+                array.flags.writeable = False
+                object.__setattr__(self, name, array)
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        values = None if self.values is None else self.values.tobytes()
+        return self.thresholds.shape, self.thresholds.tobytes(), self.base, self.falling, values
+
+    def __eq__(self, other: object) -> bool:
+        return self._key == other._key if isinstance(other, SearchForm) else NotImplemented
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._key)
 
     @property
     def channels(self) -> int:
@@ -142,32 +166,36 @@ class SearchForm:
     @cached_property
     def uniform(self) -> bool:
         """All channels have the same tables."""
-        return len(set(self.thresholds)) <= 1 and len(set(self.values or ())) <= 1
+        return all(bool((rows == rows[0]).all()) for rows in (self.thresholds, self.values) if rows is not None)
 
-    @property
+    @cached_property
+    def bounds(self) -> IntArray:
+        """What the core compares with: ``x > threshold - 1``."""
+        return np.asarray(self.thresholds - 1)
+
+    @cached_property
     def bound_type(self) -> tuple[int, bool]:
-        """Least (bits, signed) that holds each threshold less 1: what the core compares with, ``x > threshold - 1``."""
-        return width_of(min(map(min, self.thresholds)) - 1, max(map(max, self.thresholds)) - 1)
+        """Least (bits, signed) that holds each of the bounds."""
+        return width_of(int(self.thresholds.min()) - 1, int(self.thresholds.max()) - 1)
 
-    @property
+    @cached_property
     def value_type(self) -> tuple[int, bool]:
         """Least (bits, signed) that holds each of the values."""
         assert self.values is not None, "a search without values has no table of them"
-        return width_of(min(map(min, self.values)), max(map(max, self.values)))
+        return width_of(int(self.values.min()), int(self.values.max()))
 
-    def row(self, channel: int) -> tuple[int, ...]:
+    def row(self, channel: int) -> IntArray:
         """The results of ``channel`` for 0, 1, .. thresholds reached."""
         if self.values is not None:
-            return self.values[channel]
-        sign = -1 if self.falling else 1
-        return tuple(self.base + sign * k for k in range(1 << self.stages))
+            values: IntArray = self.values[channel]
+            return values
+        return self.base + (-1 if self.falling else 1) * np.arange(1 << self.stages)
 
     def evaluate(self, x: npt.ArrayLike, channel: Channel = 0) -> IntArray:
         """The outputs for an integer array; ``channel`` is one index or an array that broadcasts with ``x``."""
 
         def one(x: IntArray, c: int) -> IntArray:
-            reached = np.searchsorted(np.array(self.thresholds[c], dtype=np.int64), x, side="right")
-            return np.array(self.row(c), dtype=np.int64)[reached]
+            return self.row(c)[np.searchsorted(self.thresholds[c], x, side="right")]
 
         return _by_channel(one, x, channel, self.uniform)
 
@@ -300,28 +328,30 @@ def search_form(steps: Sequence[StepFunction], *, with_values: bool) -> SearchFo
     are padded with thresholds that are always reached.
     """
     if with_values:
-        count = max(len(s.breaks) for s in steps)
+        count = max(s.count for s in steps)
         if not count:
             return None
         size = 1 << count.bit_length()
-        thresholds = tuple(s.breaks + (s.hi + 1,) * (size - 1 - len(s.breaks)) for s in steps)
-        return SearchForm(thresholds, values=tuple(s.values + s.values[-1:] * (size - len(s.values)) for s in steps))
-    directions = {s.direction for s in steps if s.breaks}
+        values = [np.pad(s.value_array, (0, size - 1 - s.count), mode="edge") for s in steps]
+        return SearchForm(_filled(steps, [s.break_array for s in steps], size - 1), values=np.stack(values))
+    directions = {s.direction for s in steps if s.count}
     if len(directions) != 1 or directions == {0}:
         return None
     (direction,) = directions
-    base = direction * min(direction * s.values[0] for s in steps)
-    count = max(abs(s.values[-1] - base) for s in steps)
-    if count.bit_length() > max(len(s.breaks) for s in steps).bit_length() + 1:
+    base = direction * min(direction * s.first for s in steps)
+    count = max(abs(s.last - base) for s in steps)
+    if count.bit_length() > max(s.count for s in steps).bit_length() + 1:
         return None
-    size = 1 << count.bit_length()
     rows = []
     for s in steps:
-        jumps = zip(s.breaks, pairwise(s.values), strict=True)
-        own = tuple(t for t, (a, b) in jumps for _ in range(abs(b - a)))
-        row = (s.lo,) * abs(s.values[0] - base) + own
-        rows.append(row + (s.hi + 1,) * (size - 1 - len(row)))
-    return SearchForm(tuple(rows), base, direction < 0)
+        own = np.repeat(s.break_array, np.abs(np.diff(s.value_array)))
+        rows.append(np.append(np.full(abs(s.first - base), s.lo), own))
+    return SearchForm(_filled(steps, rows, (1 << count.bit_length()) - 1), base, direction < 0)
+
+
+def _filled(steps: Sequence[StepFunction], rows: Sequence[IntArray], size: int) -> IntArray:
+    """Thresholds of each channel, with those behind them that are never reached."""
+    return np.stack([np.pad(r, (0, size - len(r)), constant_values=s.hi + 1) for s, r in zip(steps, rows, strict=True)])
 
 
 def lookup_form(steps: Sequence[StepFunction]) -> LookupForm:
@@ -351,7 +381,8 @@ def proves(form: Form, steps: Sequence[StepFunction]) -> bool:
         if isinstance(form, ThresholdForm):
             key: tuple[Any, ...] = (form.bases[channel], form.thresholds[channel], form.falling[channel], step)
         elif isinstance(form, SearchForm):
-            key = (form.thresholds[channel], form.values and form.values[channel], step)
+            values = form.values if form.values is None else form.values[channel].tobytes()
+            key = (form.thresholds[channel].tobytes(), values, step)
         else:
             key = (form.tables[channel], step)
         if key not in known and _on_interval(form, channel, step.lo, step.hi) != step:
@@ -377,9 +408,9 @@ def _on_interval(form: ThresholdForm | SearchForm | LookupForm, channel: int, lo
     thresholds, row = form.thresholds[channel], form.row(channel)
     if len(thresholds) != (1 << form.stages) - 1 or len(row) != 1 << form.stages:
         return None
-    if any(a > b for a, b in pairwise(thresholds)):  # bisection finds its way in sorted ones only
+    if (thresholds[1:] < thresholds[:-1]).any():  # bisection finds its way in sorted ones only
         return None
-    return StepFunction.of(lo, hi, [(lo, row[0]), *((max(lo, t), y) for t, y in zip(thresholds, row[1:], strict=True))])
+    return StepFunction.of_arrays(lo, hi, np.append(lo, np.maximum(lo, thresholds)), row)
 
 
 def cost(form: Form, input_bits: int, lanes: int = 1) -> int:
@@ -412,8 +443,9 @@ def cost(form: Form, input_bits: int, lanes: int = 1) -> int:
     if isinstance(form, SearchForm):
         bound_bits = form.bound_type[0]
         value_bits = 0 if form.values is None else form.value_type[0]
-        rows = form.thresholds[:1] * lanes if form.uniform else form.thresholds
-        tables = sum(len(set(row)) * (bound_bits + value_bits) + value_bits for row in rows)
+        rows = form.thresholds[:1] if form.uniform else form.thresholds
+        kept = len(rows) + int(np.count_nonzero(rows[:, 1:] != rows[:, :-1]))
+        tables = (kept * (bound_bits + value_bits) + len(rows) * value_bits) * (lanes if form.uniform else 1)
         each = form.stages * (max(bound_bits, input_bits) + 1 + input_bits)
         return lanes * each + _ceil_div(tables, BITS_PER_LUT)
     addend_bits = form.addend_type[0]

@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from amaranth.back import rtlil
 from amaranth.hdl import Shape
@@ -292,6 +293,20 @@ def test_tables_of_known_words() -> None:
     # with the row's register, and have one of their own in front where there is that.
     assert costs.filled_rom("ecp5", numbers, 10) == Resources(lut=20, ff=34, bram=1)
     assert costs.filled_rom("ecp5", numbers, 10, output_register=False) == Resources(lut=20, ff=2, bram=1)
+
+
+@pytest.mark.parametrize("family", ["ecp5", "ice40"])
+@pytest.mark.parametrize("count", [2, 16, 100, 1536, 40_000])
+@pytest.mark.parametrize("width", [1, 9, 21, 40])
+def test_tables_of_numbers(family: str, count: int, width: int) -> None:
+    """As of their words bit by bit: numbers of both signs, some of whose bits never change in a part of the table."""
+    rng = np.random.default_rng(count + width)
+    for limit in (1 << width - 1, 3):
+        numbers = np.sort(rng.integers(-min(limit, 1 << width - 1), limit, count))
+        words = [int(number) % (1 << width) for number in numbers]
+        for registered in (True, False):
+            expected = costs.filled_rom(family, words, width, output_register=registered)
+            assert costs.filled_numbers(family, numbers, width, output_register=registered) == expected
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from hwflow.cores.costs.products.multiple_rows import multiple_product
 from hwflow.cores.costs.products.narrow_sums import narrow_sum
 from hwflow.cores.operator import Resources
 from hwflow.cores.requantizers.requantize_knowledge import changing_bits, comparisons
+from hwflow.numerics.requantizers.requantizer import SearchForm
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.types import IntType
 
@@ -61,10 +62,10 @@ def test_multiples_of_the_input() -> None:
 def test_comparisons_that_say_nothing() -> None:
     """Thresholds 8 (not above 7, never reached) in the middle; else 0, whose bound -1 is looked at by its sign alone,
     and 4, whose bound 3 has two ones at its end."""
-    idle, ones = comparisons(np.array([[0, 8, 4]]), 1, I4)
+    idle, ones = comparisons(SearchForm(np.array([[0, 8, 4]])), [np.array([0])], I4)
     assert idle == [0]
     assert ones == 2  # of -1 and 3 together
-    idle, ones = comparisons(np.array([[0, 5, 0]]), 1, I4)
+    idle, ones = comparisons(SearchForm(np.array([[0, 5, 0]])), [np.array([0])], I4)
     assert idle == []
     assert ones == 3 + 0  # the sign; 4 ends in zeros
 
