@@ -59,6 +59,8 @@ class Table:
 _BLOCK_SHAPES = ((1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1))  # words, bits: beside 512 of 36
 _BANK_SHAPES = ((512, 36), (1024, 18), (2048, 9))  # those that hold the same; deeper ones have no parity bits
 _BLOCK_WORTH = 160  # look-up tables and flip-flops that a block RAM is worth
+_ROW_BITS = 1 << 16  # of a cell in a netlist, at most
+_ROWS_AT_ONCE = 1 << 12  # written: a string each takes many times the memory of its digits
 SELECT_REACH = 32
 """Bits of a word for which a register chooses the bank."""
 
@@ -88,14 +90,16 @@ def bank_words(width: int, depth: int) -> int:
     Banks lie side by side in the rows of one memory where that takes fewer block RAMs than a row for every word.
     Synthesis would find the same memory by itself, but would choose among the words in front of the output register,
     which then is not the block RAM's own. Of a few deep banks, words are chosen by fewer look-up tables, of many
-    shallow ones fewer block RAMs stay empty; the cheaper ones are taken.
+    shallow ones fewer block RAMs stay empty; the cheaper ones are taken. Where rows would be wider than a cell may be,
+    in tables many times what a part holds, there is one bank.
     """
     found = []
     for words, bits in _BANK_SHAPES:
         banks = -(-depth // words)
-        found.append((-(-banks * width // bits), banks, words))
+        if banks * width <= _ROW_BITS:
+            found.append((-(-banks * width // bits), banks, words))
     plain = [-(-width // bits) for words, bits in _BLOCK_SHAPES if words >= depth]
-    if depth <= _BANK_SHAPES[0][0] or (plain and min(plain) <= min(found)[0]):
+    if depth <= _BANK_SHAPES[0][0] or not found or (plain and min(plain) <= min(found)[0]):
         return depth
     # Of each bank but one a register and a look-up table for every bit. One bank is none of them: synthesis would cut
     # it into those with the fewest blocks.
@@ -115,15 +119,17 @@ def readmemh_text(words: Sequence[int], width: int) -> str:
     banks (:func:`bank_words`) a line is a row: word ``r`` of each bank, bank 0 in the lowest bits."""
     rows = _rows(words, width)
     digits = -(-banks_of(width, len(words)) * width // 4)
-    return "".join(f"{row:0{digits}x}\n" for row in rows)
+    some = (rows[begin : begin + _ROWS_AT_ONCE] for begin in range(0, len(rows), _ROWS_AT_ONCE))
+    return "".join("".join([f"{row:0{digits}x}\n" for row in part]) for part in some)
 
 
 def _rows(words: Sequence[int], width: int) -> Sequence[int]:
     count = bank_words(width, len(words))
     if count == len(words):
         return words
+    # Of many banks, numbers written one behind the other are quicker than a sum of shifted ones.
     banks_at = (words[row::count] for row in range(count))
-    return [sum(word << (bank * width) for bank, word in enumerate(some)) for some in banks_at]
+    return [int("".join([f"{word:0{width}b}" for word in reversed(some)]), 2) for some in banks_at]
 
 
 class Rom(wiring.Component):

@@ -9,8 +9,8 @@ line buffer could do without once the queues are settled is taken from it last.
 
 Depths are judged by :class:`hwflow.schedule.throughput.steady.Steady`, exactly as long as it can tell within its
 patience; what it cannot tell counts as loss of interval. Where a frame has more than :data:`MOST_BEATS` beats, queues
-are as deep as an even schedule (:mod:`hwflow.schedule.even`) wants them: proved to keep the interval, but not the
-least.
+are as deep as an even schedule (:mod:`hwflow.schedule.throughput.even`) wants them: proved to keep the interval, but
+not the least.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from hwflow.cores.windows.sliding_window import has_line_buffer, least_rows, lin
 from hwflow.errors import Finding, InternalError
 from hwflow.ir.graph import Graph, Node, Value
 from hwflow.schedule.converters import Fresh, insert
-from hwflow.schedule.even import SYNC_DEPTH, EvenSchedule
 from hwflow.schedule.throughput.evaluate import Run, evaluate
+from hwflow.schedule.throughput.even import SYNC_DEPTH, EvenSchedule
 from hwflow.schedule.throughput.events import Channel
 from hwflow.schedule.throughput.steady import Bases, Steady
 

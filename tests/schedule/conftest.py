@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hwflow.schedule import even
-from hwflow.schedule.throughput import events, steady
+from hwflow.schedule.throughput import even, events, steady
 from tests.schedule.cycles import Operator
 
 

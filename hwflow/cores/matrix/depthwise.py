@@ -130,7 +130,7 @@ def buffers(node: Node, folding: Folding) -> tuple[int, int, int]:
     return words, folding.multipliers // folding.input_lanes, folding.input_lanes * node.inputs[0].typed.element.bits
 
 
-def weight_words(node: Node, folding: Folding) -> list[int]:
+def weight_words(node: Node, folding: Folding) -> Sequence[int]:
     """The table: see :class:`hdl_lib.windows.depthwise.Depthwise`."""
     window, weights, lanes = _window(node.attributes), node.attributes["weights"], folding.input_lanes
     blocks, row = _blocks(node, folding), _by_row(node, folding)

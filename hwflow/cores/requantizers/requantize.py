@@ -541,7 +541,7 @@ def _holding_zero(low: int, high: int) -> IntType:
     return IntType.holding(Interval(min(0, low), max(0, high)))
 
 
-def _table(name: str, words: list[int], width: int, files: list[MemoryFile]) -> Table:
+def _table(name: str, words: Sequence[int], width: int, files: list[MemoryFile]) -> Table:
     """One word is a constant of the core; more go to a memory file."""
     if len(words) == 1:
         return Table.of_words(words, width)

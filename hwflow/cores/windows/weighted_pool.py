@@ -102,7 +102,7 @@ def weight_type(node: Node) -> IntType:
     return IntType.holding(Interval(*node.attributes["weight_range"]))
 
 
-def weight_words(node: Node, folding: Folding) -> list[int]:
+def weight_words(node: Node, folding: Folding) -> Sequence[int]:
     """The table: a word of lanes for each beat of a group, of all sets."""
     weights, lanes = node.attributes["weights"], folding.input_lanes
     sets, window, channels = weights.shape

@@ -101,10 +101,20 @@ def test_rows_of_a_table_in_banks():
         (96, 5504, 3),  # 32 of 2048 words of 9; 30 of 512 words of 36 would take 11 banks to choose from
         (54, 1376, 3),  # 5; 6 of 1024 or 2048, and synthesis would take the 5 for one bank of 2048 as well
         (10, 1280, 3),  # 1 of 512 words of 36; 2 of 1024 or 2048
+        (8, 8192 * 2048, 8192),  # a row of 65,536 bits, the most there may be
+        (8, 8192 * 2048 + 1, 1),
     ],
 )
 def test_banks_where_they_save_block_rams(width, depth, banks):
     assert banks_of(width, depth) == banks
+
+
+def test_rows_of_many_banks():
+    words = list(range(9 * 2048 - 5))
+    lines = readmemh_text(words, 16).splitlines()
+    assert (banks_of(16, len(words)), len(lines)) == (9, 2048)
+    assert lines[1] == "".join(f"{bank * 2048 + 1:04x}" for bank in reversed(range(9)))
+    assert lines[2047] == "0000" + "".join(f"{bank * 2048 + 2047:04x}" for bank in reversed(range(8)))
 
 
 BENCH = """

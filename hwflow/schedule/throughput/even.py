@@ -59,16 +59,16 @@ class Pace:
         return (self.period << self._shift) // self.steps
 
     def cycles(self, steps: Steps) -> Steps:
-        """Those of these steps; negative ones are of frames before."""
-        frame, step = np.divmod(steps.astype(np.int64, copy=False), self.count)
+        """Those of these steps, which ascend; negative ones are of frames before."""
+        frame, step = _in_frames(steps.astype(np.int64, copy=False), self.count)
         if self.at_these is not None:
             step = self.at_these[step].astype(np.int64, copy=False)
         result: Steps = frame * self.period + (step * self._rate >> self._shift)
         return result
 
     def done(self, cycles: Steps) -> Steps:
-        """How many steps, from the first one of the frame on, are no later than each of these cycles."""
-        frame, cycle = np.divmod(cycles, self.period)
+        """How many steps, from the first one of the frame on, are no later than each of these cycles, which ascend."""
+        frame, cycle = _in_frames(cycles, self.period)
         step = np.minimum((((cycle + 1) << self._shift) - 1) // self._rate, self.steps - 1)
         if self.at_these is not None:
             step = self.at_these.searchsorted(step, side="right") - 1
@@ -86,7 +86,7 @@ class _End:
 
     def cycles(self, beats: Steps) -> Steps:
         """Of these beats, after the start; negative ones are of frames before."""
-        frame, beat = np.divmod(beats, len(self.steps))
+        frame, beat = _in_frames(beats, len(self.steps))
         return self.pace.cycles(frame * self.pace.count + self.steps[beat])
 
     def followed(self) -> Pace:
@@ -99,7 +99,7 @@ class _End:
         steps = self.pace.done(cycles)
         if len(self.steps) == self.pace.count:
             return steps
-        frame, step = np.divmod(steps, self.pace.count)
+        frame, step = _in_frames(steps, self.pace.count)
         result: Steps = frame * len(self.steps) + self.steps.searchsorted(step, side="left")
         return result
 
@@ -240,6 +240,14 @@ def least_starts(processes: Sequence[_Process], later: Sequence[_Later]) -> dict
         if not moved:
             return starts
     return None
+
+
+def _in_frames(numbers: Steps, count: int) -> tuple[Steps | int, Steps]:
+    """Frames of so many, and the numbers in these; they ascend, and most are of one frame."""
+    first, last = int(numbers[0]) // count, int(numbers[-1]) // count
+    if first == last:
+        return first, numbers - first * count
+    return np.divmod(numbers, count)
 
 
 def _apart(first: _End, second: _End, back: int = 0) -> int:

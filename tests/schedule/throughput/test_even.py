@@ -14,10 +14,10 @@ from hwflow.cores.timing import Process, Timing, Wait, every
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
 from hwflow.schedule import queues
 from hwflow.schedule.converters import insert_plumbing
-from hwflow.schedule.even import EvenSchedule, Pace
 from hwflow.schedule.schedule import Schedule, schedule
 from hwflow.schedule.search.folding_search import Budget
 from hwflow.schedule.throughput.evaluate import evaluate
+from hwflow.schedule.throughput.even import EvenSchedule, Pace
 from hwflow.types import IntType
 from tests.schedule.cycles import ANY, simulate
 from tests.schedule.graphs import Builder, dataflow
