@@ -189,6 +189,23 @@ def test_a_stream_twice_as_wide_is_exact_as_it_was() -> None:
     assert all(n.op != "requantize" or n.inputs[0].typed.interval.hi < LIMIT for n in model.quantized.nodes)
 
 
+def test_greatest_sums() -> None:
+    """Whose keys have their order, in places that a transpose gives them."""
+    net = Net(INT8, 8)
+    y = net.node("MaxPool", relu(net, residual(net)), kernel_shape=[2, 2])
+    agree(net.finish(net.node("Transpose", y, perm=[0, 2, 3, 1]), 0.05))
+
+
+@pytest.mark.parametrize("limit", [no_limit, relu])
+def test_what_no_quantizer_follows_is_left_to_the_host(limit: Callable[[Net, str], str], tmp_path: Path) -> None:
+    net = Net(INT8, 9)
+    net.output(mean(net, limit(net, residual(net))))
+    graph = net.load(tmp_path).quantized
+    assert [node.op for node in graph.nodes] == ["conv2d"]
+    assert [port.value.origin for port in graph.outputs] == ["conv3"]  # with its scale and bias
+    assert "add6" in graph.suffix and graph.suffix[-1].startswith("reducemean")
+
+
 def refusal(net: Net, folder: Path) -> str:
     with pytest.raises(ModelRefused) as refused:
         pipeline.run(net.load(folder).quantized, pipeline.QUANTIZED)
@@ -203,6 +220,17 @@ def test_too_many_different_sums(tmp_path: Path) -> None:
         "multiples of one number, or its sums few enough to be put in order, not sums over 14400 elements of such "
         "different ones [sum-keys]\n"
         "  remedy: insert QuantizeLinear and DequantizeLinear before 'pool'"
+    )
+
+
+def test_a_convolution_needs_more_than_the_order(tmp_path: Path) -> None:
+    net = Net(INT8)
+    weights = net.weights(np.ones((1, CHANNELS, 1, 1)), 0.01)
+    y = net.node("Conv", relu(net, two_convolutions(net)), weights, name="conv")
+    assert refusal(net.finish(y), tmp_path) == (
+        "error: node 'conv' (Conv): the values in front of Conv must be quantized after a sum of different scales, not "
+        "left in float [quantized-operand]\n"
+        "  remedy: insert QuantizeLinear and DequantizeLinear before 'conv'"
     )
 
 

@@ -21,6 +21,7 @@ from hwflow.ir.integer_functions import Simple
 from hwflow.numerics.functions.chains import Elementwise
 from hwflow.numerics.functions.function import enclose
 from hwflow.numerics.functions.nearest_float import nearest_float
+from hwflow.numerics.functions.sum_keys import SumKeys
 from hwflow.numerics.interval import Interval, NoSteps
 from hwflow.numerics.requantizers.stages import StepStage
 from hwflow.numerics.requantizers.staircase import LIMIT
@@ -84,7 +85,10 @@ def plain(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
 
 def _kinds(view: Reals) -> str:
     """Of the functions, for messages."""
-    return ", ".join(sorted({type(f).__name__ for step in view.functions for f in step.reshape(-1) if f is not None}))
+    functions = {f for step in view.functions for f in step.reshape(-1) if f is not None}
+    if any(isinstance(f, SumKeys) for f in functions):
+        return "a sum of different scales"
+    return ", ".join(sorted({type(f).__name__ for f in functions}))
 
 
 def _remedy(node: OnnxNode) -> str:
