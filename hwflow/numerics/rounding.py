@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hwflow.numerics.functions.float_interval import FloatArray, FloatIntervals
-from hwflow.numerics.functions.real_steps import Levels
+from hwflow.numerics.functions.real_steps import Cuts, Levels
 from hwflow.numerics.interval import End, Interval
 
 IntArray = npt.NDArray[np.int64]
@@ -208,7 +208,8 @@ def _levels(quantizer: Quantizer) -> Levels:
     levels = np.arange(quantizer.low, quantizer.high + 1)
     inside, scale = quantizer.zero_point_inside, Fraction(quantizer.scale)
     numerators, strict = quantizer.rounding.bounds(levels[1:] - (0 if inside else int(quantizer.zero_point)))
-    return Levels(levels, numerators, strict, scale / 2, -scale * quantizer.zero_point if inside else Fraction(0))
+    offset = -scale * quantizer.zero_point if inside else Fraction(0)
+    return Levels(levels, (Cuts(numerators, strict, scale / 2, offset),))
 
 
 def quantize(x: Fraction, scale: Fraction, zero_point: int, low: int, high: int) -> int:

@@ -64,8 +64,8 @@ class Crossings:
 
     def __init__(self, functions: Sequence[Elementwise], quantizer: Quantizer, unit: float) -> None:
         self._functions, self._quantizer, self._unit = functions, quantizer, np.float64(unit)
-        levels = quantizer.levels
-        self._bounds = levels.numerators * float(levels.unit) + float(levels.offset)
+        (cuts,) = quantizer.levels.runs
+        self._bounds = cuts.numerators * float(cuts.unit) + float(cuts.offset)
 
     def parts(
         self, begins: IntArray, ends: IntArray, rising: BoolArray, finest: int

@@ -26,24 +26,63 @@ EXACT_FLOAT = 1 << 53  # every integer up to it is a float64
 
 
 @dataclass(frozen=True, eq=False)
-class Levels:
-    """``values[k]`` at x, with k the number of cuts at or below x: ``x >= numerators[k] * unit + offset``, or greater
-    if ``strict[k]``.
+class Cuts:
+    """Rising cuts at ``numerators[k] * unit + offset``, where x is greater than that if ``strict[k]``, else where it is
+    at least that; ``unit`` is positive. So an affine pull-back changes two numbers, however many cuts there are."""
 
-    Cuts rise (of two at one number the strict one is later); ``unit`` is positive. So an affine pull-back changes two
-    numbers, however many cuts there are.
-    """
-
-    values: IntArray
     numerators: Integers
     strict: BoolArray
     unit: Fraction = Fraction(1)
     offset: Fraction = Fraction(0)
 
+    def __len__(self) -> int:
+        return len(self.numerators)
+
+    def at(self, some: slice) -> Cuts:
+        """A part of them."""
+        return Cuts(self.numerators[some], self.strict[some], self.unit, self.offset)
+
+    def listed(self) -> list[Cut]:
+        places = [n * self.unit + self.offset for n in self.numerators.tolist()]
+        return list(zip(places, self.strict.tolist(), strict=True))
+
+    def before(self, cut: Cut, *, also_at: bool) -> int:
+        """How many lie before ``cut`` (``also_at``: or at it)."""
+        if not len(self):
+            return 0
+        value, strict = cut
+        numerator = (value - self.offset) / self.unit
+        below = min(max(floor(numerator), int(self.numerators[0]) - 1), int(self.numerators[-1]) + 1)
+        right = int(np.searchsorted(self.numerators, below, side="right"))
+        left = int(np.searchsorted(self.numerators, below, side="left")) if below == numerator else right
+        if strict and also_at:
+            return right
+        return left + (int(np.count_nonzero(~self.strict[left:right])) if strict or also_at else 0)
+
+    def affine(self, multiplier: Fraction, addend: Fraction) -> Cuts:
+        """Where ``multiplier * x + addend`` passes them; the multiplier must not be 0."""
+        unit, offset = self.unit / abs(multiplier), (self.offset - addend) / multiplier
+        if multiplier > 0:
+            return Cuts(self.numerators, self.strict, unit, offset)
+        return Cuts(-self.numerators[::-1], ~self.strict[::-1], unit, offset)
+
+    def least_integers(self) -> IntArray:
+        """For each the least integer at or behind it."""
+        return least_integers(self.numerators, self.strict, self.unit, self.offset)
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """``values[k]`` at x, with k the number of cuts at or before x; ``runs`` of cuts, one behind the other (of two cuts
+    at one number the strict one is later)."""
+
+    values: IntArray
+    runs: tuple[Cuts, ...]
+
     @classmethod
     def constant(cls, value: int) -> Levels:
         """Without a cut."""
-        return cls(np.array([value]), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.bool_))
+        return cls(np.array([value]), ())
 
     @classmethod
     def of(cls, first: int, cuts: Iterable[tuple[Cut, int]]) -> Levels:
@@ -60,36 +99,33 @@ class Levels:
         denominator = lcm(*(v.denominator for v, _ in kept))
         numerators = integers([v.numerator * (denominator // v.denominator) for v, _ in kept])
         strict = np.array([s for _, s in kept], dtype=np.bool_)
-        return cls(np.array(values, dtype=np.int64), numerators, strict, Fraction(1, denominator))
+        return cls(np.array(values, dtype=np.int64), (Cuts(numerators, strict, Fraction(1, denominator)),))
 
     def __len__(self) -> int:
         """How many cuts there are."""
-        return len(self.numerators)
+        return len(self.values) - 1
 
     def cuts(self) -> list[tuple[Cut, int]]:
         """Every cut with the value that begins there."""
-        places = [n * self.unit + self.offset for n in self.numerators.tolist()]
-        return list(zip(zip(places, self.strict.tolist(), strict=True), self.values[1:].tolist(), strict=True))
+        return list(zip([c for run in self.runs for c in run.listed()], self.values[1:].tolist(), strict=True))
 
     def before(self, cut: Cut) -> int:
         """How many cuts lie before ``cut``."""
-        left, right = self._around(cut[0])
-        return left + (int(np.count_nonzero(~self.strict[left:right])) if cut[1] else 0)
+        return sum(run.before(cut, also_at=False) for run in self.runs)
 
     def until(self, cut: Cut) -> int:
         """How many cuts lie before ``cut`` or at it."""
-        left, right = self._around(cut[0])
-        return right if cut[1] else left + int(np.count_nonzero(~self.strict[left:right]))
+        return sum(run.before(cut, also_at=True) for run in self.runs)
 
-    def _around(self, value: Fraction) -> tuple[int, int]:
-        """How many cuts lie below ``value``, and how many at or below it."""
-        if not len(self):
-            return 0, 0
-        numerator = (value - self.offset) / self.unit
-        below = min(max(floor(numerator), int(self.numerators[0]) - 1), int(self.numerators[-1]) + 1)
-        right = int(np.searchsorted(self.numerators, below, side="right"))
-        left = int(np.searchsorted(self.numerators, below, side="left")) if below == numerator else right
-        return left, right
+    def between(self, first: int, last: int) -> tuple[Cuts, ...]:
+        """The cuts from number ``first`` on, up to number ``last``."""
+        found, place = [], 0
+        for run in self.runs:
+            part = run.at(slice(max(0, first - place), max(0, last - place)))
+            if len(part):
+                found.append(part)
+            place += len(run)
+        return tuple(found)
 
     def __call__(self, x: Fraction) -> int:
         """The value at ``x``."""
@@ -99,16 +135,15 @@ class Levels:
         """As a function of x, with these the levels of ``multiplier * x + addend``."""
         if multiplier == 0:
             return Levels.constant(self(addend))
-        unit, offset = self.unit / abs(multiplier), (self.offset - addend) / multiplier
-        if multiplier > 0:
-            return Levels(self.values, self.numerators, self.strict, unit, offset)
-        return Levels(self.values[::-1], -self.numerators[::-1], ~self.strict[::-1], unit, offset)
+        runs = tuple(run.affine(multiplier, addend) for run in self.runs)
+        return Levels(self.values, runs) if multiplier > 0 else Levels(self.values[::-1], runs[::-1])
 
     def least_integers(self, lo: int, hi: int) -> tuple[int, IntArray]:
         """For each cut that begins after ``lo`` and not after ``hi`` the least integer at or behind it; and how many
         cuts begin at ``lo`` or before it."""
         first, last = self.until((Fraction(lo), False)), self.until((Fraction(hi), False))
-        return first, least_integers(self.numerators[first:last], self.strict[first:last], self.unit, self.offset)
+        found = [run.least_integers() for run in self.between(first, last)]
+        return first, found[0] if len(found) == 1 else np.concatenate([np.empty(0, dtype=np.int64), *found])
 
 
 def integers(numbers: Sequence[int]) -> Integers:
@@ -120,7 +155,7 @@ def integers(numbers: Sequence[int]) -> Integers:
 
 
 def least_integers(numerators: Integers, strict: BoolArray, unit: Fraction, offset: Fraction) -> IntArray:
-    """The least integer at or behind each cut (see Levels): exact, in int64 where that suffices, else estimated in
+    """The least integer at or behind each cut (see Cuts): exact, in int64 where that suffices, else estimated in
     float64 and computed anew where the estimate does not tell."""
     if not len(numerators):
         return np.empty(0, dtype=np.int64)
@@ -149,29 +184,16 @@ def least_integers(numerators: Integers, strict: BoolArray, unit: Fraction, offs
 
 def join(pieces: Sequence[Levels], cuts: Sequence[Cut]) -> Levels:
     """``pieces[0]`` before ``cuts[0]``, ``pieces[1]`` from there to ``cuts[1]`` and so on."""
-    parts: list[Levels] = []  # each begins with a cut, but the first
+    values: list[IntArray] = []
+    runs: list[Cuts] = []
     for k, piece in enumerate(pieces):
         first = piece.until(cuts[k - 1]) if k else 0
         last = max(first, piece.before(cuts[k])) if k < len(cuts) else len(piece)
-        if k and piece.values[first] != parts[-1].values[-1]:
+        if k and piece.values[first] != values[-1][-1]:
             place, above = cuts[k - 1]
-            zero = np.zeros(1, dtype=np.int64)
-            parts.append(Levels(piece.values[first : first + 1], zero, np.array([above]), offset=place))
-        own = slice(first, last)
-        values = piece.values[first + bool(k) : last + 1]
-        if len(values):
-            parts.append(Levels(values, piece.numerators[own], piece.strict[own], piece.unit, piece.offset))
-    cutting = [part for part in parts if len(part)]
-    values, strict = np.concatenate([p.values for p in parts]), np.concatenate([p.strict for p in parts])
-    if len(cutting) <= 1:
-        one = (cutting or parts)[0]
-        return Levels(values, one.numerators, strict, one.unit, one.offset)
-    common = lcm(*(v.denominator for part in cutting for v in (part.unit, part.offset)))
-    numerators = [_times(part.numerators, int(part.unit * common), int(part.offset * common)) for part in cutting]
-    return Levels(values, np.concatenate(numerators), strict, Fraction(1, common))
-
-
-def _times(numbers: Integers, factor: int, addend: int) -> Integers:
-    most = max(abs(int(numbers[0])), abs(int(numbers[-1])))
-    kind: Any = np.int64 if max(most, 1) * factor + abs(addend) < SAFE else object
-    return np.asarray(numbers.astype(kind) * factor + addend)
+            values.append(piece.values[first : first + 1])
+            runs.append(Cuts(np.zeros(1, dtype=np.int64), np.array([above]), offset=place))
+        if not k or last > first:
+            values.append(piece.values[first + bool(k) : last + 1])
+        runs += piece.between(first, last)
+    return Levels(np.concatenate(values), tuple(runs))

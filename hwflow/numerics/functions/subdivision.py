@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from hwflow.numerics.functions.crossings import Crossings
 from hwflow.numerics.functions.float_interval import BoolArray, FloatIntervals
 from hwflow.numerics.functions.function import Elementwise, enclose, floats
-from hwflow.numerics.functions.real_steps import Levels, least_integers
+from hwflow.numerics.functions.real_steps import Cuts, Levels, least_integers
 from hwflow.numerics.functions.slope import Sloped
 from hwflow.numerics.interval import Interval, NoSteps, Undefined
 from hwflow.numerics.requantizers.step_function import StepFunction
@@ -72,8 +72,8 @@ def subdivided(
     unit, offset = Fraction(2) ** (exponent - GRID_BITS) / scale, -addend / scale
     finest = max((w for w in WIDTHS if w * unit * BESIDE_INTEGERS <= 1), default=1)
     parts = _parts(functions, quantizer, exponent, finest)
-    cuts = Levels(parts.levels[1:], parts.begins[1:], np.zeros(len(parts.begins) - 1, np.bool_), unit, offset)
-    first, places = cuts.least_integers(lo, hi)
+    cuts = Cuts(parts.begins[1:], np.zeros(len(parts.begins) - 1, np.bool_), unit, offset)
+    first, places = Levels(parts.levels, (cuts,)).least_integers(lo, hi)
     begins: IntArray = np.append(lo, places)
     here = slice(first, first + len(begins))
     levels = parts.levels[here]

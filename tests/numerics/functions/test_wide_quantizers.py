@@ -6,6 +6,7 @@ import random
 import sys
 from fractions import Fraction as F
 
+import numpy as np
 import pytest
 from mpmath import mp
 
@@ -120,3 +121,11 @@ def test_numbers_beyond_64_bits(scale: F, offset: F) -> None:
     steps = of.steps(-(1 << 40), 1 << 40)
     for q in (-(1 << 40), -1, 0, 499, 500, 501, 10**9, 1 << 40, *steps.breaks, *(b - 1 for b in steps.breaks)):
         assert steps(q) == of.quantizer(scale * (q - offset))
+
+
+def test_pieces_keep_their_own_units() -> None:
+    """A slope of 24 bits, a scale of 24 bits: in one unit of both pieces 65,535 numbers would not fit into words."""
+    quantizer = stage((), 1 << 16, INT16).quantizer
+    levels = LeakyRelu(F(13421773, 1 << 27)).pull(quantizer.levels).affine(F(16777213, 1 << 33), F(1, 12345))
+    assert len(levels) == (1 << 16) - 1
+    assert all(run.numerators.dtype == np.int64 for run in levels.runs)
