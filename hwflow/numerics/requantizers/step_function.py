@@ -103,10 +103,14 @@ class StepFunction:
     @classmethod
     def of_arrays(cls, lo: int, hi: int, starts: IntArray, values: IntArray) -> StepFunction:
         """The same from arrays of starts and values."""
-        last = np.append(starts[1:] != starts[:-1], True) & (starts <= hi)
-        starts, values = starts[last], values[last]
+        last = np.append(starts[1:] != starts[:-1], True)
+        if starts[-1] > hi or not last.all():  # seldom, and of thousands each copy counts
+            last &= starts <= hi
+            starts, values = starts[last], values[last]
         new = np.append(True, values[1:] != values[:-1])
-        return cls(lo, hi, starts[new][1:], values[new])
+        if not new.all():
+            starts, values = starts[new], values[new]
+        return cls(lo, hi, starts[1:], values)
 
     @classmethod
     def of_staircase(cls, s: Staircase) -> StepFunction:
