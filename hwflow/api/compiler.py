@@ -55,7 +55,7 @@ class Model:
     that were in files beside it; in ``proto`` they are inside. ``flat`` is ``proto`` with functions and branches
     inlined: it has every value of ``resolved`` by the same name (and is ``proto`` itself where there are none). Both
     have frames along the first axis of everything, of any number, whatever the inputs' first sizes are in ``proto``
-    (:mod:`hwflow.onnxspec.frames`); ``whole``: a frame is a model's whole inputs, the axis is one more; ``lowered`` is
+    (:mod:`hwflow.frontend.frames`); ``whole``: a frame is a model's whole inputs, the axis is one more; ``lowered`` is
     the quantized graph, where it was made to find out. ``input_types``: what integers float inputs carry, where that
     was declared.
     """

@@ -1,18 +1,13 @@
-"""``hwflow ops`` and docs/operators.md: every ONNX operator that there is a handler for, from the tables that say so.
-
-What an operator becomes is what the operators in :mod:`hwflow.cores.registry` say of themselves (``onnx``), its limits
-are the front end's (:mod:`hwflow.frontend.limits`). All of it goes for every board.
-"""
+"""``hwflow ops`` and docs/operators.md: every ONNX operator that hardware can be made of, from the operators' records
+(:mod:`hwflow.operators.records`). All of it goes for every board."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hwflow.cores.registry import OPERATORS
-from hwflow.frontend.handlers import HANDLERS, NEVER
-from hwflow.frontend.limits import LIMITS
-from hwflow.frontend.refused_operators import REASONS
+from hwflow.operators.onnx_operators import HANDLERS, REASONS
+from hwflow.operators.record import Operator
 
 TITLES = ("operator", "dialects", "becomes", "limits")
 
@@ -38,15 +33,15 @@ class ListedOperator:
 
 def operators() -> tuple[ListedOperator, ...]:
     """Every ONNX operator with a handler, by name."""
-    names: dict[str, set[str]] = {}
-    for domain, name in HANDLERS:
-        names.setdefault(name, set()).add(domain)
+    names: dict[str, dict[str, Operator]] = {}
+    for (domain, name), record in HANDLERS.items():
+        names.setdefault(name, {})[_DIALECTS.get(domain, "QONNX")] = record
     result = []
-    for name, domains in sorted(names.items()):
-        dialects = tuple(sorted({_DIALECTS.get(domain, "QONNX") for domain in domains}, key=_DIALECT_ORDER.index))
-        becomes = tuple(sorted(op.name for op in OPERATORS.values() if name in op.onnx))
-        never = all((domain, name) in NEVER for domain in domains)
-        result.append(ListedOperator(name, dialects, becomes, never, LIMITS[name]))
+    for name, records in sorted(names.items()):
+        dialects = tuple(sorted(records, key=_DIALECT_ORDER.index))
+        first = records[dialects[0]]
+        never = all(record.never for record in records.values())
+        result.append(ListedOperator(name, dialects, first.becomes, never, first.limits))
     return tuple(result)
 
 

@@ -116,11 +116,10 @@ class LoweringContext(Protocol):
 
 
 class Operator(ABC):
-    """Rule and meaning of an operator. ``onnx`` lists the ONNX operators whose work it does."""
+    """Rule and meaning of an operator."""
 
     name: ClassVar[str]
     stages: ClassVar[frozenset[Stage]]
-    onnx: ClassVar[tuple[str, ...]] = ()
 
     def derive(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> Mapping[str, Any]:
         """Attributes that follow from the others and the input types (staircases, say); computed before ``infer``."""

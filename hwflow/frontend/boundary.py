@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from hwflow.display import show
 from hwflow.errors import Finding
 from hwflow.frontend.context import Lowering
-from hwflow.frontend.handlers import makes_integers
-from hwflow.frontend.unquantized import HEAVY
 from hwflow.frontend.views import HostInput, HostOutput, Integers, Reals, Refused
 from hwflow.ir.graph import Graph, Port, Value, identity_order
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode, ResolvedModel
+from hwflow.operators.onnx_operators import HEAVY, makes_integers
 from hwflow.operators.quantizers.quantizers import say_scale
 
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from hwflow.display import show
 from hwflow.errors import Finding
-from hwflow.frontend.stream_types import REAL_TYPES
-from hwflow.frontend.unquantized import DECLARE
+from hwflow.frontend.stream_types import DECLARE, REAL_TYPES
 from hwflow.frontend.views import (
     Anchor,
     Constant,

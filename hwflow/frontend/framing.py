@@ -1,5 +1,5 @@
 """Which tensors of a model are its frames, decided where the inputs' first sizes leave it open (see
-:mod:`hwflow.onnxspec.frames`): what hardware can be made of counts."""
+:mod:`hwflow.frontend.frames`): what hardware can be made of counts."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hwflow.errors import Finding, ModelRefused
-from hwflow.frontend.handlers import KEPT
+from hwflow.frontend.frames.batches import batch_size, first_sizes, keeps_frames, of_frames, with_frame_axis
 from hwflow.frontend.input_types import InputType
 from hwflow.frontend.lower import findings_of_rest, lower, unsupported_operator
 from hwflow.frontend.unquantized import obstacles
 from hwflow.ir.graph import Graph
 from hwflow.onnxspec import ModelProto, OnnxNode, ResolvedModel, resolve_with_graph
-from hwflow.onnxspec.frames import batch_size, first_sizes, keeps_frames, of_frames, with_frame_axis
 from hwflow.onnxspec.graphs.scopes import main_scopes
 from hwflow.onnxspec.resolving.resolver import Unresolved
+from hwflow.operators.onnx_operators import KEPT
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,49 +1,25 @@
-"""Which attributes a handler honours: declared beside it in the tables of handlers. Any other one is refused, so that
-what hardware does never depends on an attribute that nobody has looked at."""
+"""Which attributes a handler honours, its operator's record declares. Any other one is refused, so that what hardware
+does never depends on an attribute that nobody has looked at."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from hwflow.display import show
 from hwflow.errors import Finding
-from hwflow.frontend.context import Handler
 from hwflow.onnxspec.graphs.attribute_values import defaults
 from hwflow.onnxspec.graphs.schemas import find_schema
 from hwflow.onnxspec.resolving.resolved_model import Attribute, OnnxNode
 from hwflow.onnxspec.shapes.dialect_forms import form_of
-
-Value = int | str
-Values = tuple[Value, ...]
+from hwflow.operators.record import Operator
 
 _IDLE = frozenset({"consumed_inputs"})
 """Attributes that never mean anything: which inputs a runtime of operator set 1 might overwrite."""
 
 
-@dataclass(frozen=True)
-class Taken:
-    """An operator that the front end takes. ``lower``: its handler. ``attributes``: by name those that the handler
-    honours, in every version of the operator that has them, with the values that it takes (None: all that there are).
-    An attribute without a meaning for inference by integers is honoured by any handler that says so."""
-
-    lower: Handler
-    attributes: Mapping[str, Values | None] = field(default_factory=dict)
-
-
-def honours(lower: Handler, *names: str, **values: Values) -> Taken:
-    """An operator whose handler honours the attributes ``names`` with all their values, others with some ``values``."""
-    return Taken(lower, {**dict.fromkeys(names), **values})
-
-
-def taken(table: Mapping[str, Handler | Taken]) -> dict[str, Taken]:
-    """A table of handlers: one that stands by itself honours no attribute."""
-    return {name: entry if isinstance(entry, Taken) else Taken(entry) for name, entry in table.items()}
-
-
-def not_honoured(node: OnnxNode, operator: Taken) -> Iterator[Finding]:
+def not_honoured(node: OnnxNode, operator: Operator) -> Iterator[Finding]:
     """What the handler of a node does not honour: each attribute that is not declared and differs from its default, or
     has a value that the handler does not take."""
     schema = find_schema(node.op_type, node.version, node.domain)
@@ -52,11 +28,11 @@ def not_honoured(node: OnnxNode, operator: Taken) -> Iterator[Finding]:
         known = schema is None or name in schema.attributes
         if name in _IDLE:
             continue
-        if not known or name not in operator.attributes:
+        if not known or name not in operator.honours:
             if name not in standard or not _same(value, standard[name]):
                 yield _finding(node, name, _left_alone(name, standard), value)
             continue
-        values = operator.attributes[name]
+        values = operator.honours[name]
         if values is not None and value not in values:
             *most, last = map(_shown, values)
             yield _finding(node, name, f"{', '.join(most)} or {last}" if most else last, value, _OTHER_VALUE)

@@ -11,10 +11,10 @@ from typing import Any
 
 from hwflow.display import show
 from hwflow.errors import Finding
-from hwflow.frontend.unquantized import DECLARE
+from hwflow.frontend.stream_types import DECLARE
 from hwflow.ir.graph import Graph
-from hwflow.onnxspec.graphs.linear_work import macs
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode, ResolvedModel
+from hwflow.operators.work import macs
 
 HOST_WORK = "host-work"
 """The rule of the warning."""

@@ -9,11 +9,12 @@ from fractions import Fraction
 
 from hwflow.display import show
 from hwflow.errors import Finding, UsageError
-from hwflow.frontend.unquantized import DECLARE, STANDARD_QUANTIZERS
+from hwflow.frontend.stream_types import DECLARE
 from hwflow.frontend.views import as_array
 from hwflow.ir.graph import Meaning
 from hwflow.onnxspec.resolving.resolved_model import ResolvedModel
 from hwflow.onnxspec.shapes.dialects import QONNX_DOMAINS
+from hwflow.operators.onnx_operators import STANDARD_QUANTIZERS
 from hwflow.types import Interval
 
 __all__ = ["DECLARE", "OPTION", "InputType", "malformed", "needless", "parsed", "require_inputs"]

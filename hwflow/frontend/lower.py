@@ -11,8 +11,7 @@ from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend import boundary
 from hwflow.frontend.context import Lowering, Refusal, refuse
-from hwflow.frontend.handlers import HANDLERS, KEPT, REAL_ONLY
-from hwflow.frontend.honoured_attributes import Taken, not_defined, not_honoured
+from hwflow.frontend.honoured_attributes import not_defined, not_honoured
 from hwflow.frontend.input_types import InputType
 from hwflow.frontend.refused_operators import of_whole_operators, unsupported, whole_operator
 from hwflow.frontend.stand_ins import refuse_results, source_of
@@ -34,12 +33,10 @@ from hwflow.onnxspec.dialect_operators import can_run
 from hwflow.onnxspec.reading.guard import Budget, GaveUp, guarded
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode, ResolvedModel
 from hwflow.onnxspec.resolving.resolver import Unresolved
-from hwflow.operators.elementwise import ordering
-from hwflow.operators.elementwise.integers import INTEGER_ONLY
+from hwflow.operators.onnx_operators import HANDLERS
 from hwflow.operators.quantizers.quantizers import graph_input, say_scale
+from hwflow.operators.record import Operator
 from hwflow.types import IntType
-
-__all__ = ["HANDLERS", "KEPT", "findings_of_rest", "lower", "unsupported_operator"]
 
 MAX_ELEMENTS = 1 << 23
 """Of one value in one frame: a colour image of 1,600 x 1,600 pixels. The compiler keeps the order of a stream's
@@ -234,10 +231,7 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
         return
     operator = HANDLERS.get((node.domain, node.op_type))
     views = [state.view(name) for name in node.inputs if name]
-    taken = Integers if node.op_type in INTEGER_ONLY else Integers | Reals
-    if node.domain == "" and node.op_type in (*INTEGER_ONLY, *ordering.OPERATORS) and not any(
-        isinstance(v, taken) for v in views
-    ):
+    if operator is not None and operator.needs and not any(isinstance(v, operator.needs) for v in views):
         operator = None  # the host's
     if operator is None and not can_run(node.domain, node.op_type):
         state.findings.append(unsupported_operator(node))
@@ -319,7 +313,7 @@ def _host_inputs(state: Lowering, node: OnnxNode, views: list[View]) -> tuple[Vi
     return tuple(HostInput(name, state.frame_shape(name), nodes) if name else Refused() for name in node.outputs)
 
 
-def _look_at(state: Lowering, node: OnnxNode, operator: Taken) -> None:
+def _look_at(state: Lowering, node: OnnxNode, operator: Operator) -> None:
     """Find what is wrong in itself with a node that reads the result of a refused one.
 
     Nothing is said where it cannot be told what that result would be: the finding about its maker is enough.
@@ -337,7 +331,7 @@ def _look_at(state: Lowering, node: OnnxNode, operator: Taken) -> None:
 
 
 def _result(
-    state: Lowering, node: OnnxNode, operator: Taken, views: list[View]
+    state: Lowering, node: OnnxNode, operator: Operator, views: list[View]
 ) -> View | tuple[View, ...]:
     if any(isinstance(v, HostInput | Integers | Reals) for v in views):
         shapes = [state.model.values[name].shape for name in node.outputs if name]
@@ -352,7 +346,7 @@ def _result(
                 node, "frame-axis", f"the result must keep the frame axis in front, not have shape {list(shape)}",
                 _RESHAPE,
             )
-    if node.domain == "" and node.op_type in REAL_ONLY:
+    if operator.real_only:
         for name in node.inputs:
             if isinstance(state.views.get(name), Reals) and state.model.values[name].dtype in STREAM_TYPES:
                 raise refuse(
@@ -365,6 +359,7 @@ def _result(
     ignored = tuple(not_honoured(node, operator))
     if ignored:
         raise Refusal(*ignored)
+    assert operator.lower is not None
     return operator.lower(state, node)
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 
 from hwflow.frontend import boundary
 from hwflow.frontend.context import Lowering, made
-from hwflow.frontend.handlers import HANDLERS
 from hwflow.frontend.stream_types import COMPUTED_TYPES, REAL_TYPES
 from hwflow.frontend.views import HostInput, HostOutput, Integers, Reals, Refused, Source, View, fractions
 from hwflow.ir.graph import Value
 from hwflow.onnxspec.dialect_operators import can_run
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.operators.onnx_operators import HANDLERS
 
 
 def source_of(node: OnnxNode, views: Iterable[View]) -> Source | None:

@@ -22,3 +22,6 @@ REAL_TYPES = frozenset({"float16", "bfloat16", "float32", "float64"})
 
 KNOWN_TYPES = ", ".join((*sorted(REAL_TYPES), *STREAM_TYPES))
 """All of them, in a message."""
+
+DECLARE = "say what integers a float input carries: --input-type NAME=int8[,SCALE[,ZERO_POINT]]"
+"""A remedy where hardware cannot begin at a float input."""

@@ -9,32 +9,18 @@ from dataclasses import dataclass, replace
 
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
-from hwflow.frontend.limits import LIMITS
-from hwflow.frontend.refused_operators import REASONS, unsupported, whole_operator
-from hwflow.frontend.stream_types import KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
+from hwflow.frontend.refused_operators import unsupported, whole_operator
+from hwflow.frontend.stream_types import DECLARE, KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
 from hwflow.onnxspec import ModelProto
 from hwflow.onnxspec.graphs.schemas import find_schema, has_body
 from hwflow.onnxspec.graphs.scopes import Scope
 from hwflow.onnxspec.reading.numpy_tensors import DTYPE_NAMES, ELEMENT_TYPES
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
-
-STANDARD_QUANTIZERS = frozenset({
-    "ConvInteger", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul", "QuantizeLinear",
-})  # fmt: skip
-"""Operators of ai.onnx that make integers of reals, or work on integers."""
-
-HEAVY = frozenset({
-    "AveragePool", "Conv", "ConvInteger", "ConvTranspose", "Gemm", "GlobalAveragePool", "MatMul", "MatMulInteger",
-    "MatMulIntegerToFloat", "MaxPool", "NhwcMaxPool", "QGemm", "QLinearAveragePool", "QLinearConv",
-    "QLinearGlobalAveragePool", "QLinearMatMul",
-})  # fmt: skip
-"""Operators that hardware is made for."""
+from hwflow.operators.linear.matmul import PRODUCT_OF_STREAMS
+from hwflow.operators.onnx_operators import HEAVY, NAMES, REASONS, STANDARD_QUANTIZERS
 
 _ML = "ai.onnx.ml"
-DECLARE = "say what integers a float input carries: --input-type NAME=int8[,SCALE[,ZERO_POINT]]"
-"""A remedy where hardware cannot begin at a float input."""
-
 _QUANTIZE = (
     "quantize the model first, for example with 'hwflow quantize' and calibration data, or, where its weights are "
     f"integers already, {DECLARE}"
@@ -160,11 +146,11 @@ class Site:
     def taken(self) -> bool:
         """Whether hardware can be made of its operator, or of the others that it stands for."""
         if self.domain:  # of others than a dialect's and ONNX's own it is not known here: a function, perhaps
-            return self.op_type in LIMITS if self.domain in DIALECT_DOMAINS else self.domain != _ML
+            return self.op_type in NAMES if self.domain in DIALECT_DOMAINS else self.domain != _ML
         if self.op_type in REASONS:
             return False
         schema = find_schema(self.op_type, self.version, "")
-        return self.op_type in LIMITS or (schema is not None and has_body(schema))
+        return self.op_type in NAMES or (schema is not None and has_body(schema))
 
 
 def in_the_way(sites: Sequence[Site], inputs: Iterable[str], said: Container[str] = ()) -> list[Finding]:
@@ -228,13 +214,6 @@ def _between(streams: Sequence[tuple[Site, bool]]) -> dict[Site, bool]:
         if site.holds or site.op_type in HEAVY or not ahead.isdisjoint(site.outputs):
             ahead.update(name for name in (*site.inputs, *site.captured) if name)
     return dict(reversed(result.items()))
-
-
-PRODUCT_OF_STREAMS = (
-    "one operand must be constant, not both computed at run time: hardware holds the matrix that it multiplies by",
-    "leave the product to the host, before the first or behind the last quantizer, or use dense layers or convolutions",
-)
-"""Message and remedy about a matrix product of two streams."""
 
 
 def _places(places: Iterable[str]) -> str:

@@ -17,9 +17,9 @@ from hwflow.api.checking import examine
 from hwflow.api.compiler import Model, Progress, load
 from hwflow.display import show, show_path
 from hwflow.errors import Finding, ModelRefused, UsageError, merged
+from hwflow.frontend.frames.batches import whole_inputs
 from hwflow.frontend.host_work import HOST_WORK, HostWork
 from hwflow.onnxspec import TrainingModel, write_model
-from hwflow.onnxspec.frames import whole_inputs
 from hwflow.onnxspec.reading.external_loading import Folders
 from hwflow.quantization.static_quantizer import Recipe, require_onnxruntime, run_frames, static_qdq
 from hwflow.verify.inputs import Inputs, choose_inputs, require_file

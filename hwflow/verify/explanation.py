@@ -13,7 +13,7 @@ from hwflow.ir.graph import IntArray, Node, Value
 from hwflow.numerics.functions.nearest_float import nearest_float
 from hwflow.numerics.requantizers.stages import NoSteps, QuantizerStage, Stage, StepStage
 from hwflow.onnxspec.reference.evaluation import AnyArray, Region
-from hwflow.onnxspec.reference.float_error import Bounds, analyse
+from hwflow.operators.float_errors.analysis import Bounds, analyse
 
 Floats = npt.NDArray[np.float64]
 

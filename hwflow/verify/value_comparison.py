@@ -12,7 +12,7 @@ exact; a mismatch is *explained* only if it proves to be that (:mod:`hwflow.veri
   saturate(round(t - E) + zero point) and saturate(round(t + E) + zero point). Of a count of thresholds
   and a truncation, the evaluator's element differs from the golden one by no more than its bound.
 
-E is derived for every element, see :mod:`hwflow.onnxspec.reference.float_error`. All other mismatches are unexplained:
+E is derived for every element, see :mod:`hwflow.operators.float_errors.analysis`. All other mismatches are unexplained:
 hwflow, or the model as hwflow understands it, is wrong. Real values that hardware outputs are compared as reals: a
 difference from the exact value of more than E is a mismatch, and unexplained. So are the model's own outputs that the
 host computes from these: by both sides, each within its bound. Integers there (an ArgMax) must be what some reals

@@ -12,9 +12,7 @@ from hwflow.api.operator_list import markdown, operators
 from hwflow.cli import main
 from hwflow.cores.costs import FAMILIES
 from hwflow.cores.registry import OPERATORS
-from hwflow.frontend.handlers import HANDLERS
-from hwflow.frontend.limits import LIMITS
-from hwflow.frontend.refused_operators import REASONS
+from hwflow.operators.onnx_operators import HANDLERS, REASONS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "operators.md"
 NAMES = {name for _, name in HANDLERS}
@@ -22,11 +20,6 @@ NAMES = {name for _, name in HANDLERS}
 
 def test_every_handler_has_a_row_and_every_row_a_handler() -> None:
     assert [operator.name for operator in operators()] == sorted(NAMES)
-    assert set(LIMITS) == NAMES
-
-
-def test_operators_do_the_work_of_none_without_a_handler() -> None:
-    assert {name for operator in OPERATORS.values() for name in operator.onnx} <= NAMES
 
 
 def test_only_views_have_no_hardware_of_their_own() -> None:

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from hwflow.api.checking import check
-from hwflow.frontend.handlers import HANDLERS
-from hwflow.frontend.refused_operators import REASONS
+from hwflow.operators.onnx_operators import HANDLERS, REASONS
 from tests.models import Builder
 
 SHAPE = [2, 4, 4]

@@ -15,11 +15,12 @@ import pytest
 from onnx import AttributeProto, defs
 
 from hwflow.api.checking import check
-from hwflow.frontend.handlers import HANDLERS
-from hwflow.frontend.honoured_attributes import Taken, not_honoured
+from hwflow.frontend.honoured_attributes import not_honoured
 from hwflow.onnxspec.graphs.attribute_values import defaults
 from hwflow.onnxspec.resolving.resolved_model import Attribute, OnnxNode
 from hwflow.onnxspec.shapes.dialect_forms import form_of
+from hwflow.operators.onnx_operators import HANDLERS
+from hwflow.operators.record import Operator
 from hwflow.verify import golden
 from tests.models import Builder
 from tests.reference_agreement import agree_with_reference
@@ -53,7 +54,7 @@ def node(domain: str, name: str, version: int, attributes: dict[str, Attribute])
     return OnnxNode("it", name, domain, version, ("x",), ("y",), attributes)
 
 
-def refused(operator: Taken, of: OnnxNode) -> list[str]:
+def refused(operator: Operator, of: OnnxNode) -> list[str]:
     """The attributes that are refused, by the findings' texts."""
     return [finding.message.split("'")[1] for finding in not_honoured(of, operator)]
 
@@ -68,9 +69,9 @@ def test_every_attribute_of_every_version_is_honoured_or_refused() -> None:
             walked += 1
             odd = another(int(declared.type.value), standard.get(name))
             found = refused(operator, node("", schema.name, schema.since_version, {**standard, name: odd}))
-            if operator.attributes.get(name, ()) is not None and name != IDLE:
+            if operator.honours.get(name, ()) is not None and name != IDLE:
                 assert name in found, (schema.name, schema.since_version, name)
-            if name not in operator.attributes and name != IDLE:
+            if name not in operator.honours and name != IDLE:
                 ignored.add((schema.name, name))
     assert walked > 400
     assert ignored == REFUSED  # a new attribute is looked at before it stands here
@@ -88,7 +89,7 @@ def test_what_is_declared_is_an_attribute_of_some_version() -> None:
         known[schema.domain, schema.name] |= set(schema.attributes)
     for (domain, name), operator in HANDLERS.items():
         form = form_of(domain, name)
-        assert set(operator.attributes) <= (known[domain, name] if form is None else set(form.attributes)), name
+        assert set(operator.honours) <= (known[domain, name] if form is None else set(form.attributes)), name
 
 
 def test_an_attribute_of_another_version_is_refused() -> None:
@@ -101,7 +102,7 @@ def test_every_attribute_of_the_dialects_is_honoured_or_refused() -> None:
         form = form_of(domain, name)
         assert (form is None) == (domain == "")
         if form is not None:
-            assert set(form.attributes) == set(operator.attributes), name
+            assert set(form.attributes) == set(operator.honours), name
             assert refused(operator, node(domain, name, 1, {"unheard_of": 0})) == ["unheard_of"]
 
 

@@ -17,9 +17,9 @@ from onnx.backend.test.loader import load_node_model_tests
 from hwflow.api.checking import check
 from hwflow.api.compiler import compile
 from hwflow.errors import Finding
-from hwflow.frontend.handlers import HANDLERS
 from hwflow.onnxspec.graphs.schemas import find_schema
 from hwflow.onnxspec.shapes.dialects import MICROSOFT_DOMAIN
+from hwflow.operators.onnx_operators import HANDLERS
 from tests.models import Builder
 
 OPTIONAL = onnx.defs.OpSchema.FormalParameterOption.Optional

@@ -11,8 +11,8 @@ import pytest
 from onnx import TensorProto
 
 from hwflow.api.checking import check
-from hwflow.frontend.handlers import HANDLERS
 from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.operators.onnx_operators import HANDLERS
 from hwflow.verify import golden
 from tests.models import Builder
 from tests.reference_agreement import agree_with_reference
@@ -380,7 +380,7 @@ def test_there_is_a_case_for_every_attribute() -> None:
     missing = {
         (name, attribute)
         for (domain, name), taken in HANDLERS.items()
-        for attribute in taken.attributes
+        for attribute in taken.honours
         if domain == "" and attribute not in tested.get(name, set()) | IDLE.get(name, set()) | TRAINING.get(name, set())
     }
     assert not missing

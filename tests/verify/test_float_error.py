@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto
 
 from hwflow.onnxspec.reference.evaluation import RegionEvaluator
-from hwflow.onnxspec.reference.float_error import Bounds, analyse
+from hwflow.operators.float_errors.analysis import Bounds, analyse
 from tests.onnxspec.build import model, node, value
 
 Array = np.ndarray[Any, Any]

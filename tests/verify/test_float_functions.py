@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 from hwflow.onnxspec.reference.evaluation import RegionEvaluator
-from hwflow.onnxspec.reference.float_error import Bounds, analyse
+from hwflow.operators.float_errors.analysis import Bounds, analyse
 from tests.onnxspec.build import model, node, value
 from tests.verify.test_float_error import exact
 

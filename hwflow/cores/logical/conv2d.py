@@ -33,7 +33,6 @@ def geometry(attributes: Mapping[str, Any], height: int, width: int) -> WindowGe
 class Conv2d(LogicalOperator):
     name = "conv2d"
     stages = frozenset({Stage.QUANTIZED})
-    onnx = ("Conv", "ConvInteger", "ConvTranspose", "QLinearConv")
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         weights = attributes["weights"]

@@ -24,7 +24,6 @@ from hwflow.types import Interval, TensorType
 class Dense(LogicalOperator):
     name = "dense"
     stages = frozenset({Stage.QUANTIZED})
-    onnx = ("Gemm", "MatMul", "MatMulInteger", "MatMulIntegerToFloat", "QGemm", "QLinearMatMul")
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         weights = attributes["weights"]

@@ -23,7 +23,6 @@ from hwflow.types import TensorType
 class Interpolate(LogicalOperator):
     name = "interpolate"
     stages = frozenset({Stage.QUANTIZED})
-    onnx = ("Resize", "Upsample")
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         source, axis, weights = inputs[0], attributes["axis"], attributes["weights"]

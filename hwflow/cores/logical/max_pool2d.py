@@ -29,7 +29,6 @@ def geometry(attributes: Mapping[str, Any], height: int, width: int) -> WindowGe
 class MaxPool2d(LogicalOperator):
     name = "max_pool2d"
     stages = frozenset({Stage.QUANTIZED})
-    onnx = ("GlobalMaxPool", "MaxPool", "NhwcMaxPool", "ReduceMax", "ReduceMin")
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         channels, height, width = inputs[0].shape

@@ -20,7 +20,6 @@ from hwflow.types import Interval, TensorType
 class PixelProduct(LogicalOperator):
     name = "pixel_product"
     stages = frozenset({Stage.QUANTIZED})
-    onnx = ("AveragePool",)
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         ends = int(attributes["factors"].min()), int(attributes["factors"].max())

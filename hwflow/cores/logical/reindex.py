@@ -23,10 +23,6 @@ from hwflow.types import Interval, IntType, TensorType
 class Reindex(LogicalOperator):
     name = "reindex"
     stages = frozenset({Stage.QUANTIZED})
-    onnx = (
-        "ConvTranspose", "DepthToSpace", "Expand", "Gather", "Pad", "Resize", "Slice", "SpaceToDepth", "Split", "Tile",
-        "Upsample",
-    )
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         source, index = inputs[0], attributes["index"]

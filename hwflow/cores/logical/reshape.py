@@ -17,7 +17,6 @@ class Reshape(LogicalOperator):
 
     name = "reshape"
     stages = frozenset({Stage.QUANTIZED})
-    onnx = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         source, shape = inputs[0], attributes["shape"]
@@ -40,7 +39,6 @@ class Transpose(LogicalOperator):
 
     name = "transpose"
     stages = frozenset({Stage.QUANTIZED})
-    onnx = ("Transpose",)
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         source, perm = inputs[0], attributes["perm"]

@@ -22,10 +22,6 @@ from hwflow.types import Interval, TensorType
 class SumPool2d(LogicalOperator):
     name = "sum_pool2d"
     stages = frozenset({Stage.QUANTIZED})
-    onnx = (
-        "AveragePool", "GlobalAveragePool", "QLinearAveragePool", "QLinearGlobalAveragePool",
-        "QLinearReduceMean", "ReduceMean", "ReduceSum",
-    )
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         channels, height, width = inputs[0].shape

@@ -22,7 +22,6 @@ from hwflow.types import IntType, TensorType
 class TopK(LogicalOperator):
     name = "top_k"
     stages = frozenset({Stage.QUANTIZED})
-    onnx = ("ArgMax", "ArgMin", "TopK")
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         axis, shape = attributes["axis"], list(inputs[0].shape)

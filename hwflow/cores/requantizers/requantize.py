@@ -62,12 +62,6 @@ from hwflow.types import Interval, IntType, TensorType
 class Requantize(LogicalOperator, HardwareOperator):
     name = "requantize"
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
-    onnx = (
-        "QuantizeLinear", "BipolarQuant", "IntQuant", "MultiThreshold", "Quant", "Trunc", "QLinearLeakyRelu",
-        "QLinearSigmoid", "Abs", "BatchNormalization", "Ceil", "Celu", "Clip", "Div", "Elu", "Erf", "Exp", "Floor",
-        "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Mish", "Neg", "PRelu", "Pow", "Reciprocal", "Relu",
-        "Round", "Selu", "Sigmoid", "Sign", "Softplus", "Softsign", "Sqrt", "Tanh", "ThresholdedRelu",
-    )
 
     def derive(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> Mapping[str, Any]:
         source, axis = inputs[0], attributes["axis"]

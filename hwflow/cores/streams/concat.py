@@ -38,7 +38,6 @@ from hwflow.types import Interval, TensorType
 class Concat(LogicalOperator):
     name = "concat"
     stages = frozenset({Stage.QUANTIZED})
-    onnx = ("Concat", "QLinearConcat")
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         axis = attributes["axis"] % len(inputs[0].shape)

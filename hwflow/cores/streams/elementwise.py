@@ -40,11 +40,6 @@ from hwflow.types import Interval, IntType, TensorType
 class Elementwise(LogicalOperator, Joined):
     name = "elementwise"
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
-    onnx = (
-        "Abs", "Add", "And", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "Clip", "Div",
-        "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Neg", "Not", "Or",
-        "QLinearWhere", "Sub", "Sum", "Where", "Xor",
-    )  # fmt: skip
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         first = next((t for t in inputs if t.channels), inputs[0])

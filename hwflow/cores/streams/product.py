@@ -24,7 +24,6 @@ from hwflow.types import Interval, IntType, TensorType
 class Product(LogicalOperator, Joined):
     name = "product"
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
-    onnx = ("Mul", "QLinearMul")
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         a, b = inputs

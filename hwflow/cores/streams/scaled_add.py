@@ -39,7 +39,6 @@ from hwflow.types import Interval, IntType, TensorType
 class ScaledAdd(LogicalOperator, Joined):
     name = "scaled_add"
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
-    onnx = ("Add", "QLinearAdd", "Sub")
 
     def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         shape, axis = inputs[0].shape, attributes["axis"]

@@ -100,7 +100,7 @@ def resolve_with_graph(
     """As :func:`resolve`, and the model with the same inlining but nothing folded: it has every value of the resolved
     model by the same name, for any number of frames. It is ``model`` itself if there was nothing to inline.
 
-    ``whole``: the inputs are whole tensors, first axes of any size (:mod:`hwflow.onnxspec.frames`)."""
+    ``whole``: the inputs are whole tensors, first axes of any size (:mod:`hwflow.frontend.frames`)."""
     if not validated:
         _raise_if(structural_findings(model))
     resolver = _Resolver(model, dimensions, keep, whole=whole)

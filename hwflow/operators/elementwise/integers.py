@@ -5,7 +5,7 @@ A stream meets another one of a shape that broadcasts with its own, or a constan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -22,7 +22,6 @@ from hwflow.ir.integer_functions import (
     MINIMUM,
     Division,
     Function,
-    Magnitude,
     Multiplied,
     Shifted,
     Simple,
@@ -44,13 +43,14 @@ Make = Callable[[OnnxNode, IntType], "Function | Product"]
 """The function that a node means, of operands of an integer type."""
 
 
-def or_real(name: str, handler: Handler | None = None) -> Handler:
-    """The handler of operator ``name`` where an operand is an integer tensor in hardware; else ``handler``."""
+def or_real(make: Make, handler: Handler | None = None) -> Handler:
+    """The handler of an operator that is what ``make`` says where an operand is an integer tensor in hardware; else
+    ``handler``."""
 
     def either(state: Lowering, node: OnnxNode) -> View:
         real = state.model.values[node.inputs[-1]].dtype in REAL_TYPES
         if handler is None or (not real and any(isinstance(state.view(n), Integers) for n in node.inputs if n)):
-            return lowered(state, node, _FUNCTIONS[name])
+            return lowered(state, node, make)
         result = handler(state, node)
         assert not isinstance(result, tuple), "elementwise operators have one result"
         return result
@@ -160,49 +160,16 @@ def expanded(state: Lowering, node: OnnxNode, view: Integers, shape: tuple[int, 
     return Integers(value, shape, view.low, view.high)
 
 
-def _mod(node: OnnxNode, element: IntType) -> Function:
+def mod(node: OnnxNode, element: IntType) -> Function:
     return Division("remainder" if integer(node, "fmod") else "modulus")
 
 
-def _bit_shift(node: OnnxNode, element: IntType) -> Function:
+def bit_shift(node: OnnxNode, element: IntType) -> Function:
     return Shifted(node.attributes.get("direction") == "LEFT", element.bits)
 
 
-def _always(function: Function | Product) -> Make:
+def always(function: Function | Product) -> Make:
     return lambda node, element: function
-
-
-_FUNCTIONS: Mapping[str, Make] = {
-    "Abs": _always(Magnitude()),
-    "Add": _always(Simple("add")),
-    "And": _always(Simple("and")),
-    "BitShift": _bit_shift,
-    "BitwiseAnd": _always(Simple("and")),
-    "BitwiseNot": _always(Simple("not")),
-    "BitwiseOr": _always(Simple("or")),
-    "BitwiseXor": _always(Simple("xor")),
-    "Div": _always(Division("quotient")),
-    "Equal": _always(Simple("equal")),
-    "Greater": _always(Simple("greater")),
-    "GreaterOrEqual": _always(Simple("greater_or_equal")),
-    "Less": _always(Simple("less")),
-    "LessOrEqual": _always(Simple("less_or_equal")),
-    "Max": _always(MAXIMUM),
-    "Min": _always(MINIMUM),
-    "Mod": _mod,
-    "Mul": _always(Product()),
-    "Not": _always(Simple("not")),
-    "Or": _always(Simple("or")),
-    "Sub": _always(Simple("sub")),
-    "Sum": _always(Simple("add")),
-    "Where": _always(Simple("where")),
-    "Xor": _always(Simple("xor")),
-}
-
-INTEGER_ONLY = (
-    "And", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Mod", "Not", "Or", "Xor",
-)  # fmt: skip
-"""Operators that have no meaning here but on integer and bool tensors."""
 
 
 def neg(state: Lowering, node: OnnxNode) -> View:

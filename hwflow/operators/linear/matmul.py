@@ -12,7 +12,6 @@ import numpy as np
 
 from hwflow.display import show
 from hwflow.frontend.context import Lowering, made, reals, refuse
-from hwflow.frontend.unquantized import PRODUCT_OF_STREAMS
 from hwflow.frontend.views import (
     Constant,
     QuantizedConstant,
@@ -32,6 +31,12 @@ from hwflow.operators.linear.weights import integer_weights
 from hwflow.operators.moves.moves import broadcast
 
 Change = Callable[[Any], Any]
+
+PRODUCT_OF_STREAMS = (
+    "one operand must be constant, not both computed at run time: hardware holds the matrix that it multiplies by",
+    "leave the product to the host, before the first or behind the last quantizer, or use dense layers or convolutions",
+)
+"""Message and remedy about a matrix product of two streams."""
 
 
 def matmul(state: Lowering, node: OnnxNode) -> View:

@@ -6,14 +6,13 @@ Rounding comes before the zero point, as in QuantizeLinear (onnxruntime's own ke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from hwflow.display import show
-from hwflow.frontend.context import Handler, Lowering, behind, constant, exact_constant, finite, given, integer, refuse
-from hwflow.frontend.honoured_attributes import Taken, honours
+from hwflow.frontend.context import Lowering, behind, constant, exact_constant, finite, given, integer, refuse
 from hwflow.frontend.views import Integers, QuantizedConstant, Reals, View, as_array, fractions, rearranged
 from hwflow.ir.graph import Fractions
 from hwflow.numerics.functions.chains import LeakyRelu
@@ -25,10 +24,8 @@ from hwflow.operators.linear.linear import product
 from hwflow.operators.linear.matmul import multiplied
 from hwflow.operators.linear.pools import averaged, globally_averaged, pooled, require_image
 from hwflow.operators.linear.reductions import reduced
-from hwflow.operators.linear.window import AUTO_PADS
 from hwflow.operators.moves.joins import joined
 from hwflow.operators.moves.moves import broadcast, over_constant
-from hwflow.operators.quantizers import qdq
 from hwflow.operators.quantizers.qlinear import fixed, operand, requantized, stream
 
 _FOLD = "compute the node's result when the model is exported"
@@ -198,25 +195,3 @@ def matmul_integer_to_float(state: Lowering, node: OnnxNode) -> View:
     if not given(node, 6):
         return result
     return affine(result, node, fractions(1), exact_constant(state, node, 6, "bias"))
-
-
-_WINDOW = ("ceil_mode", "kernel_shape", "pads", "strides")
-
-HANDLERS: Mapping[str, Handler | Taken] = {
-    "DequantizeLinear": honours(qdq.dequantize_linear, "axis", "block_size"),
-    "MatMulIntegerToFloat": matmul_integer_to_float,
-    "NhwcMaxPool": honours(nhwc_max_pool, *_WINDOW, "dilations", auto_pad=AUTO_PADS),
-    "QGemm": honours(qgemm, "alpha", "transA", "transB"),
-    "QLinearAdd": qlinear_add,
-    "QLinearAveragePool": honours(
-        qlinear_average_pool, *_WINDOW, "channels_last", "count_include_pad", auto_pad=AUTO_PADS
-    ),
-    "QLinearConcat": honours(qlinear_concat, "axis"),
-    "QLinearGlobalAveragePool": honours(qlinear_global_average_pool, "channels_last"),
-    "QLinearLeakyRelu": honours(qlinear_leaky_relu, "alpha"),
-    "QLinearMul": qlinear_mul,
-    "QLinearReduceMean": honours(qlinear_reduce_mean, "axes", "keepdims"),
-    "QLinearSigmoid": qlinear_sigmoid,
-    "QLinearWhere": qlinear_where,
-    "QuantizeLinear": honours(qdq.quantize_linear, "axis", "block_size"),
-}

@@ -6,7 +6,6 @@ Neural Networks, arXiv:2206.07527, and the operator pages of that project).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -14,7 +13,6 @@ import numpy as np
 
 from hwflow.display import show
 from hwflow.frontend.context import (
-    Handler,
     Lowering,
     behind,
     constant,
@@ -25,7 +23,6 @@ from hwflow.frontend.context import (
     reals,
     refuse,
 )
-from hwflow.frontend.honoured_attributes import Taken, honours
 from hwflow.frontend.views import (
     Constant,
     HostInput,
@@ -287,15 +284,3 @@ def _require_positive(node: OnnxNode, scale: Fractions) -> None:
         raise refuse(
             node, "scale-range", f"scale must be greater than 0, not {float(wrong[0]):.6g}", "calibrate the model again"
         )
-
-
-_LEVELS = ("narrow", "rounding_mode", "signed")
-
-HANDLERS: Mapping[str, Handler | Taken] = {
-    "BipolarQuant": bipolar_quant,
-    "IntQuant": honours(quant, *_LEVELS),
-    # out_dtype: a name for what the numbers are
-    "MultiThreshold": honours(multi_threshold, "out_bias", "out_dtype", "out_scale", data_layout=LAYOUTS),
-    "Quant": honours(quant, *_LEVELS),
-    "Trunc": honours(trunc, *_LEVELS),
-}

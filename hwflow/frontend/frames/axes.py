@@ -6,16 +6,14 @@ where all streams that are read and made have the same first size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import onnx
 
-from hwflow.onnxspec.frames.frame_model import Build, integer, integers, set_attribute
-from hwflow.onnxspec.frames.matrix_products import gemm_apart, gemm_raised, matmul_apart, matmul_raised, qgemm_raised
+from hwflow.frontend.frames.frame_model import Build, integer, integers, set_attribute
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
-from hwflow.onnxspec.shapes.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
 
 Translate = Callable[[Build, OnnxNode, onnx.NodeProto], bool]
 """Changes a copy of a node; False where it cannot be done."""
@@ -31,16 +29,7 @@ class Rule:
     raised: Translate | None = None
 
 
-def rule_of(node: OnnxNode) -> Rule | None:
-    """The rule of a node's operator, None if there is none."""
-    if node.domain == "":
-        return _STANDARD.get(node.op_type)
-    if node.domain == MICROSOFT_DOMAIN:
-        return _MICROSOFT.get(node.op_type)
-    return _QONNX.get(node.op_type) if node.domain in QONNX_DOMAINS else None
-
-
-def _elementwise(*places: int) -> Rule:
+def elementwise(*places: int) -> Rule:
     """Operands broadcast; they are at ``places``, or all inputs are, and everything else is a scalar parameter."""
 
     def operands(node: OnnxNode) -> list[int]:
@@ -87,11 +76,11 @@ def _image_apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     return apart and _first_alone(build, node, copy)
 
 
-_IMAGE = Rule(_image_apart)
+IMAGE = Rule(_image_apart)
 """The first axis is a batch by definition; parameters follow the first input."""
 
 
-def _reshape() -> Rule:
+def reshape() -> Rule:
     """Reshape, Flatten, Squeeze, Unsqueeze: all a Reshape."""
 
     def into(build: Build, node: OnnxNode, copy: onnx.NodeProto, shape: Sequence[int]) -> bool:
@@ -109,7 +98,7 @@ def _reshape() -> Rule:
     return Rule(apart, raised)
 
 
-def _transpose() -> Rule:
+def transpose() -> Rule:
     def order(build: Build, node: OnnxNode) -> list[int]:
         return integers(node, "perm") or list(reversed(range(len(build.shape(node.inputs[0])))))
 
@@ -123,7 +112,7 @@ def _transpose() -> Rule:
     return Rule(apart, raised)
 
 
-def _along(default: int, *, before: tuple[int, int] | None = None) -> Rule:
+def along(default: int, *, before: tuple[int, int] | None = None) -> Rule:
     """An attribute ``axis``, by default ``default``, which ``before`` (a version) was another; a negative one counts
     from behind. All but the first input is fixed."""
 
@@ -142,7 +131,7 @@ def _along(default: int, *, before: tuple[int, int] | None = None) -> Rule:
     return Rule(apart, raised)
 
 
-def _concat(first: int, step: int) -> Rule:
+def concat(first: int, step: int) -> Rule:
     """Every ``step``-th input from place ``first`` on is joined along an axis; everything else is a parameter."""
 
     def parts(node: OnnxNode) -> range:
@@ -174,7 +163,7 @@ def _concat(first: int, step: int) -> Rule:
     return Rule(apart, raised)
 
 
-def _quantizer() -> Rule:
+def quantizer() -> Rule:
     """Scale and zero point one a tensor, one along an axis, or in blocks (of the tensor's rank)."""
 
     def scalar(build: Build, node: OnnxNode) -> bool:
@@ -190,7 +179,7 @@ def _quantizer() -> Rule:
                 if first is None:
                     return False
                 copy.input[place] = first
-        return _along(1).apart(build, node, copy)
+        return along(1).apart(build, node, copy)
 
     def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         if scalar(build, node):
@@ -201,7 +190,7 @@ def _quantizer() -> Rule:
                     if not build.is_fixed(name):
                         return False
                     copy.input[place] = build.raised(name)
-        translate = _along(1).raised
+        translate = along(1).raised
         return translate is not None and translate(build, node, copy)
 
     return Rule(apart, raised)
@@ -229,7 +218,7 @@ def _optional(build: Build, node: OnnxNode, place: int, default: Sequence[int]) 
     return _vector(build, node, place) if there else list(default)
 
 
-def _slice() -> Rule:
+def slice_() -> Rule:
     def parts(build: Build, node: OnnxNode) -> tuple[list[int], list[list[int]]] | None:
         """The axes; starts, ends and steps."""
         starts: list[int] | None
@@ -284,7 +273,7 @@ def _slice() -> Rule:
     return Rule(apart, raised)
 
 
-def _pad() -> Rule:
+def pad() -> Rule:
     def parts(build: Build, node: OnnxNode) -> tuple[list[int], list[int]] | None:
         """The axes, and what is put before them and then behind them."""
         pads = _vector(build, node, 1) if node.version >= 11 else integers(node, "pads") or None
@@ -317,7 +306,7 @@ def _pad() -> Rule:
     return Rule(apart, raised)
 
 
-def _tile() -> Rule:
+def tile() -> Rule:
     def repeats(build: Build, node: OnnxNode) -> list[int] | None:
         return _vector(build, node, 1) if node.version >= 6 else None
 
@@ -333,7 +322,7 @@ def _tile() -> Rule:
     return Rule(apart, raised)
 
 
-def _expand() -> Rule:
+def expand() -> Rule:
     def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         source, target = build.shape(node.inputs[0]), build.shape(node.result)
         _put(build, node, copy, 1, [1, *target[1:]])
@@ -346,7 +335,7 @@ def _expand() -> Rule:
     return Rule(apart, raised)
 
 
-def _reduce() -> Rule:
+def reduce() -> Rule:
     """Axes are an attribute or, in later versions, an input; without any all are meant, or none."""
 
     def axes_of(build: Build, node: OnnxNode) -> list[int] | None:
@@ -379,7 +368,7 @@ def _reduce() -> Rule:
     return Rule(apart, raised)
 
 
-def _resize() -> Rule:
+def resize() -> Rule:
     """Axes are named where the version has them; before, scales, sizes and region of interest are of all axes."""
 
     def parameters(build: Build, node: OnnxNode) -> list[tuple[int, str]] | None:
@@ -445,61 +434,4 @@ def _resize() -> Rule:
     return Rule(apart, raised)
 
 
-_HOST = (
-    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "IsInf", "IsNaN", "Shrink", "Sin", "Sinh",
-    "Swish", "Tan",
-)  # fmt: skip
-"""Functions of one operand that the host may compute, though there is no hardware for them."""
-
-_BROADCAST = (
-    "Abs", "Add", "And", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "Ceil", "Celu",
-    "Div", "Elu", "Equal", "Erf", "Exp", "Floor", "Gelu", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish",
-    "Identity", "LeakyRelu", "Less", "LessOrEqual", "Log", "Max", "Mean", "Min", "Mish", "Mod", "Mul", "Neg", "Not",
-    "Or", "PRelu", "Pow", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Softplus", "Softsign", "Sqrt",
-    "Sub", "Sum", "Tanh", "ThresholdedRelu", "Where", "Xor",
-)  # fmt: skip
-
-_IMAGES = (
-    "AveragePool", "BatchNormalization", "Conv", "ConvInteger", "ConvTranspose", "DepthToSpace", "GlobalAveragePool",
-    "GlobalMaxPool", "GroupNormalization", "InstanceNormalization", "LRN", "MaxPool", "QLinearConv", "SpaceToDepth",
-)  # fmt: skip
-
-_STANDARD: Mapping[str, Rule] = {
-    **dict.fromkeys((*_BROADCAST, *_HOST), _elementwise()),
-    **dict.fromkeys(("Clip", "Dropout"), _elementwise(0)),
-    **dict.fromkeys(_IMAGES, _IMAGE),
-    **dict.fromkeys(("Flatten", "Reshape", "Squeeze", "Unsqueeze"), _reshape()),
-    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), _quantizer()),
-    **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), _reduce()),
-    **dict.fromkeys(("ArgMax", "ArgMin", "Gather", "Split"), _along(0)),
-    **dict.fromkeys(("Hardmax", "LogSoftmax", "Softmax"), _along(-1, before=(13, 1))),
-    **dict.fromkeys(("LpNormalization", "TopK"), _along(-1)),
-    "Concat": _concat(0, 1),
-    "Expand": _expand(),
-    "Gemm": Rule(gemm_apart(0, 1, 2), gemm_raised),
-    **dict.fromkeys(("MatMul", "MatMulInteger"), Rule(matmul_apart(0, 1), matmul_raised(0, 1))),
-    "Pad": _pad(),
-    "QLinearMatMul": Rule(matmul_apart(0, 3), matmul_raised(0, 3)),
-    **dict.fromkeys(("Resize", "Upsample"), _resize()),
-    "Slice": _slice(),
-    "Tile": _tile(),
-    "Transpose": _transpose(),
-}
-
-_MICROSOFT: Mapping[str, Rule] = {
-    **dict.fromkeys(("QLinearAdd", "QLinearMul"), _elementwise(0, 3)),
-    **dict.fromkeys(("QLinearSigmoid", "QLinearLeakyRelu"), _elementwise(0)),
-    **dict.fromkeys(("QLinearAveragePool", "QLinearGlobalAveragePool", "NhwcMaxPool"), _IMAGE),
-    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), _quantizer()),
-    "MatMulIntegerToFloat": Rule(matmul_apart(0, 1), matmul_raised(0, 1)),
-    "QGemm": Rule(gemm_apart(0, 3, 6), qgemm_raised),
-    "QLinearConcat": _concat(2, 3),
-    "QLinearReduceMean": _reduce(),
-    "QLinearSoftmax": _along(-1),
-    "QLinearWhere": _elementwise(0, 1, 4),
-}
-
-_QONNX: Mapping[str, Rule] = {
-    **dict.fromkeys(("BipolarQuant", "FloatQuant", "IntQuant", "Quant", "Trunc"), _elementwise()),
-    "MultiThreshold": _IMAGE,
-}
+ELEMENTWISE = elementwise()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hwflow.onnxspec.float_rules.step_errors import INFLATION, Errors, Step, is_integer, magnitude
 from hwflow.onnxspec.reference.resize_matrices import FIRST_MODES, bound, resize
+from hwflow.operators.float_errors.step_errors import INFLATION, Errors, Step, is_integer, magnitude
 
 
 def resized(step: Step) -> Errors:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hwflow.onnxspec.float_rules.step_errors import INFLATION, Errors, NoBound, Step, gamma, is_integer, magnitude
+from hwflow.operators.float_errors.step_errors import INFLATION, Errors, NoBound, Step, gamma, is_integer, magnitude
 
 
 def identity(step: Step) -> Errors:

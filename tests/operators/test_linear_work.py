@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 import pytest
 
-from hwflow.onnxspec.graphs import linear_work
-from hwflow.onnxspec.graphs.linear_work import macs
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode, ValueInfo
+from hwflow.operators.onnx_operators import WORK
+from hwflow.operators.work import macs
 
 
 def node(op: str, *shapes: tuple[int, ...], **attributes: Any) -> tuple[OnnxNode, Mapping[str, ValueInfo]]:
@@ -66,4 +66,4 @@ def test_every_linear_operator_of_the_standard_is_counted():
     """Whatever operators with weights or matrices the schemas have."""
     parts = ("Attention", "Conv", "Einsum", "GRU", "Gemm", "LSTM", "MatMul", "RNN")
     names = {s.name for s in onnx.defs.get_all_schemas() if s.domain == ""}
-    assert {name for name in names if any(part in name for part in parts)} <= set(linear_work.LINEAR)
+    assert {name for name in names if any(part in name for part in parts)} <= set(WORK)

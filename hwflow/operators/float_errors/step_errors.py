@@ -1,5 +1,5 @@
 """One node in a running error analysis, and what its rules share. The arithmetic:
-``hwflow.onnxspec.reference.float_error``."""
+``hwflow.operators.float_errors.analysis``."""
 
 from __future__ import annotations
 

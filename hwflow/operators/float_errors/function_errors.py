@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hwflow.onnxspec.float_rules.step_errors import Errors, NoBound, Rule, Step, magnitude
+from hwflow.operators.float_errors.step_errors import Errors, NoBound, Rule, Step, magnitude
 
 LIBRARY = 8
 """Roundings u that a transcendental function of numpy's counts as: 4 ulp."""

@@ -9,8 +9,8 @@ u = 2**-24 for float32 and tiny is the least normal number (so that evaluators w
 hence also |fl(a op b) - (a op b)| <= u |fl(a op b)| + tiny. A sum of K products in any order, with or without fused
 multiply-add, deviates by at most gamma(K) * sum |x_i w_i|, gamma(K) = K u / (1 - K u) (N. J. Higham, Accuracy and
 Stability of Numerical Algorithms, 2nd edition, sections 2.2 and 3.1; each product is rounded once and goes through
-at most K - 1 additions). With E the bound of a value, x and w computed, the rules (:mod:`hwflow.onnxspec.float_rules`)
-are of these kinds:
+at most K - 1 additions). With E the bound of a value, x and w computed, the rules
+(:mod:`hwflow.operators.float_errors`) are of these kinds:
 
 * Conv, MatMul, Gemm: sum x w against sum X W (exact):
   gamma(K) S(|x|, |w|) + S(|x|, E(w)) + S(E(x), |w| + E(w)) + K tiny, S the same operator in float64 on magnitudes;
@@ -38,10 +38,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx
 
-from hwflow.onnxspec.float_rules import rule
-from hwflow.onnxspec.float_rules.step_errors import INFLATION, Errors, NoBound, Step
 from hwflow.onnxspec.reference.evaluation import AnyArray, Region
 from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
+from hwflow.operators.float_errors.step_errors import INFLATION, Errors, NoBound, Step
+from hwflow.operators.onnx_operators import record_of
 
 
 @dataclass
@@ -95,11 +95,11 @@ def analyse(
 def _bounded(step: Step) -> Errors | Sequence[Errors]:
     if step.constant and all(error is None or not error.any() for error in step.errors) and _is_folded(step.node):
         return [np.zeros(output.shape) for output in step.outputs]
-    known = rule(step.node.domain, step.node.op_type)
-    if known is None:
+    record = record_of(step.node.domain, step.node.op_type)
+    if record is None or record.error is None:
         raise NoBound
     with np.errstate(all="ignore"):
-        return known(step)
+        return record.error(step)
 
 
 def _is_folded(node: onnx.NodeProto) -> bool:

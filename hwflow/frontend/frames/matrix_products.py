@@ -1,4 +1,4 @@
-"""What becomes of the axes of matrix products: see :mod:`hwflow.onnxspec.frames.axes`."""
+"""What becomes of the axes of matrix products: see :mod:`hwflow.frontend.frames.axes`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from hwflow.onnxspec.frames.frame_model import Build, integer
+from hwflow.frontend.frames.frame_model import Build, integer
 from hwflow.onnxspec.reading.numpy_tensors import ELEMENT_TYPES
 from hwflow.onnxspec.resolving.resolved_model import Array, OnnxNode
 

@@ -1,5 +1,5 @@
 """Error bounds of sums, products and quotients of values. u, E, gamma as in
-``hwflow.onnxspec.reference.float_error``."""
+``hwflow.operators.float_errors.analysis``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hwflow.onnxspec.float_rules.step_errors import Errors, NoBound, Step, gamma, is_integer, magnitude
 from hwflow.onnxspec.reference.evaluation import AnyArray
+from hwflow.operators.float_errors.step_errors import Errors, NoBound, Step, gamma, is_integer, magnitude
 
 
 def products(

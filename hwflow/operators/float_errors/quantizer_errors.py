@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hwflow.onnxspec.dialect_operators import microsoft_operators, qonnx_operators, qoperator
+from hwflow.onnxspec.dialect_operators import microsoft_operators
 from hwflow.onnxspec.dialect_operators.qonnx_operators import RealLevels
 from hwflow.onnxspec.dialect_operators.quantizer_levels import MOST_TERMS, RELATIVE, Levels
 from hwflow.onnxspec.dialect_operators.quantizer_levels import along as spread
-from hwflow.onnxspec.float_rules.step_errors import (
+from hwflow.operators.float_errors.step_errors import (
     INFLATION,
     Errors,
     NoBound,
@@ -71,7 +71,7 @@ def _moved(level: Callable[[Errors], Errors], quotient: Errors, error: Errors) -
     return result
 
 
-def _integers(levels: Callable[..., Levels]) -> Rule:
+def of_integers(levels: Callable[..., Levels]) -> Rule:
     """An operator that reads integers, free of error, and exact parameters: its quotient errs relatively."""
 
     def rule(step: Step) -> Errors:
@@ -106,7 +106,7 @@ def dequantize_contrib(step: Step) -> Errors:
 def gemm_contrib(step: Step) -> Errors | Sequence[Errors]:
     """QGemm: integers, or without an output scale floats, rounded once from float64."""
     if step.has(7):
-        return _integers(microsoft_operators.LEVELS["QGemm"])(step)
+        return of_integers(microsoft_operators.LEVELS["QGemm"])(step)
     step.exact(*range(len(step.inputs)))
     return step.rounded() + RELATIVE * magnitude(step.output)
 
@@ -131,7 +131,7 @@ def _quotient_error(step: Step) -> Errors:
     return result
 
 
-def _reals(levels: Callable[..., RealLevels]) -> Rule:
+def of_reals(levels: Callable[..., RealLevels]) -> Rule:
     """An operator of QONNX: its quotient is x / scale + zero point in float64 (x itself where a level is a count of
     thresholds or a sign), the result scale * (level - zero point), rounded to the type of x."""
 
@@ -154,18 +154,3 @@ def matmul_contrib(step: Step) -> Errors:
     step.exact(*range(len(step.inputs)))
     bias = magnitude(step.value(6)) if step.has(6) else 0.0
     return step.rounded() + RELATIVE * (magnitude(step.output) + bias)
-
-
-MICROSOFT: Mapping[str, Rule] = {
-    **{name: _integers(levels) for name, levels in microsoft_operators.LEVELS.items()},
-    "DequantizeLinear": dequantize_contrib,
-    "MatMulIntegerToFloat": matmul_contrib,
-    "NhwcMaxPool": exact_integers,
-    "QGemm": gemm_contrib,
-    "QuantizeLinear": quantize_contrib,
-}
-QOPERATOR: Mapping[str, Rule] = {
-    **{name: _integers(levels) for name, levels in qoperator.LEVELS.items()},
-    **{name: exact_integers for name in qoperator.EXACT},
-}
-QONNX: Mapping[str, Rule] = {name: _reals(levels) for name, levels in qonnx_operators.LEVELS.items()}

@@ -9,7 +9,7 @@ Everything behind this sees frames along the first axis, of any number. Three ki
   (:func:`with_frame_axis`).
 * All first sizes are 1: frames already, unless an operator drops that axis or moves it; then they are whole tensors.
 
-What becomes of each operator's axes is in :mod:`hwflow.onnxspec.frames.axes`, and nowhere else.
+What becomes of each operator's axes is in :mod:`hwflow.frontend.frames.axes`, and nowhere else.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from collections.abc import Callable, Container
 
 import onnx
 
-from hwflow.onnxspec.frames.axes import rule_of
-from hwflow.onnxspec.frames.frame_model import Build
+from hwflow.frontend.frames.axes import Rule
+from hwflow.frontend.frames.frame_model import Build
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode, ResolvedModel
+from hwflow.operators.onnx_operators import record_of
 
 FRAMES = "frames"
 """The variable of a batch that has become frames."""
@@ -116,7 +117,7 @@ def _rewritten(
 
 def _apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     """Whether a node keeps what lies along the first axis apart; its copy then does it for any number of frames."""
-    rule = rule_of(node)
+    rule = _rule_of(node)
     shapes = [build.shape(name) for name in (*build.streams(node.inputs), *build.streams(node.outputs))]
     sizes = {shape[0] if shape else 0 for shape in shapes}
     if rule is None or len(sizes) > 1 or sizes == {0} or not build.streams(node.inputs):
@@ -127,7 +128,7 @@ def _apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
 def _raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     """Give a node the axis in front. Where its own first axis has length 1 and it keeps what is along that apart, it
     may do without."""
-    rule, tried = rule_of(node), onnx.NodeProto()
+    rule, tried = _rule_of(node), onnx.NodeProto()
     tried.CopyFrom(copy)
     if rule is not None and rule.raised is not None and rule.raised(build, node, tried):
         copy.CopyFrom(tried)
@@ -143,3 +144,8 @@ def _raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         if name:
             build.result_in(copy, place, (-1, *build.shape(name)))
     return True
+
+
+def _rule_of(node: OnnxNode) -> Rule | None:
+    record = record_of(node.domain, node.op_type)
+    return None if record is None else record.frames

@@ -23,7 +23,6 @@ from hwflow.frontend.context import (
     reals,
     refuse,
 )
-from hwflow.frontend.honoured_attributes import Taken, honours
 from hwflow.frontend.stream_types import COMPUTED_TYPES, INTEGER_TYPES, REAL_TYPES
 from hwflow.frontend.views import (
     Constant,
@@ -40,31 +39,12 @@ from hwflow.numerics.functions.chains import (
     Affine,
     Clip,
     Elementwise,
-    HardSigmoid,
     LeakyRelu,
-    Reciprocal,
     Relu,
     RootMultiply,
-    Round,
-    Sign,
 )
 from hwflow.numerics.functions.smooth import (
-    Celu,
-    Elu,
-    Erf,
-    Exp,
-    Gelu,
-    HardSwish,
-    Log,
-    Mish,
     Pow,
-    Selu,
-    Sigmoid,
-    Softplus,
-    Softsign,
-    Sqrt,
-    Tanh,
-    ThresholdedRelu,
 )
 from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.numerics.requantizers.staircase import MAX_LEVELS
@@ -76,14 +56,14 @@ from hwflow.operators.moves.moves import with_constant
 from hwflow.operators.quantizers.quantizers import Quantization, requantize
 
 
-def _unary(make: Callable[[OnnxNode], Elementwise]) -> Handler:
+def unary(make: Callable[[OnnxNode], Elementwise]) -> Handler:
     def handler(state: Lowering, node: OnnxNode) -> View:
         return behind(reals(state, node, 0), node, as_array(make(node)))
 
     return handler
 
 
-def _divisor(node: OnnxNode, name: str, default: float) -> Fraction:
+def divisor(node: OnnxNode, name: str, default: float) -> Fraction:
     """A float attribute that must not be 0."""
     value = finite(node, name, default)
     if value == 0:
@@ -91,40 +71,7 @@ def _divisor(node: OnnxNode, name: str, default: float) -> Fraction:
     return value
 
 
-absolute = _unary(lambda node: Abs())
-
-UNARY: dict[str, Handler | Taken] = {
-    "Ceil": _unary(lambda node: Round(Rounding.CEIL)),
-    "Celu": honours(_unary(lambda node: Celu(_divisor(node, "alpha", 1.0))), "alpha"),
-    "Elu": honours(_unary(lambda node: Elu(finite(node, "alpha", 1.0))), "alpha"),
-    "Erf": _unary(lambda node: Erf()),
-    "Exp": _unary(lambda node: Exp()),
-    "Floor": _unary(lambda node: Round(Rounding.FLOOR)),
-    "Gelu": honours(
-        _unary(lambda node: Gelu(node.attributes.get("approximate", "none") == "tanh")), approximate=("none", "tanh")
-    ),
-    "HardSigmoid": honours(
-        _unary(lambda node: HardSigmoid(finite(node, "alpha", 0.2), finite(node, "beta", 0.5))), "alpha", "beta"
-    ),
-    "HardSwish": _unary(lambda node: HardSwish()),
-    "LeakyRelu": honours(_unary(lambda node: LeakyRelu(finite(node, "alpha", 0.01))), "alpha"),
-    "Log": _unary(lambda node: Log()),
-    "Mish": _unary(lambda node: Mish()),
-    "Reciprocal": _unary(lambda node: Reciprocal()),
-    "Round": _unary(lambda node: Round(Rounding.ROUND)),
-    "Selu": honours(
-        _unary(lambda node: Selu(finite(node, "alpha", 1.67326319), finite(node, "gamma", 1.05070102))), "alpha",
-        "gamma",
-    ),
-    "Sigmoid": _unary(lambda node: Sigmoid()),
-    "Sign": _unary(lambda node: Sign()),
-    "Softplus": _unary(lambda node: Softplus()),
-    "Softsign": _unary(lambda node: Softsign()),
-    "Sqrt": _unary(lambda node: Sqrt()),
-    "Tanh": _unary(lambda node: Tanh()),
-    "ThresholdedRelu": honours(_unary(lambda node: ThresholdedRelu(finite(node, "alpha", 1.0))), "alpha"),
-}
-"""Functions of reals of one operand and attributes."""
+absolute = unary(lambda node: Abs())
 
 
 def clip(state: Lowering, node: OnnxNode) -> View:

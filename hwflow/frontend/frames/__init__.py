@@ -1,0 +1,1 @@
+"""Where frames are in a model whose inputs' first axes are numbers, and what operators make of that axis."""

@@ -1,0 +1,1 @@
+"""The records of all ONNX operators, by family."""

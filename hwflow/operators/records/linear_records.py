@@ -1,0 +1,79 @@
+"""Convolutions, matrix products, pools and reductions."""
+
+from __future__ import annotations
+
+from hwflow.frontend.frames import axes, matrix_products
+from hwflow.operators.float_errors import linear_errors, move_errors
+from hwflow.operators.linear import linear, linear_work, matmul, pools, reductions, transposed
+from hwflow.operators.linear.window import AUTO_PADS
+from hwflow.operators.record import Operator, attributes
+from hwflow.operators.records import phrases
+
+_BROADCAST = (0, 1)  # of operator sets before 7: C is broadcast or not
+_WINDOW = ("dilations", "kernel_shape", "pads", "strides")
+_REDUCED = ("axes", "keepdims", "noop_with_empty_axes")
+
+RECORDS: tuple[Operator, ...] = (
+    Operator(
+        "AveragePool", lower=pools.average_pool,
+        honours=attributes(*_WINDOW, "ceil_mode", "count_include_pad", auto_pad=AUTO_PADS),
+        limits=f"{phrases.POOL}; any count_include_pad", becomes=("pixel_product", "sum_pool2d"), heavy=True,
+        frames=axes.IMAGE, error=move_errors.average
+    ),
+    Operator(
+        "Conv", lower=linear.conv, honours=attributes(*_WINDOW, "group", auto_pad=AUTO_PADS), limits=phrases.CONV,
+        becomes=("conv2d",), heavy=True, work=linear_work.convolution(1), frames=axes.IMAGE, error=linear_errors.conv
+    ),
+    Operator(
+        "ConvTranspose", lower=transposed.conv_transpose,
+        honours=attributes(*_WINDOW, "group", "output_padding", "output_shape", auto_pad=AUTO_PADS),
+        limits=f"any group, strides, dilations, pads and output_padding; {phrases.WEIGHTS}",
+        becomes=("conv2d", "reindex"), heavy=True, work=linear_work.transposed, frames=axes.IMAGE,
+        error=linear_errors.conv_transpose
+    ),
+    Operator(
+        "Gemm", lower=linear.gemm, honours=attributes("alpha", "beta", "transA", "transB", broadcast=_BROADCAST),
+        limits=f"{phrases.PRODUCT}; transA where no axis is that of frames; alpha other than 0", becomes=("dense",),
+        real_only=True, heavy=True, work=linear_work.product(0),
+        frames=axes.Rule(matrix_products.gemm_apart(0, 1, 2), matrix_products.gemm_raised), error=linear_errors.gemm
+    ),
+    Operator(
+        "GlobalAveragePool", lower=pools.global_average_pool, limits="of images with any number of axes",
+        becomes=("sum_pool2d",), heavy=True, frames=axes.IMAGE, error=move_errors.sums
+    ),
+    Operator(
+        "GlobalMaxPool", lower=pools.global_max_pool, limits="of images with any number of axes",
+        becomes=("max_pool2d",), frames=axes.IMAGE, error=move_errors.moved
+    ),
+    Operator(
+        "MatMul", lower=matmul.matmul, limits=phrases.PRODUCT, becomes=("dense",), real_only=True, heavy=True,
+        work=linear_work.product(0),
+        frames=axes.Rule(matrix_products.matmul_apart(0, 1), matrix_products.matmul_raised(0, 1)),
+        error=linear_errors.matmul
+    ),
+    Operator(  # storage_order: of the indices alone, which are refused
+        "MaxPool", lower=pools.max_pool, honours=attributes(*_WINDOW, "ceil_mode", "storage_order", auto_pad=AUTO_PADS),
+        limits=f"{phrases.POOL}; no indices; one scale a channel", becomes=("max_pool2d",), heavy=True,
+        frames=axes.IMAGE, error=move_errors.moved
+    ),
+    Operator(
+        "ReduceMax", lower=reductions.reduce_max, honours=attributes(*_REDUCED),
+        limits=f"constant {phrases.AXES}; {phrases.ORDERED}", becomes=("max_pool2d",), frames=axes.reduce(),
+        error=move_errors.greatest
+    ),
+    Operator(
+        "ReduceMean", lower=reductions.reduce_mean, honours=attributes(*_REDUCED),
+        limits=f"constant {phrases.AXES}; of reals; one scale a channel", becomes=("sum_pool2d",), real_only=True,
+        frames=axes.reduce(), error=move_errors.sums
+    ),
+    Operator(
+        "ReduceMin", lower=reductions.reduce_min, honours=attributes(*_REDUCED),
+        limits=f"constant {phrases.AXES}; {phrases.ORDERED}", becomes=("max_pool2d",), frames=axes.reduce(),
+        error=move_errors.greatest
+    ),
+    Operator(
+        "ReduceSum", lower=reductions.reduce_sum, honours=attributes(*_REDUCED),
+        limits=f"constant {phrases.AXES}; of reals; one scale a channel", becomes=("sum_pool2d",), frames=axes.reduce(),
+        error=move_errors.sums
+    ),
+)

@@ -1,0 +1,21 @@
+"""What limits of several operators say, in the same words."""
+
+from __future__ import annotations
+
+FUNCTION = "in front of a quantizer, or where its values are multiples of one number"
+INTEGER = "integer tensors of at most 32 bits"
+LOGICAL = "bool tensors"
+ALIGNED = "reals whose scales are multiples of one number, of shapes that broadcast, or constants"
+ORDERED = "reals of at most 65,535 levels in all, or of scales that are multiples of one number"
+COMPARED = f"{ORDERED}, of shapes that broadcast, or constants; {INTEGER}"
+BITS = INTEGER
+WEIGHTS = "constant quantized weights, of any scales with a common divisor"
+CONV = f"1-D to 3-D and more, any group, strides, dilations and pads; {WEIGHTS}"
+PRODUCT = f"one constant quantized operand; not along the frame axis; {WEIGHTS}"
+POOL = "1-D to 3-D and more, any strides, dilations and pads; no window in the padding alone"
+MOVED = "within a frame"
+AXES = "axes within a frame"
+FRONT = "a frame axis of variable length stays in front"
+RANKED = f"{AXES}; {ORDERED} along the axis; {INTEGER}"
+RESIZED = f"nearest, linear and cubic, constant parameters, {MOVED}; weights with a common denominator of 40 bits"
+SCALE = "constant scale, other than 0, and zero point, for the tensor or along one axis"

@@ -1,0 +1,196 @@
+"""Operators without hardware: why not, and what is known of them where the host runs them."""
+
+from __future__ import annotations
+
+from hwflow.frontend.frames import axes
+from hwflow.onnxspec.dialect_operators import microsoft_operators
+from hwflow.operators.float_errors import function_errors, move_errors, quantizer_errors
+from hwflow.operators.linear import linear_work
+from hwflow.operators.record import MICROSOFT, QONNX, Operator, Reason
+
+_NORM = Reason(
+    "divides by a norm that it computes of each frame, a root of sums of squares; integers carry no such quotient "
+    "exactly",
+    "train with BatchNormalization, whose constants become part of the next quantizer",
+)
+_SOFTMAX = Reason(
+    "divides exponentials by their sum; integers carry no such quotient exactly",
+    "move it to the model's end, where the host runs it (ArgMax needs none), or use Sigmoid or HardSigmoid",
+)
+_STATE = Reason(
+    "keeps a state from step to step, for which there is no hardware",
+    "unroll the steps into MatMul, Add, Mul, Sigmoid and Tanh with quantizers between them, or take convolutions over "
+    "time",
+)
+_CONTROL = Reason(
+    "runs a graph of its own a number of times, or not at all, as the data say",
+    "unroll the loop or choose the branch when the model is exported",
+)
+_COUNT = Reason(
+    "gives as many results as the data say, and streams have fixed lengths",
+    "leave it to the host: end the hardware's model in front of it",
+)
+_SAMPLED = Reason(
+    "reads its input at places that it computes at run time, and a stream passes once",
+    "sample with Resize, Slice or Gather at constant places, or on the host",
+)
+_SCATTERED = Reason(
+    "moves elements to or from places that are known at run time only, and a stream passes once",
+    "use Gather with constant indices, Slice, Concat, Pad or Where",
+)
+_DYNAMIC = Reason(
+    "measures its input's range at run time, and hardware's scales must be known when it is compiled",
+    "quantize statically, for example with 'hwflow quantize' and calibration data",
+)
+_BLOCKED = Reason(
+    "multiplies float activations by packed weights, and hardware takes no floats",
+    "quantize the activations too, for example with 'hwflow quantize' and calibration data",
+)
+_ATTENTION = Reason(
+    "multiplies streams with each other as matrices and puts a Softmax between them",
+    "leave it to the host, or use convolutions and dense layers",
+)
+_POWERS = Reason(
+    "takes roots of sums of powers, which integers do not carry exactly",
+    "use MaxPool, AveragePool or ReduceSum of Abs",
+)
+_RANDOM = Reason("draws random numbers", "export the model for inference, or feed them as an input")
+_SPECTRUM = Reason(
+    "computes with complex numbers, of irrational weights",
+    "compute the spectrum on the host, in front of the model, or as a MatMul by quantized constants",
+)
+_NEVER = Reason(
+    "asks for what reals carried by integers never are", "leave it out: the result is false everywhere"
+)
+_STRINGS = Reason("works on strings or sequences, and hardware on integers", "do it on the host, in front of the model")
+
+RECORDS: tuple[Operator, ...] = (
+    Operator("Acos", frames=axes.ELEMENTWISE),
+    Operator("Acosh", frames=axes.ELEMENTWISE),
+    Operator("AffineGrid", refused=_SAMPLED),
+    Operator("Asin", frames=axes.ELEMENTWISE),
+    Operator("Asinh", frames=axes.ELEMENTWISE),
+    Operator("Atan", frames=axes.ELEMENTWISE),
+    Operator("Atanh", frames=axes.ELEMENTWISE),
+    Operator("Attention", refused=_ATTENTION, work=linear_work.attention),
+    Operator("Bernoulli", refused=_RANDOM),
+    Operator("CastLike", error=move_errors.cast),
+    Operator("CausalConvWithState", work=linear_work.convolution(1)),
+    Operator("Compress", refused=_COUNT),
+    Operator("Cos", frames=axes.ELEMENTWISE),
+    Operator("Cosh", frames=axes.ELEMENTWISE),
+    Operator(
+        "CumProd",
+        refused=Reason(
+            "carries a product along an axis, for which there is no core",
+            "write it as Split and Mul with quantizers",
+        )
+    ),
+    Operator(
+        "CumSum",
+        refused=Reason(
+            "carries a sum along an axis, for which there is no core",
+            "multiply by a constant matrix of ones on and below the diagonal",
+        )
+    ),
+    Operator("DFT", refused=_SPECTRUM),
+    Operator("DeformConv", refused=_SAMPLED, work=linear_work.convolution(1)),
+    Operator("DynamicQuantizeLSTM", refused=_DYNAMIC),
+    Operator("DynamicQuantizeMatMul", refused=_DYNAMIC, work=linear_work.product(0)),
+    Operator(
+        "Einsum",
+        refused=Reason(
+            "may be any sum of products, of which hardware has the usual ones under their own names",
+            "write it as Transpose, Reshape, MatMul, Mul and ReduceSum",
+        ),
+        work=linear_work.einsum
+    ),
+    Operator("FusedMatMul", work=linear_work.product(0)),
+    Operator("GRU", refused=_STATE, work=linear_work.recurrent),
+    Operator("GatherElements", refused=_SCATTERED),
+    Operator("GatherND", refused=_SCATTERED),
+    Operator("GlobalLpPool", refused=_POWERS),
+    Operator("GridSample", refused=_SAMPLED),
+    Operator("GroupNormalization", refused=_NORM, frames=axes.IMAGE),
+    Operator("Hardmax", frames=axes.along(-1, before=(13, 1))),
+    Operator("If", refused=_CONTROL),
+    Operator("InstanceNormalization", refused=_NORM, frames=axes.IMAGE),
+    Operator("IsInf", refused=_NEVER, frames=axes.ELEMENTWISE),
+    Operator("IsNaN", refused=_NEVER, frames=axes.ELEMENTWISE),
+    Operator(
+        "LRN",
+        refused=Reason(
+            "divides each element by a power of a sum of its neighbours' squares; integers carry no such quotient "
+            "exactly",
+            "train without it, or with BatchNormalization, whose constants become part of the next quantizer",
+        ),
+        frames=axes.IMAGE
+    ),
+    Operator("LSTM", refused=_STATE, work=linear_work.recurrent),
+    Operator("LayerNormalization", refused=_NORM),
+    Operator("LinearAttention", work=linear_work.linear_attention),
+    Operator(
+        "LogSoftmax", refused=_SOFTMAX, whole=True, frames=axes.along(-1, before=(13, 1)),
+        error=function_errors.log_softmax,
+    ),
+    Operator("Loop", refused=_CONTROL),
+    Operator("LpNormalization", refused=_NORM, frames=axes.along(-1)),
+    Operator("LpPool", refused=_POWERS),
+    Operator("MatMulNBits", refused=_BLOCKED),
+    Operator("MaxRoiPool", refused=_SAMPLED),
+    Operator("MaxUnpool", refused=_SCATTERED),
+    Operator("MeanVarianceNormalization", refused=_NORM),
+    Operator("MelWeightMatrix", refused=_SPECTRUM),
+    Operator("MultiHeadAttention", refused=_ATTENTION),
+    Operator("Multinomial", refused=_RANDOM),
+    Operator("NonMaxSuppression", refused=_COUNT),
+    Operator("NonZero", refused=_COUNT),
+    Operator(
+        "OneHot",
+        refused=Reason(
+            "spreads indices over a new axis, for which there is no core",
+            "compare them by Equal with the constant 0, 1, 2, ... along that axis",
+        )
+    ),
+    Operator("QAttention", refused=_DYNAMIC),
+    Operator("RMSNormalization", refused=_NORM),
+    Operator("RNN", refused=_STATE, work=linear_work.recurrent),
+    Operator("RandomNormal", refused=_RANDOM),
+    Operator("RandomNormalLike", refused=_RANDOM),
+    Operator("RandomUniform", refused=_RANDOM),
+    Operator("RandomUniformLike", refused=_RANDOM),
+    Operator("ReverseSequence", refused=_SCATTERED),
+    Operator("RoiAlign", refused=_SAMPLED),
+    Operator("RotaryEmbedding", refused=_ATTENTION),
+    Operator("STFT", refused=_SPECTRUM),
+    Operator("Scan", refused=_CONTROL),
+    Operator("Scatter", refused=_SCATTERED),
+    Operator("ScatterElements", refused=_SCATTERED),
+    Operator("ScatterND", refused=_SCATTERED),
+    Operator("Shrink", frames=axes.ELEMENTWISE),
+    Operator("SimplifiedLayerNormalization", refused=_NORM),
+    Operator("Sin", frames=axes.ELEMENTWISE),
+    Operator("Sinh", frames=axes.ELEMENTWISE),
+    Operator("SkipLayerNormalization", refused=_NORM),
+    Operator(
+        "Softmax", refused=_SOFTMAX, whole=True, frames=axes.along(-1, before=(13, 1)),
+        error=function_errors.softmax,
+    ),
+    Operator("StringNormalizer", refused=_STRINGS),
+    Operator("Swish", frames=axes.ELEMENTWISE),
+    Operator("Tan", frames=axes.ELEMENTWISE),
+    Operator("TfIdfVectorizer", refused=_STRINGS),
+    Operator(
+        "Trilu",
+        refused=Reason(
+            "keeps a triangle of each matrix, for which there is no core",
+            "multiply by a constant of 0 and 1",
+        )
+    ),
+    Operator("Unique", refused=_COUNT),
+    Operator(
+        "QLinearSoftmax", domains=MICROSOFT, refused=_SOFTMAX, frames=axes.along(-1),
+        error=quantizer_errors.of_integers(microsoft_operators.LEVELS["QLinearSoftmax"])
+    ),
+    Operator("FloatQuant", domains=QONNX, frames=axes.ELEMENTWISE),
+)
