@@ -11,37 +11,45 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from hwflow.display import show
-from hwflow.frontend.context import Lowering, Refusal, exact_constant, made, reals, refuse
+from hwflow.frontend.context import Handler, Lowering, Refusal, exact_constant, made, reals, refuse
 from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, View, as_array, fractions
 from hwflow.ir.graph import Fractions
-from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Function, Simple
+from hwflow.ir.integer_functions import Function, Simple
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise import integers
 from hwflow.operators.elementwise.alignment import SHORT, aligned, in_common, step
 from hwflow.operators.elementwise.lattice import plain
 from hwflow.operators.elementwise.ranks import Ranks, ranked
 
-_COMPARISONS = {
-    "Equal": "equal", "Greater": "greater", "GreaterOrEqual": "greater_or_equal", "Less": "less",
-    "LessOrEqual": "less_or_equal",
-}  # fmt: skip
 
+def extreme(function: Function) -> Handler:
+    """Max or Min of any number of operands."""
 
-def extreme(state: Lowering, node: OnnxNode) -> View:
-    """Max and Min of any number of operands."""
-    function: Function = MAXIMUM if node.op_type == "Max" else MINIMUM
-    operands, meaning = _comparable(state, node, _operands(state, node, range(len(node.inputs))))
-    while len(operands) > 1:
-        operands = [step(state, node, function, operands[:2], origin=_origin(operands, meaning)), *operands[2:]]
-    return _real(node, operands[0], meaning)
+    def handler(state: Lowering, node: OnnxNode) -> View:
+        operands, meaning = _comparable(state, node, _operands(state, node, range(len(node.inputs))))
+        while len(operands) > 1:
+            operands = [step(state, node, function, operands[:2], origin=_origin(operands, meaning)), *operands[2:]]
+        return _real(node, operands[0], meaning)
+
+    return handler
 
 
 def total(state: Lowering, node: OnnxNode) -> View:
-    """Sum and Mean of any number of operands."""
+    """Sum of any number of operands."""
+    return _real(node, *_summed(state, node))
+
+
+def mean(state: Lowering, node: OnnxNode) -> View:
+    """Mean of any number of operands."""
+    result, scale = _summed(state, node)
+    return _real(node, result, as_array(scale / len(node.inputs)))
+
+
+def _summed(state: Lowering, node: OnnxNode) -> tuple[integers.Operand, Fractions]:
     operands, scale = aligned(state, node, _operands(state, node, range(len(node.inputs))))
     while len(operands) > 1:
         operands = [step(state, node, Simple("add"), operands[:2], origin=_origin(operands, scale)), *operands[2:]]
-    return _real(node, operands[0], as_array(scale / len(node.inputs)) if node.op_type == "Mean" else scale)
+    return operands[0], scale
 
 
 def where(state: Lowering, node: OnnxNode) -> View:
@@ -62,10 +70,14 @@ def chosen(state: Lowering, node: OnnxNode, branches: Sequence[Reals | Fractions
     return _real(node, step(state, node, Simple("where"), operands, origin=_origin([], meaning)), meaning)
 
 
-def comparison(state: Lowering, node: OnnxNode) -> View:
-    """Equal, Greater, GreaterOrEqual, Less, LessOrEqual: a bool tensor."""
-    operands, _ = _comparable(state, node, _operands(state, node, (0, 1)))
-    return step(state, node, Simple(_COMPARISONS[node.op_type]), operands)
+def comparison(function: Function) -> Handler:
+    """A comparison of two operands: a bool tensor."""
+
+    def handler(state: Lowering, node: OnnxNode) -> View:
+        operands, _ = _comparable(state, node, _operands(state, node, (0, 1)))
+        return step(state, node, function, operands)
+
+    return handler
 
 
 def _operands(state: Lowering, node: OnnxNode, places: Iterable[int]) -> list[Reals | Fractions]:
@@ -105,7 +117,3 @@ def _real(node: OnnxNode, result: integers.Operand, meaning: Fractions | Ranks) 
     if isinstance(meaning, Ranks):
         return meaning.reals(node, result)
     return made(result.value, result.shape, meaning, fractions(0), node)
-
-
-OPERATORS = (*_COMPARISONS, "Max", "Mean", "Min", "Sum", "Where")
-"""Those that hardware has for integer tensors too."""

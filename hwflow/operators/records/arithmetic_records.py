@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hwflow.frontend.context import Handler
 from hwflow.frontend.frames import axes
 from hwflow.frontend.views import Integers, Reals
 from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Division, Magnitude, Simple
@@ -11,6 +12,11 @@ from hwflow.operators.record import Operator, attributes
 from hwflow.operators.records import phrases
 
 _BROADCAST = (0, 1)  # of operator sets before 7: without an axis the shapes are aligned at their ends, as ever since
+
+
+def _comparison(function: Simple) -> Handler:
+    return integers.or_real(integers.always(function), ordering.comparison(function))
+
 
 RECORDS: tuple[Operator, ...] = (
     Operator(
@@ -55,41 +61,41 @@ RECORDS: tuple[Operator, ...] = (
         becomes=("elementwise", "requantize"), real_only=True, frames=axes.ELEMENTWISE, error=linear_errors.div
     ),
     Operator(
-        "Equal", lower=integers.or_real(integers.always(Simple("equal")), ordering.comparison),
+        "Equal", lower=_comparison(Simple("equal")),
         honours=attributes(broadcast=_BROADCAST), limits=phrases.COMPARED, becomes=("elementwise",),
         needs=(Integers, Reals), frames=axes.ELEMENTWISE, error=move_errors.compared
     ),
     Operator(
-        "Greater", lower=integers.or_real(integers.always(Simple("greater")), ordering.comparison),
+        "Greater", lower=_comparison(Simple("greater")),
         honours=attributes(broadcast=_BROADCAST), limits=phrases.COMPARED, becomes=("elementwise",),
         needs=(Integers, Reals), frames=axes.ELEMENTWISE, error=move_errors.compared
     ),
     Operator(
-        "GreaterOrEqual", lower=integers.or_real(integers.always(Simple("greater_or_equal")), ordering.comparison),
+        "GreaterOrEqual", lower=_comparison(Simple("greater_or_equal")),
         limits=phrases.COMPARED, becomes=("elementwise",), needs=(Integers, Reals), frames=axes.ELEMENTWISE,
         error=move_errors.compared
     ),
     Operator(
-        "Less", lower=integers.or_real(integers.always(Simple("less")), ordering.comparison),
+        "Less", lower=_comparison(Simple("less")),
         honours=attributes(broadcast=_BROADCAST), limits=phrases.COMPARED, becomes=("elementwise",),
         needs=(Integers, Reals), frames=axes.ELEMENTWISE, error=move_errors.compared
     ),
     Operator(
-        "LessOrEqual", lower=integers.or_real(integers.always(Simple("less_or_equal")), ordering.comparison),
+        "LessOrEqual", lower=_comparison(Simple("less_or_equal")),
         limits=phrases.COMPARED, becomes=("elementwise",), needs=(Integers, Reals), frames=axes.ELEMENTWISE,
         error=move_errors.compared
     ),
     Operator(
-        "Max", lower=integers.or_real(integers.always(MAXIMUM), ordering.extreme),
+        "Max", lower=integers.or_real(integers.always(MAXIMUM), ordering.extreme(MAXIMUM)),
         limits=f"any number: {phrases.COMPARED}", becomes=("elementwise",), needs=(Integers, Reals),
         frames=axes.ELEMENTWISE, error=linear_errors.extremum
     ),
     Operator(
-        "Mean", lower=ordering.total, limits=f"any number of {phrases.ALIGNED}",
+        "Mean", lower=ordering.mean, limits=f"any number of {phrases.ALIGNED}",
         becomes=("elementwise",), needs=(Integers, Reals), frames=axes.ELEMENTWISE, error=linear_errors.mean
     ),
     Operator(
-        "Min", lower=integers.or_real(integers.always(MINIMUM), ordering.extreme),
+        "Min", lower=integers.or_real(integers.always(MINIMUM), ordering.extreme(MINIMUM)),
         limits=f"any number: {phrases.COMPARED}", becomes=("elementwise",), needs=(Integers, Reals),
         frames=axes.ELEMENTWISE, error=linear_errors.extremum
     ),
