@@ -1,4 +1,4 @@
-"""What a design may use of a part: by default, or as it is asked for."""
+"""Resource budgets: the defaults, and what is asked for."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 FILL = {"lut": 0.5, "ff": 0.5, "dsp": 1.0, "bram": 0.9}
 
 SHARED_CELLS = frozenset({"ice40"})
-"""Families whose flip-flops are in the cells of look-up tables: those that the table drives; others, alone."""
+"""Families whose flip-flops share a cell with the look-up table that drives them; any other takes a cell alone."""
 
 SHARES = ((0.5, 0.5), *((lut, 0.95 - lut) for lut in (0.45, 0.4, 0.35, 0.325, 0.3, 0.275, 0.25)))
-"""Of such a part's cells for look-up tables, and for flip-flops: what a network needs more of depends on its bits, so
-the best of these is taken. Together no more than the cells, even if no flip-flop shares one, less a twentieth for what
-does not go together in a tile: of five designs those that take 83 to 88 % so counted were placed, one of 91 % not."""
+"""Shares of such a part's cells for look-up tables and for flip-flops. Which a network needs more of depends on its bit
+widths, so the best pair is taken. A pair sums to at most 95 %: no flip-flop may share a cell, and a twentieth is lost
+to tile packing. Of five designs, those at 83 to 88 % by this count were placed; one at 91 % was not."""
 
-# Without a wish, a design stays small enough for place and route to take minutes (6,000 look-up tables take one to two
-# of them, 30,000 more than seven): whoever wants more asks for it by --fps or --budget. Flip-flops are not limited
-# beyond that: most of a design's are those of its multiplier blocks, which go into the blocks.
+# By default a design stays small enough for place and route to take minutes (6,000 look-up tables take one to two,
+# 30,000 more than seven); --fps or --budget asks for more. Flip-flops have no such limit: most of a design's belong to
+# its multiplier blocks, and are packed into them.
 UNASKED = {"lut": 20_000}
 
 LEEWAY = 1_000
-"""Look-up tables beyond :data:`UNASKED` that queues may take, which the search for foldings knows least of."""
+"""Look-up tables beyond :data:`UNASKED` that queues may take; the folding search estimates these worst."""
 
 MOST = 1 << 30  # of any resource: beyond what any design is made of, and within what the search counts with
 
 
 def check_values(asked: Mapping[str, int | float | str] | None) -> None:
-    """Raise :class:`UsageError` with a finding for each name and value that is none."""
+    """Raise :class:`UsageError` with a finding for each invalid name and value."""
     findings = []
     for name, value in (asked or {}).items():
         if name not in RESOURCES:
@@ -53,8 +53,8 @@ def beyond_part(
     board: Board, asked: Mapping[str, int | float | str] | None, frame_bytes: int = 0,
     queued: Sequence[int] = (),
 ) -> list[Finding]:
-    """A finding for each resource of which more is ``asked`` than ``board`` has beside its shell, which is the larger
-    the more bytes an input frame has, and the more are ``queued`` (:func:`queued_bytes`). All names and values have
+    """Return a finding for each resource of which more is ``asked`` than ``board`` has beside its shell. The shell
+    grows with the bytes of an input frame and with those ``queued`` (:func:`queued_bytes`). All names and values have
     passed :func:`check_values`."""
     there = _there(board, frame_bytes, queued)
     counts = {name: _count(value, there[name]) or 0 for name, value in (asked or {}).items()}
@@ -70,12 +70,12 @@ def beyond_part(
 
 
 def frame_bytes(graph: Graph) -> int:
-    """Bytes of an input frame at most: lanes are not known yet, and surplus lanes of last beats less than double it."""
+    """Bound the bytes of an input frame: lanes are not known yet; surplus lanes of last beats less than double it."""
     return sum(map(_most_bytes, graph.inputs))
 
 
 def queued_bytes(graph: Graph) -> list[int]:
-    """The same for each stream that has a queue where several take turns (:mod:`hdl_lib.links.stream_turns`)."""
+    """Bound likewise each stream that has a queue because several take turns (:mod:`hdl_lib.links.stream_turns`)."""
     return [_most_bytes(port) for port in (*graph.inputs[:-1], *graph.outputs[1:])]
 
 
@@ -86,13 +86,12 @@ def _most_bytes(port: Port) -> int:
 def budgets_for(
     board: Board, graph: Graph, asked: Mapping[str, int | float | str] | None, *, for_rate: bool
 ) -> list[Budget]:
-    """The budgets of ``graph`` on ``board``, the best of which is to be taken: of each resource what is ``asked``, else
-    the default.
+    """Return the candidate budgets of ``graph`` on ``board``: of each resource what is ``asked``, else the default.
 
     The default is :data:`FILL` of what the board's shell leaves of the part, or :data:`SHARES` of it for look-up tables
-    and the rest for flip-flops; of look-up tables and flip-flops no more than :data:`UNASKED`, unless a rate is to be
-    reached (``for_rate``) or one of the two is asked for. ``asked``: by name, a number or a percentage such as "50%" of
-    what the shell leaves, perhaps more than there is (:func:`beyond_part`).
+    and flip-flops; of these two at most :data:`UNASKED`, unless a rate is a target (``for_rate``) or one of them is
+    asked for. ``asked``: by name, a number or a percentage such as "50%" of what the shell leaves, possibly more than
+    there is (:func:`beyond_part`).
 
     Raises :class:`UsageError` as :func:`check_values`.
     """
@@ -115,7 +114,7 @@ def budgets_for(
 
 
 def _there(board: Board, frame: int, queued: Sequence[int]) -> dict[str, int]:
-    """What is left of the part beside the shell."""
+    """Return what the shell leaves of the part."""
     shell = surroundings(board, frame, queued)
     return {name: max(0, int(getattr(board.part, name)) - shell[name]) for name in RESOURCES}
 
@@ -125,7 +124,7 @@ def _bad(message: str) -> Finding:
 
 
 def _count(value: int | float | str, whole: int) -> int | None:
-    """A number, or the percentage of ``whole``; None if ``value`` is neither."""
+    """Return a number, or the percentage of ``whole``; None if ``value`` is neither."""
     text = str(value).strip()
     number = text.removesuffix("%")
     try:

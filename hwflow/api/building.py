@@ -1,5 +1,5 @@
-"""From the folder of a design to a netlist or a bitstream: where place and route does not get there with the design, or
-with its clock, with a smaller design or a lower clock."""
+"""Build a design's folder to a netlist or a bitstream. Where place and route fails or misses the clock, fall back to a
+smaller design or a lower clock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLOCK_MARGIN = 0.92  # of the clock that a first place and route reached, where 
 
 @dataclass(frozen=True)
 class Built:
-    """What was built. ``seconds``: of all that was done, by step."""
+    """What was built. ``seconds``: of all attempts, by step."""
 
     result: BuildResult
     seconds: Mapping[str, float]
@@ -35,8 +35,7 @@ Rewrite = Callable[["Design", Mapping[str, Any]], None]
 
 
 class Buildable(Protocol):
-    """What is asked of a :class:`~hwflow.api.compiler.Design` that was written already, most of it only where place and
-    route does not get there with it."""
+    """What building needs of a :class:`~hwflow.api.compiler.Design`, most of it only if place and route fails."""
 
     @property
     def board(self) -> Board: ...
@@ -54,11 +53,11 @@ def build_design(
     design: Buildable, out: Path, until: Literal["netlist", "bitstream"], progress: Callable[[str], None],
     rewrite: Rewrite, executor: Executor | None = None, heard: Heard | None = None,
 ) -> Built:
-    """Build what is in ``out``. ``rewrite``: called with a smaller design, which then must be in ``out`` instead, and
-    with report.json's ``larger_design``, what it takes the place of. ``heard``: called with how far place and route is.
+    """Build what is in ``out``. ``rewrite``: called with a smaller design, which it puts into ``out`` instead, and with
+    report.json's ``larger_design``, what that replaces. ``heard``: called with the progress of place and route.
 
-    A smaller design is built where the router does not come to an end, or misses the board's own clock. Where a clock
-    or a rate was asked for and is missed, or the smaller design misses its clock as well, the clock is lowered. Raises
+    A smaller design is built if routing does not converge, or misses the board's own clock. The clock is lowered if a
+    clock or a rate was asked for and is missed, or if the smaller design misses its clock as well. Raises
     :class:`~hwflow.errors.ToolError` as :func:`hwflow.toolchain.build.build`.
     """
     smaller: list[Design] = []
@@ -76,7 +75,7 @@ def build_design(
         spent, reason = error.seconds, error.findings[0].message.partition(" (log: ")[0]
     else:
         missed = first.timing_met is False and first.fmax_mhz is not None and not design.board.tools.vendor
-        if not missed:  # or by a vendor's tool, which takes long: that is reported
+        if not missed:  # a vendor's tool takes long: its miss is only reported
             return Built(first, first.seconds)
         if design.asked_speed or not another():
             return _at_lower_clock(design, out, until, progress, first, heard)
@@ -84,8 +83,8 @@ def build_design(
         reason = f"{first.fmax_mhz:.1f} MHz is below {first.design_clock_mhz:g} MHz"
     now, before = smaller[0].schedule, design.schedule
     progress(
-        f"{reason}: once more with a smaller design, {now.initiation_interval} instead of "
-        f"{before.initiation_interval} cycles a frame"
+        f"{reason}: retrying with a smaller design, initiation interval {now.initiation_interval} instead of "
+        f"{before.initiation_interval} cycles"
     )
     rewrite(smaller[0], {
         "reason": reason, "initiation_interval": before.initiation_interval, "latency": before.latency,
@@ -101,15 +100,15 @@ def _at_lower_clock(
     design: Buildable, out: Path, until: Literal["netlist", "bitstream"], progress: Callable[[str], None],
     result: BuildResult, heard: Heard | None,
 ) -> Built:
-    """``result``, or where the clock that place and route reached is too low, what is built for a lower one.
+    """Return ``result``, or if it misses its clock, what is built for a lower one.
 
-    A bitstream whose clock is faster than its slowest path is not exact. Place and route of the second build differ
-    from the first one's (the serial port's divider is another), hence the margin.
+    A bitstream clocked faster than its slowest path is not exact. The second build places and routes differently (the
+    serial port's divider changes), hence the margin.
     """
     if result.timing_met is not False or result.fmax_mhz is None:
         return Built(result, result.seconds)
     lower = CLOCK_MARGIN * min(result.fmax_mhz, result.design_clock_mhz)
-    progress(f"{result.fmax_mhz:.1f} MHz is below {result.design_clock_mhz:g} MHz: once more for {lower:.1f} MHz")
+    progress(f"{result.fmax_mhz:.1f} MHz is below {result.design_clock_mhz:g} MHz: retrying at {lower:.1f} MHz")
     try:
         write_board(out, design.board, lower)
     except UsageError:  # no PLL setting or baud rate down there: the caller reports the clock that was missed

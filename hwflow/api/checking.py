@@ -1,6 +1,6 @@
 """The verb ``check``: every finding about a model file, without compiling it.
 
-What only a compilation needs is imported when a model gets that far: checking starts fast.
+What only compilation needs is imported late: checking starts fast.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ def check(
     trusted: Folders = (),
     input_types: Mapping[str, str] | None = None,
 ) -> list[Finding]:
-    """Every finding about a model file: the ONNX specification and hwflow's own rules. Never raises for a bad model.
+    """Return every finding about a model file, by the ONNX specification and hwflow's own rules. Never raises for a bad
+    model.
 
-    A finding's ``severity`` is "error" (the file is no valid ONNX model, or an argument is wrong), "unsupported"
-    (valid ONNX that hwflow makes no hardware of) or "warning". hwflow's own rules are tried only on a model without
-    errors. ``pedantic`` adds remarks of form (:func:`hwflow.onnxspec.validate.is_remark`), which nearly every
-    exporter gives cause for without harm; ``trusted`` are folders beside the model's own in which its external data may
-    lie, and to which links may lead; ``input_types`` as :func:`hwflow.load` takes it.
+    A finding's ``severity`` is "error" (not a valid ONNX model, or an invalid argument), "unsupported" (valid ONNX that
+    hwflow makes no hardware of) or "warning". hwflow's own rules apply only to a model without errors. ``pedantic``
+    adds harmless remarks of form (:func:`hwflow.onnxspec.validate.is_remark`), which nearly every exporter
+    causes; ``trusted`` are folders beside the model's own in which its external data may lie, and to which links may
+    lead; ``input_types`` as :func:`hwflow.load` takes it.
     """
     return examine(path, dimensions, pedantic=pedantic, trusted=trusted, input_types=input_types)[0]
 
@@ -49,7 +50,7 @@ def examine(
     trusted: Folders = (),
     input_types: Mapping[str, str] | None = None,
 ) -> tuple[list[Finding], HostWork | None]:
-    """What :func:`check` returns, and what is left to the host if the model can be compiled."""
+    """Return what :func:`check` returns, and what is left to the host if the model can be compiled."""
     try:
         proto = read_model(path)
     except ModelRefused as refused:
@@ -71,7 +72,7 @@ def _compiled(
     trusted: Folders,
     input_types: Mapping[str, str],
 ) -> tuple[tuple[Finding, ...], HostWork | None]:
-    """Why a valid model cannot be compiled, or what is left to the host (with a warning if that is a part of the
+    """Return why a valid model cannot be compiled, or what is left to the host (with a warning if that is a part of the
     network)."""
     from hwflow.frontend.unquantized import refuse_unquantized
 
@@ -91,13 +92,14 @@ def _compiled(
     except (ModelRefused, UsageError) as refused:
         return refused.findings, None
     except MemoryError as error:
-        message = f"the model must fit into memory, but it does not: {str(error) or 'there is no more'}"
+        message = f"the model must fit into memory, but it does not: {str(error) or 'out of memory'}"
         where = f"model {show(proto.graph.name)}"
         return (Finding("memory", where, message, "split the model, or use a larger machine"),), None
 
 
 def _own(finding: Finding) -> Finding:
-    """A finding of hwflow's own rules says nothing against the model as ONNX; one about an argument stays an error."""
+    """Make a finding of hwflow's own rules "unsupported", as the model is valid ONNX; one about an argument stays an
+    error."""
     if finding.severity != "error" or finding.where.startswith("option "):
         return finding
     return replace(finding, severity="unsupported")

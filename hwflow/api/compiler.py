@@ -43,21 +43,20 @@ from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
 Progress = Callable[[str], None]
 
 SMALLER = (0.75, 0.9)
-"""Of the look-up tables and multiplier blocks of a design that is not routed, what the one in its place may take."""
+"""Share of an unroutable design's look-up tables and multiplier blocks that its replacement may take."""
 
 
 @dataclass
 class Model:
     """An ONNX model, read, validated and resolved. ``seconds``: how long that took.
 
-    ``path``: the file that it is from, None if there is none; ``trained``: it is the present state of a
-    :class:`~hwflow.onnxspec.TrainingModel` from there, and so not what the file holds. ``external``: bytes of tensors
-    that were in files beside it; in ``proto`` they are inside. ``flat`` is ``proto`` with functions and branches
-    inlined: it has every value of ``resolved`` by the same name (and is ``proto`` itself where there are none). Both
-    have frames along the first axis of everything, of any number, whatever the inputs' first sizes are in ``proto``
-    (:mod:`hwflow.frontend.frames`); ``whole``: a frame is a model's whole inputs, the axis is one more; ``lowered`` is
-    the quantized graph, where it was made to find out. ``input_types``: what integers float inputs carry, where that
-    was declared.
+    ``path``: its file, None if there is none; ``trained``: this is the present state of a
+    :class:`~hwflow.onnxspec.TrainingModel` from that file, not what the file holds. ``external``: bytes of tensors in
+    files beside it, which ``proto`` has inside. ``flat`` is ``proto`` with functions and branches inlined (``proto``
+    itself where there are none); it has every value of ``resolved`` by the same name. Both have any number of frames
+    along the first axis of everything, whatever the inputs' first sizes in ``proto`` (:mod:`hwflow.frontend.frames`).
+    ``whole``: a frame is a model's whole inputs, and its axis is added. ``lowered``: the quantized graph, if framing
+    needed it. ``input_types``: integers that float inputs carry, as declared.
     """
 
     path: Path | None
@@ -74,11 +73,11 @@ class Model:
 
     @property
     def file(self) -> Path | None:
-        """The file that holds the model; None where it is what no file holds."""
+        """The file that holds the model; None where no file does."""
         return None if self.trained else self.path
 
     def write(self, path: Path) -> None:
-        """Write the model as it was compiled to the file ``path``, with nothing left in files elsewhere."""
+        """Write the model as compiled to the file ``path``, without external data."""
         if self.file is None:
             write_model(self.proto, path)
         elif self.external:
@@ -99,9 +98,9 @@ class Model:
 
 @dataclass
 class Design:
-    """A model scheduled for a board. ``beyond``: what of its budget the board does not have; ``conversion``: of its
-    cores, where that has begun. ``asked_clock``, ``asked_budget``: as :func:`compile` got them; ``asked_speed``: a
-    clock or a rate was asked for."""
+    """A model scheduled for a board. ``beyond``: findings on what its budget has beyond the board; ``conversion``: that
+    of its cores, if begun. ``asked_clock``, ``asked_budget``: as :func:`compile` got them; ``asked_speed``: a clock or
+    a rate was asked for."""
 
     model: Model
     board: Board
@@ -115,8 +114,8 @@ class Design:
     asked_speed: bool = False
 
     def smaller(self, executor: Executor | None = None) -> Design | None:
-        """The fastest design for the same clock that takes :data:`SMALLER` of this one's look-up tables and multiplier
-        blocks, or where there is none, more of them; None where there is no smaller one at all."""
+        """Return the fastest design for the same clock within :data:`SMALLER` of this one's look-up tables and
+        multiplier blocks, or failing that within a larger share; None where none is smaller."""
         for share in SMALLER:
             used = self.schedule.resources
             less = {"lut": int(share * used.lut), "dsp": int(share * used.dsp)}
@@ -131,22 +130,22 @@ class Design:
 
     @property
     def clock_mhz(self) -> float:
-        """The clock that the design is made for."""
+        """The target clock."""
         return float(self.clock.frequency_hz / 1_000_000)
 
     @property
     def frames_per_second(self) -> float:
-        """At that clock."""
+        """The throughput at the target clock."""
         return float(self.clock.frequency_hz / self.schedule.initiation_interval)
 
     def write(
         self, out: str | os.PathLike[str], until: str | None = "verilog", progress: Progress | None = None,
         executor: Executor | None = None, heard: Callable[[object], None] | None = None,
     ) -> dict[str, Any]:
-        """Write the output folder (see :mod:`hwflow.api.output`) and return the report; ``until`` None: as far as the
-        tools here go. ``executor``: of processes that share the work (:func:`hwflow.processes.second_process`); None:
-        those that shared the compilation, if any did. ``heard``: called with how far place and route is, as it goes on;
-        its text says it."""
+        """Write the output folder (see :mod:`hwflow.api.output`) and return the report. ``until`` None: as far as the
+        installed tools go. ``executor``: processes that share the work (:func:`hwflow.processes.second_process`); None:
+        those that shared the compilation, if any. ``heard``: called with the progress of place and route, whose text is
+        for people."""
         from hwflow.api.output import write_design
         from hwflow.api.output_folder import claimed
 
@@ -155,7 +154,7 @@ class Design:
 
 
 def dataflow_of(proto: ModelProto, dimensions: Mapping[str, int]) -> Graph:
-    """The dataflow graph of a model that :func:`hwflow.onnxspec.validate` has no objection to.
+    """Return the dataflow graph of a model that passes :func:`hwflow.onnxspec.validate`.
 
     Raises :class:`ModelRefused` with all reasons.
     """
@@ -165,8 +164,8 @@ def dataflow_of(proto: ModelProto, dimensions: Mapping[str, int]) -> Graph:
 def quantized_of(
     proto: ModelProto, dimensions: Mapping[str, int], input_types: Mapping[str, InputType] | None = None
 ) -> tuple[ResolvedModel, Graph]:
-    """Such a model resolved, and its quantized graph. Raises likewise, and :class:`UsageError` where ``input_types``
-    names what is no input.
+    """Return such a model resolved, and its quantized graph. Raises likewise, and :class:`UsageError` where
+    ``input_types`` names what is not an input.
     """
     found = framed(proto, dimensions, input_types)
     require_inputs(found.resolved, input_types or {})
@@ -184,11 +183,11 @@ def load(
     model's own in which its external data may lie, and to which links may lead. ``input_types`` says what integers a
     float input carries that no quantizer reads: "TYPE[,SCALE[,ZERO_POINT]]" by name, such as "uint8,1/255".
 
-    Of a file with training information that is the inference graph with its initializers as they are there; of a
-    :class:`~hwflow.onnxspec.TrainingModel` the inference graph with the present state.
+    A file with training information gives its inference graph with the initializers in the file; a
+    :class:`~hwflow.onnxspec.TrainingModel` gives the inference graph with the present state.
 
-    Raises :class:`ModelRefused` with all findings, :class:`UsageError` where ``input_types`` cannot be understood or
-    has no input's name.
+    Raises :class:`ModelRefused` with all findings, :class:`UsageError` where ``input_types`` is malformed or names no
+    input.
     """
     begin = time.perf_counter()
     declared = parsed(input_types)
@@ -225,18 +224,17 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     progress: Progress | None = None,
     executor: Executor | None = None,
 ) -> Design:
-    """Compile for a board: the cheapest design of at least ``fps`` frames a second, else the fastest that fits, and of
-    those the cheapest (see :mod:`hwflow.schedule.search.folding_search`).
+    """Compile for a board: the cheapest design of at least ``fps`` frames a second; without ``fps`` the fastest that
+    fits, and of those the cheapest (see :mod:`hwflow.schedule.search.folding_search`).
 
     ``model``: as :func:`load` takes it, or loaded; ``dimensions``, ``trusted`` and ``input_types``: as there.
-    ``clock_mhz``: what the design is to run at (:func:`hwflow.codegen.clock.clock_for`; default: the board's clock).
-    ``budget``: what it may use of "lut", "ff", "dsp" and "bram", numbers or percentages like "50%"
-    (:func:`hwflow.api.budget.budgets_for`). ``what_if``: more than the board's part has of them, too; the design is
-    then for Verilog only. ``executor``: of processes that share the work (:func:`hwflow.processes.second_process` makes
-    one).
+    ``clock_mhz``: the target clock (:func:`hwflow.codegen.clock.clock_for`; default: the board's clock). ``budget``:
+    limits on "lut", "ff", "dsp" and "bram", numbers or percentages like "50%" (:func:`hwflow.api.budget.budgets_for`).
+    ``what_if``: allow more than the board's part has; the design is then for Verilog only. ``executor``: processes that
+    share the work (:func:`hwflow.processes.second_process` makes one).
 
-    Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (unknown board, no such
-    clock, rate or budget; with all that can be told without the model, before it is read).
+    Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (invalid board, clock,
+    rate or budget; all that can be checked without the model is, before it is read).
     """
     say = progress or (lambda line: None)
     asked = request(board, fps=fps, clock_mhz=clock_mhz, budget=budget, what_if=what_if)
@@ -273,7 +271,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
 
 
 def dataflow(quantized: Graph) -> Graph:
-    """The dataflow graph; a model that leaves nothing to hardware is refused."""
+    """Return the dataflow graph; refuse a model that leaves nothing to hardware."""
     graph = pipeline.run(quantized, pipeline.DATAFLOW)
     if not graph.nodes:
         raise ModelRefused(

@@ -1,4 +1,4 @@
-"""Models far beyond a part, or far from the rate that is asked for, refused before any search for a design."""
+"""Refuse models far beyond a part, or far from the rate asked for, by lower bounds and before any search."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from hwflow.schedule.search.bounds import Bounds, weight_bits
 from hwflow.schedule.search.folding_search import RESOURCES, Budget
 
 LARGE = 1 << 22
-"""Bits of weights, or elements that go through streams a frame, from which on bounds refuse a model; of smaller ones a
-search tells which budget or rate is enough."""
+"""Bits of weights, or streamed elements per frame, from which on lower bounds refuse a model. For smaller ones the
+search says which budget or rate is enough."""
 
 NAMED = 3  # nodes that hold most
 
@@ -27,8 +27,8 @@ def refuse_far_beyond(
     graph: Graph, device: Part, budgets: Sequence[Budget], interval: int | None, rate: Callable[[int], float],
     executor: Executor | None = None,
 ) -> None:
-    """Raise :class:`ModelRefused` where no foldings at all are within any of the ``budgets``, or none of those with a
-    frame every ``interval`` cycles. ``rate``: frames a second at an interval."""
+    """Raise :class:`ModelRefused` if by lower bounds no folding fits any of the ``budgets``, or none with an initiation
+    interval of ``interval`` cycles does. ``rate``: frames a second at an interval."""
     weights = sum(map(weight_bits, graph.nodes))
     streamed = sum(prod(value.typed.shape) for node in graph.nodes for value in node.inputs)
     if max(weights, streamed) < LARGE:
@@ -53,8 +53,8 @@ def _too_large(graph: Graph, bounds: Bounds, budget: Budget) -> Finding:
         what, bits, act = "weights, line buffers and registers", bounds.least_bits(), "smaller images"
     if sum(bits.values()) > held:
         message = (
-            f"its {what} must have at most {held:,} bits, what {budget.bram} block RAMs, {budget.lut} look-up tables "
-            f"and {budget.ff} flip-flops hold, not {sum(bits.values()):,} (most are in {_most(bits)})"
+            f"its {what} must have at most {held:,} bits, the capacity of {budget.bram} block RAMs, {budget.lut} "
+            f"look-up tables and {budget.ff} flip-flops, not {sum(bits.values()):,} (most are in {_most(bits)})"
         )
     else:
         message = _luts_at_least(budget, bounds.missing_luts(budget, None))
@@ -65,7 +65,7 @@ def _too_large(graph: Graph, bounds: Bounds, budget: Budget) -> Finding:
 def _too_fast(
     graph: Graph, bounds: Bounds, budget: Budget, interval: int, nearest: int, rate: Callable[[int], float]
 ) -> Finding:
-    """``nearest``: the least interval that the bounds do not refuse."""
+    """``nearest``: the least interval that the bounds admit."""
     macs = {node: hardware(node.op).macs(node) for node in graph.nodes}
     fastest = bounds.intervals[0]
     why = f"the slowest core takes {fastest} cycles"
@@ -75,17 +75,17 @@ def _too_fast(
     return Finding(
         "reachable-rate", "option --fps",
         f"must be at most {rate(nearest):.4g} frames a second, not {rate(interval):.4g}: {total:,} products a frame "
-        f"(most are in {_most(macs)}) in {interval} cycles are {-(-total // interval):,} a cycle; {why}",
+        f"(most are in {_most(macs)}) in {interval} cycles take {-(-total // interval):,} a cycle; {why}",
         _remedy(
             bounds.about_enough(max(interval, fastest)),
-            "ask for fewer frames a second (designs may not reach all that the bound allows), or use a smaller model",
+            "ask for fewer frames a second (the bound may not be reachable), or use a smaller model",
         ),
     )
 
 
 def _luts_at_least(budget: Budget, missing: int) -> str:
     return (
-        f"look-up tables must be at most {budget.lut}, not {budget.lut + missing} at the least, beside all "
+        f"look-up tables must be at most {budget.lut}, not at least {budget.lut + missing}, beside all "
         f"{budget.dsp} multiplier blocks and {budget.bram} block RAMs"
     )
 
@@ -96,12 +96,12 @@ def _most(of: Mapping[Node, int]) -> str:
 
 
 def _remedy(enough: Resources, act: str) -> str:
-    """Which board or budget would do."""
+    """Say which board or budget would be enough."""
     boards = sorted(all_boards(), key=lambda board: board.part.bram * board.part.bram_bits)
     larger = [b.name for b in boards if all(getattr(b.part, n) >= getattr(enough, n) for n in RESOURCES)]
     text = ", ".join(f"{name}={getattr(enough, name)}" for name in RESOURCES)
     board = (
         f"{larger[0]} is the smallest board that may hold it" if larger
-        else f"no board of hwflow holds it ({boards[-1].name} has most block RAM)"
+        else f"no board of hwflow holds it ({boards[-1].name} has the most block RAM)"
     )
     return f"{board}: {act}; for Verilog alone (--until verilog) a --budget of about {text} should hold it"

@@ -1,8 +1,8 @@
 """What an output folder was made from, so that nothing is made twice: ``made_from.json``.
 
-``request`` is all that decides what is made: digests of the model and of its frames, options, versions, the digest of
-hwflow's own files. ``files`` are the digests of what was written up to the Verilog, ``built`` is the step that was
-reached behind it, ``said`` what is printed besides the report.
+``request`` is all that decides the output: digests of the model and of its frames, options, versions, the digest of
+hwflow's own files. ``files`` are the digests of what was written up to the Verilog, ``built`` is the last step reached
+after it, ``said`` what is printed besides the report.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ Record = dict[str, Any]
 
 
 def request_of(model: Path, of_model: Mapping[str, Any], asked: Mapping[str, Any], board: Board) -> Record:
-    """What decides the output of a model's file; ``of_model``: its :func:`hwflow.api.model_digests.model_digests`;
-    ``asked``: the options, as JSON can hold them."""
+    """Return what decides the output of a model's file; ``of_model``: its
+    :func:`hwflow.api.model_digests.model_digests`; ``asked``: the options, as JSON can hold them."""
     return {
         "model": {"file": model.name, **of_model}, "inputs_sha256": digest(model.parent / "inputs.npz"),
         "asked": dict(asked), "versions": board_versions(board), "hwflow_sha256": _code_digest(),
@@ -45,7 +45,7 @@ def request_of(model: Path, of_model: Mapping[str, Any], asked: Mapping[str, Any
 
 
 def unchanged(out: Path, model: Path, asked: Mapping[str, Any], board: Board) -> Record | None:
-    """The record of what is in ``out`` if making it again would make the same up to the Verilog; None if not."""
+    """Return the record of ``out`` if making it again would give the same up to the Verilog, else None."""
     record = _read(out)
     if record is None:
         return None
@@ -58,13 +58,13 @@ def unchanged(out: Path, model: Path, asked: Mapping[str, Any], board: Board) ->
 
 
 def reaches(out: Path, record: Record, until: str) -> bool:
-    """Whether what is in ``out`` goes as far as ``until``, and is as it was left."""
+    """Tell whether ``out`` was built up to ``until`` and is unchanged since."""
     built = record.get("built")
     return built in STEPS and STEPS.index(built) >= STEPS.index(until) and (until == "verilog" or intact(out))
 
 
 def leads_to(out: Path, record: Record, until: str | None) -> bool:
-    """Whether ``until``, None: the last step, can be made of what is in ``out``."""
+    """Tell whether ``until`` (None: the last step) can be built from what is in ``out``."""
     return until == "verilog" or (not record["said"]["beyond"] and (out / "board" / "board.json").is_file())
 
 
@@ -75,14 +75,14 @@ def begin(folder: Path, request: Record, said: Record) -> None:
 
 
 def reached(out: Path, until: str) -> None:
-    """Note in the record, where there is one, that ``until`` is reached, and what the files are now."""
+    """Note in the record, if there is one, that ``until`` is reached, with the digests of the files as they are now."""
     record = _read(out)
     if record is not None:
         _write(out, record | {"built": until}, record["files"])
 
 
 def said(design: Design) -> Record:
-    """What ``synth`` says of a design besides the report's figures."""
+    """Return what ``synth`` prints of a design besides the report's figures."""
     beyond = (replace(f, message=f"{f.message}: only Verilog is made", severity="warning") for f in design.beyond)
     findings = (*beyond, *design.model.host_work.findings(design.model.resolved))
     return {
@@ -105,7 +105,7 @@ def _read(out: Path) -> Record | None:
 
 
 def _code_digest() -> str:
-    """Of hwflow's own files: while they are worked on their version stays."""
+    """Return the digest of hwflow's own files, which change in development while the version stays."""
     hashed = hashlib.sha256()
     for package in _PACKAGES:
         for folder in import_module(package).__path__:

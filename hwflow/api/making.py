@@ -1,4 +1,4 @@
-"""The verb ``synth``: an output folder from a model, as far as it is not there already."""
+"""The verb ``synth``: make an output folder from a model, reusing what is up to date."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ Compile = Callable[[Progress, Executor | None], "Design"]
 
 @dataclass(frozen=True)
 class Made:
-    """What is in the folder: report.json's contents, what is said of the host, warnings; ``unchanged``: nothing had to
-    be done."""
+    """What is in the folder: report.json's contents, the line about the host, warnings; ``unchanged``: all was up to
+    date."""
 
     table: dict[str, Any]
     host: str
@@ -39,7 +39,7 @@ class Made:
 
 @dataclass(frozen=True)
 class _Later:
-    """A design that was written before, compiled again only where it must be known."""
+    """A design written before, compiled again only when needed."""
 
     board: Board
     asked_speed: bool
@@ -61,11 +61,11 @@ def make(
     output: Output, model: Path, board: Board, asked: Mapping[str, Any], compile: Compile, progress: Progress,
     *, until: str | None = None, force: bool = False, heard: Heard | None = None,
 ) -> Made:
-    """Make ``output`` of ``model`` up to ``until`` (see :func:`hwflow.api.output.write_design`), and of that what is
-    not there as it would be made (:mod:`hwflow.api.made_from`), or with ``force`` all.
+    """Make ``output`` of ``model`` up to ``until`` (see :func:`hwflow.api.output.write_design`): what is out of date
+    (:mod:`hwflow.api.made_from`), or with ``force`` all.
 
-    ``asked``: the options that ``compile`` compiles with, as JSON can hold them; ``heard``: called with how far place
-    and route is.
+    ``asked``: the options that ``compile`` compiles with, as JSON can hold them; ``heard``: called with the progress of
+    place and route.
     """
     out = output.path
     record = None if force else made_from.unchanged(out, model, asked, board)

@@ -1,4 +1,4 @@
-"""SHA-256 of the files that a model is."""
+"""SHA-256 of a model's files."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hwflow.sim.digests import digest
 
 
 def model_digests(path: Path) -> dict[str, Any]:
-    """``sha256`` of a model's file, and ``external_sha256`` of each file beside it with data of its tensors, by the
-    name that the model has for it."""
+    """Return ``sha256`` of a model's file, and ``external_sha256`` of each of its external data files, by the name that
+    the model has for it."""
     locations = external_locations(read_model(path))
     return {
         "sha256": digest(path),

@@ -1,5 +1,5 @@
 """``hwflow ops`` and docs/operators.md: every ONNX operator that hardware can be made of, from the operators' records
-(:mod:`hwflow.operators.records`). All of it goes for every board."""
+(:mod:`hwflow.operators.records`). All of it holds for every board."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DIALECTS = {"": "ONNX", "com.microsoft": "com.microsoft"}  # every other domain
 @dataclass(frozen=True)
 class ListedOperator:
     """One ONNX operator. ``dialects``: those with an operator of this name; ``becomes``: the operators of the quantized
-    graph that do its work, none where it only says what numbers mean; ``refused``: it is never taken."""
+    graph that do its work, none where it only says what numbers mean; ``refused``: it is never supported."""
 
     name: str
     dialects: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What ``synth`` writes to its output folder."""
+"""Write the output folder of ``synth``."""
 
 from __future__ import annotations
 
@@ -55,13 +55,12 @@ def write_design(
     heard: Heard | None = None,
 ) -> dict[str, Any]:
     """Write ``output`` up to ``until`` and return report.json's contents. None: up to the bitstream, or, for a board
-    that needs a vendor's tool which is not here, up to that tool's project. ``executor``: where cores are converted,
-    besides here. ``asked``: the options of the command, which :mod:`hwflow.api.made_from` notes; ``reuse``: take over
-    what the steps behind the Verilog left in the older folder, where they would do the same again; ``heard``: called
-    with how far place and route is.
+    whose vendor's tool is not installed, up to that tool's project. ``executor``: converts cores, too. ``asked``: the
+    options of the command, which :mod:`hwflow.api.made_from` records; ``reuse``: keep what later steps left in the
+    older folder where it is up to date; ``heard``: called with the progress of place and route.
 
-    The folder appears only when everything up to the Verilog is in it; an older one there is replaced then. Synthesis,
-    place and route work inside it: when one fails, the Verilog, the board project and the logs stay.
+    The folder appears, or replaces an older one, only when everything up to the Verilog is in it. Synthesis and place
+    and route work inside it: when one fails, the Verilog, the board project and the logs stay.
     """
     check_until(until, design.board)
     if design.beyond and until != "verilog":
@@ -82,9 +81,9 @@ def writer(
     output: Output, table: dict[str, Any], progress: Callable[[str], None], executor: Executor | None,
     asked: Mapping[str, Any] | None, *, reuse: bool = False,
 ) -> Callable[[Design, Mapping[str, Any] | None], None]:
-    """What replaces ``output`` by a folder with everything of a design up to the Verilog, and ``table`` by the contents
-    of report.json; the second argument is its ``larger_design``, kept from now on, whatever becomes of the steps behind
-    the Verilog. ``executor``, ``asked`` and ``reuse`` as for :func:`write_design`."""
+    """Return what replaces ``output`` by a design's folder up to the Verilog, and ``table`` by the contents of
+    report.json; the second argument is its ``larger_design``, kept whatever becomes of later steps. ``executor``,
+    ``asked`` and ``reuse`` as for :func:`write_design`."""
 
     def write(design: Design, larger: Mapping[str, Any] | None) -> None:
         graph = design.schedule.graph
@@ -131,7 +130,7 @@ def _write_verilog(
     design: Design, folder: Path, with_board: bool, larger: Mapping[str, Any] | None, progress: Callable[[str], None],
     executor: Executor | None,
 ) -> dict[str, Any]:
-    """All files up to the Verilog; returns report.json's contents."""
+    """Write all files up to the Verilog; return report.json's contents."""
     begin = time.perf_counter()
     rng = np.random.default_rng(0)
     chosen = choose_inputs(design.model, design.model.path, None, None, rng, labelled=False)  # before all the work
@@ -201,7 +200,7 @@ def _write_verilog(
 
 
 def _write_host_models(design: Design, top: Top, folder: Path) -> dict[str, Any]:
-    """Write prefix.onnx and suffix.onnx, as far as there is something in them; returns the manifest's `host`."""
+    """Write prefix.onnx and suffix.onnx, unless empty; return the manifest's `host`."""
     model = design.model
     parts: list[HostModel | None] = []
     _, prefix, suffix = _MODELS

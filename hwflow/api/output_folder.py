@@ -1,8 +1,8 @@
-"""The output folder of ``synth``, while one process works on it: it is whole, or as it was before.
+"""The output folder of ``synth``: locked by one process, replaced atomically.
 
-Beside a folder OUT stands ``.OUT.hwflow`` meanwhile: with ``lock``, which this process holds until it ends, whatever
-of; with ``new``, in which the next OUT is made; and for a moment with ``old``, the one before. What a process that was
-killed has left of it the next one removes that works beside it.
+Meanwhile ``.OUT.hwflow`` stands beside a folder OUT: with ``lock``, which this process holds until it ends, however it
+ends; with ``new``, in which the next OUT is made; and for a moment with ``old``, the one before. What a killed process
+leaves of it, the next one removes.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _TRIES, _PAUSE = 20, 0.05  # seconds: somebody may be about to remove the folder
 
 @dataclass(frozen=True)
 class Output:
-    """A folder that no other process writes meanwhile; ``path`` is no link."""
+    """A folder locked for this process; ``path`` is no link."""
 
     path: Path
     beside: Path
 
     @contextmanager
     def replaced(self) -> Iterator[Path]:
-        """A new folder that takes the place of this one when the body ends well, and vanishes otherwise."""
+        """Yield a new folder that replaces this one if the body succeeds, and is removed otherwise."""
         new, old = self.beside / "new", self.beside / "old"
         try:
             new.mkdir()
@@ -61,10 +61,9 @@ class Output:
 
 @contextmanager
 def claimed(out: Path) -> Iterator[Output]:
-    """``out``, or what it leads to as a link, for this process alone.
+    """Lock ``out``, or the target of that link, for this process.
 
-    Raises :class:`UsageError` when it cannot be written, is something hwflow did not make, or another process is
-    writing it.
+    Raises :class:`UsageError` if it cannot be written, holds what hwflow did not make, or is locked by another process.
     """
     check_writable(out)
     path = Path(os.path.realpath(out))
@@ -93,8 +92,7 @@ def claimed(out: Path) -> Iterator[Output]:
 
 @contextmanager
 def room_in(folder: Path, named: Path) -> Iterator[None]:
-    """Raise :class:`ToolError` where the body finds no room for what it writes to ``folder``, which is called
-    ``named``."""
+    """Raise :class:`ToolError` if the disk is full when the body writes to ``folder``, which is called ``named``."""
     try:
         yield
     except (OSError, HwflowError) as error:
@@ -110,7 +108,7 @@ def room_in(folder: Path, named: Path) -> Iterator[None]:
 
 
 def check_writable(out: Path) -> None:
-    """Raise :class:`UsageError` unless ``out`` can be made or replaced; leaves nothing behind."""
+    """Raise :class:`UsageError` unless ``out`` can be made or replaced; leave nothing behind."""
     try:
         _check_writable(out)
     except OSError as error:
@@ -125,7 +123,7 @@ def _check_writable(out: Path) -> None:
         if not path.is_dir():
             raise _unwritable(out, "it is a file")
         if os.path.ismount(path):
-            raise _unwritable(out, "it is a whole file system, which cannot be replaced")
+            raise _unwritable(out, "it is the root of a file system, which cannot be replaced")
         if any(path.iterdir()) and not (path / "manifest.json").is_file():
             raise UsageError(
                 Finding(
@@ -145,7 +143,7 @@ def _check_writable(out: Path) -> None:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what processes that are gone have left in ``folder``; an output that was being replaced is put back."""
+    """Remove what ended processes left in ``folder``; restore an output that was being replaced."""
     for hidden in folder.glob(f".*{_SUFFIX}"):
         with suppress(OSError):  # somebody else's, or gone meanwhile
             if hidden.is_symlink() or hidden.stat().st_uid != os.geteuid() or not {*os.listdir(hidden)} <= _PARTS:
@@ -162,8 +160,8 @@ def _sweep(folder: Path) -> None:
 
 
 def _lock_in(folder: Path, tries: int, *, without: bool = True) -> int | None:
-    """A descriptor that holds the lock of ``folder``, which is made if need be; None where another process has it.
-    ``without``: do without where the file system has no locks."""
+    """Return a descriptor that holds the lock of ``folder``, made if need be; None if another process has it.
+    ``without``: go on without a lock where the file system has none."""
     for turn in range(tries):
         if turn:
             time.sleep(_PAUSE)
@@ -193,7 +191,7 @@ def _is_for_room(error: OSError | HwflowError, folder: Path) -> bool:
 
 
 def _free(folder: Path) -> int:
-    """Bytes of its file system, of which it is perhaps not a folder yet."""
+    """Return the free bytes of its file system; the folder need not exist yet."""
     there = next(above for above in (folder, *folder.parents) if above.exists())
     return shutil.disk_usage(there).free
 
@@ -214,7 +212,7 @@ def _busy(out: Path, beside: Path) -> UsageError:
         Finding(
             "output-folder",
             f"output {show_path(os.path.abspath(out))}",
-            f"must be written by one command at a time, not while another is at it{who}",
+            f"must be written by one command at a time, not while another writes it{who}",
             "wait for its end, or choose another folder with -o",
         )
     )

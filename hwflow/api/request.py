@@ -1,4 +1,4 @@
-"""What a design is asked to be: the options of a compilation, checked together before a model is read."""
+"""The options of a compilation, checked together before a model is read."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ Asked = Mapping[str, int | float | str]
 
 
 class Gathered:
-    """Findings of checks that do not wait for each other, to be raised together."""
+    """Findings of independent checks, to be raised together."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
 
     @contextmanager
     def check(self) -> Iterator[None]:
-        """Keep the findings of a :class:`UsageError` of the body."""
+        """Keep the findings of a :class:`UsageError` raised in the body."""
         try:
             yield
         except UsageError as error:
             self.findings += error.findings
 
     def require_none(self) -> None:
-        """Raise :class:`UsageError` with what there is."""
+        """Raise :class:`UsageError` with all findings, if any."""
         if self.findings:
             raise UsageError(self.findings)
 
 
 @dataclass(frozen=True)
 class Request:
-    """The board, and the clock that the design is to run at."""
+    """The board, and the design's target clock."""
 
     board: Board
     clock: ClockPlan
 
 
 def board_named(name: str) -> Board:
-    """A board by name. Raises :class:`UsageError` that lists those there are."""
+    """Return a board by name. Raises :class:`UsageError` that lists all boards."""
     try:
         return find_board(name)
     except UnknownBoard as unknown:
@@ -62,8 +62,8 @@ def board_named(name: str) -> Board:
 
 
 def check_until(until: str | None, board: Board | None = None) -> None:
-    """Raise :class:`UsageError` unless ``until`` is a step of :data:`UNTIL` that ``board``'s toolchain knows (None: as
-    far as the tools here go)."""
+    """Raise :class:`UsageError` unless ``until`` is a step of :data:`UNTIL` that ``board``'s toolchain has (None: as
+    far as the installed tools go)."""
     if until is not None and until not in UNTIL:
         raise UsageError(
             Finding(
@@ -85,9 +85,9 @@ def request(
     board: Board | str, *, fps: float | None = None, clock_mhz: float | None = None, budget: Asked | None = None,
     what_if: bool = False,
 ) -> Request:
-    """The options of :func:`hwflow.api.compiler.compile`, as far as they can be judged without the model.
+    """Check the options of :func:`hwflow.api.compiler.compile`, as far as possible without the model.
 
-    Raises :class:`UsageError` with a finding for each value that cannot be.
+    Raises :class:`UsageError` with a finding for each invalid value.
     """
     gathered = Gathered()
     known, clock = None, None

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command (:func:`hwflow.cli.command.run`); returns the exit code.
+    """Run one command (:func:`hwflow.cli.command.run`); return the exit code.
 
-    Without ``arguments`` this process is the command: they are its own, and it ends here or soon.
+    Without ``arguments`` this process is the command: it takes its own, and ends here or soon.
     """
     if arguments is None and not sys.warnoptions:
         warnings.simplefilter("ignore")  # libraries' words to developers: of parts of a design that came to no end

@@ -1,4 +1,4 @@
-"""How arguments are read: complaints are findings, which say what may have been meant."""
+"""Parse arguments; errors are findings with a suggestion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hwflow.suggestion import did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
-    """Complains as a finding, not with argparse's usage text alone."""
+    """Reports errors as findings instead of argparse's usage text."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -21,7 +21,7 @@ class Parser(argparse.ArgumentParser):
         self._meant = ""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse's; but each parser complains of its own unknown arguments, for it knows what there is."""
+        """Parse as argparse does, but let each parser report its own unknown arguments: it knows the alternatives."""
         self._given = () if args is None else tuple(args)
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
@@ -29,7 +29,7 @@ class Parser(argparse.ArgumentParser):
         return parsed, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """As argparse's, which calls it for a value that is one of a few (a command is)."""
+        """Check a value with choices, which a command is, too."""
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError:
@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
             raise
 
     def error(self, message: str) -> NoReturn:
-        """Raise :class:`UsageError` in place of printing and leaving."""
+        """Raise :class:`UsageError` instead of printing and exiting."""
         meant = self._meant or "".join(
             f"in place of {show(option)} {did_you_mean(option, self._option_string_actions)}"
             for option in self._unknown_options() if did_you_mean(option, self._option_string_actions)
@@ -45,7 +45,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(Finding("command-line", self.prog, message, f"{meant}see '{self.prog} --help'"))
 
     def _unknown_options(self) -> list[str]:
-        """Those given that are neither options of this parser nor beginnings of some."""
+        """Return the given options that are neither options of this parser nor prefixes of one."""
         given = [argument.partition("=")[0] for argument in self._given if argument.startswith("--")]
         known = tuple(self._option_string_actions)
         return [option for option in given if not any(name.startswith(option) for name in known)]
@@ -53,14 +53,14 @@ class Parser(argparse.ArgumentParser):
 
 @dataclass(frozen=True)
 class Wanted:
-    """Where a refusal is to go besides stderr: to stdout as JSON, and to a JUnit file (None: none)."""
+    """Where a refusal goes besides stderr: to stdout as JSON, and to a JUnit file (None: none)."""
 
     json: bool
     junit: str | None
 
 
 def wanted(arguments: Sequence[str]) -> Wanted:
-    """What the command line says of this, whether or not the rest of it can be read."""
+    """Read this from the command line, even if the rest of it is invalid."""
     parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
     parser.add_argument("--format", nargs="?")
     parser.add_argument("--junit", nargs="?")

@@ -1,4 +1,4 @@
-"""One command: its options read, its function called, what it refuses printed."""
+"""Run one command: parse its options, call its function, print its errors."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from hwflow.processes import rarely_collected
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command; returns the exit code. Every error is printed as findings on stderr, and where it was asked for
-    as JSON on stdout and in a JUnit file."""
+    """Run one command; return the exit code. Print every error as findings on stderr, and if asked for as JSON on
+    stdout and in a JUnit file."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a name in the model may hold what the terminal cannot show
             stream.reconfigure(errors="backslashreplace")

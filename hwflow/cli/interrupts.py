@@ -1,7 +1,7 @@
-"""Ctrl-C, whenever it comes: a command ends at once, with what it had started, and says one line.
+"""Handle Ctrl-C at any time: a command ends at once, with all it started, and prints one line.
 
-Until :class:`Interrupts` is at work Python reports Ctrl-C in its own way, so nothing that takes milliseconds is
-imported before.
+Until :class:`Interrupts` is active Python reports Ctrl-C in its own way, so nothing that takes milliseconds is imported
+before.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ _ONCE_MORE = 0.01  # seconds
 
 
 class Interrupts:
-    """Raises KeyboardInterrupt once, in the main thread, and ends the programs that run; what comes after the first
-    Ctrl-C does not disturb the end. Nothing is changed where Ctrl-C is ignored, or not Python's own matter.
+    """Raises KeyboardInterrupt once, in the main thread, and ends running programs; further Ctrl-C do not disturb the
+    cleanup. Does nothing where Ctrl-C is ignored, or not handled by Python.
 
-    ``for_good``: after the body, too, Ctrl-C does nothing. ``came``: whether there was one, whatever became of the
-    exception.
+    ``for_good``: ignore Ctrl-C after the body, too. ``came``: whether there was one, whatever became of the exception.
     """
 
     def __init__(self, for_good: bool) -> None:
@@ -56,7 +55,7 @@ class Interrupts:
         raise KeyboardInterrupt
 
     def _not_raised(self, what: sys.UnraisableHookArgs) -> None:
-        """It came where no exception can pass, when an object was deleted: once more, a little later."""
+        """Raise it again a little later: it came in a finalizer, which no exception leaves."""
         if what.exc_type is not KeyboardInterrupt:
             self._unraisable(what)
             return

@@ -1,6 +1,6 @@
-"""JUnit's XML of what a command found, for what runs it: `--junit FILE`.
+"""JUnit XML of what a command found: `--junit FILE`.
 
-A suite is a model or an output folder; a case is what was looked at there.
+A suite is a model or an output folder; a case is one check of it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 @dataclass(frozen=True)
 class Case:
-    """One thing that was looked at: what is wrong with it, or, where nothing is, what there is to say; ``skipped``: why
-    it was not looked at."""
+    """One check: what it found wrong, or its output if it passed; ``skipped``: why it was not made."""
 
     name: str
     failures: tuple[Finding, ...] = ()
@@ -37,7 +36,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Suite:
-    """What was looked at of one model or output folder; ``command`` is the verb."""
+    """The checks of one model or output folder; ``command`` is the verb."""
 
     name: str
     command: str
@@ -46,7 +45,7 @@ class Suite:
 
 
 def check_suite(model: str, findings: Sequence[Finding]) -> Suite:
-    """A case a finding; a model without any has one that passes. Warnings pass."""
+    """Make a case per finding, or one that passes where there is none. Warnings pass."""
     cases = [
         Case(f"{f.where} [{f.rule}]", output=str(f)) if f.severity == "warning"
         else Case(f"{f.where} [{f.rule}]", failures=(f,))
@@ -60,11 +59,11 @@ _SIMULATED = ("bit-exact", "stream-protocol", "no-deadlock", "error-output", "ex
 
 
 def sim_suite(target: str, simulation: Simulation) -> Suite:
-    """A case a property, and with `--layers` one a core."""
+    """Make a case per property, and with `--layers` one per core."""
     result, layers = simulation.result, simulation.layers
     found = {rule: tuple(f for f in simulation.findings if f.rule == rule) for rule in _SIMULATED}
     timed = result.stall == 0 and result.ok
-    untimed = "" if timed else "timing is judged without stalls, where all else is right"
+    untimed = "" if timed else "timing is checked without stalls, if all else is right"
     cases = [Case(rule, found[rule], skipped=untimed if rule == "exact-timing" else "") for rule in _SIMULATED]
     if layers is not None:
         cases += [Case(f"layer {row.core}", () if row.first is None else (row.finding(),)) for row in layers.rows]
@@ -73,7 +72,7 @@ def sim_suite(target: str, simulation: Simulation) -> Suite:
 
 
 def compare_suite(model: str, comparison: Comparison, seed: int) -> Suite:
-    """A case a value."""
+    """Make a case per value."""
     cases = tuple(
         Case(f"value {show(row.name)}", tuple(finding for finding in (comparison.finding(row),) if finding is not None))
         for row in comparison.rows
@@ -82,7 +81,7 @@ def compare_suite(model: str, comparison: Comparison, seed: int) -> Suite:
 
 
 def refusal(command: str, findings: Sequence[Finding]) -> Suite:
-    """A case for each finding with which a command ended before it had looked."""
+    """Make a case per finding of a command that ended before any check."""
     return Suite(f"hwflow {command}", command, tuple(Case(f"{f.where} [{f.rule}]", (f,)) for f in merged(findings)))
 
 
@@ -123,7 +122,7 @@ def _case(suite: Suite, case: Case) -> ElementTree.Element:
 
 
 def _legal(value: str) -> str:
-    """With an escape (\\x1b, \\udc80) for each character that no XML document may hold."""
+    """Escape (\\x1b, \\udc80) each character that XML does not allow."""
     return _ILLEGAL.sub(lambda match: "".join(_escapes(match[0])), value)
 
 
@@ -138,7 +137,7 @@ def _texts(counts: dict[str, int]) -> dict[str, str]:
 
 
 def check_file(path: str) -> None:
-    """Raise :class:`UsageError` unless a file can be written there: before a long run, not after it."""
+    """Raise :class:`UsageError` unless a file can be written there: before a long run."""
     file = Path(path)
     if not file.absolute().parent.is_dir():
         raise _unwritable(path, f"its folder must exist, but {show(file.parent)} does not")
@@ -149,7 +148,7 @@ def check_file(path: str) -> None:
 
 
 def write(path: str, suites: Sequence[Suite]) -> None:
-    """Write beside, then rename. Raises :class:`UsageError`."""
+    """Write a temporary file, then rename it. Raises :class:`UsageError`."""
     check_file(path)
     file = Path(os.path.realpath(path))
     beside = file.with_name(file.name + ".part")

@@ -1,4 +1,4 @@
-"""Values of options: from text, with a finding for each that is none."""
+"""Parse option values, with a finding for each invalid one."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def seed(text: str) -> int:
 
 
 def seed_of(arguments: argparse.Namespace) -> int:
-    """--seed, or a random one."""
+    """Return --seed, or a random one."""
     return secrets.randbelow(1 << 31) if arguments.seed is None else int(arguments.seed)
 
 
 def number(option: str, text: str | None, example: str) -> float | None:
-    """The number that an option has (None if it was not given). Raises :class:`UsageError`."""
+    """Parse the number of an option (None if not given). Raises :class:`UsageError`."""
     try:
         return None if text is None else float(text)
     except ValueError:
@@ -42,7 +42,7 @@ def number(option: str, text: str | None, example: str) -> float | None:
 
 
 def resources(text: str | None) -> dict[str, str] | None:
-    """The names and values of --budget, not looked at themselves. Raises :class:`UsageError`."""
+    """Split --budget into names and values, unchecked. Raises :class:`UsageError`."""
     if text is None:
         return None
     result: dict[str, str] = {}
@@ -65,7 +65,7 @@ def _budget(message: str) -> Finding:
 
 
 def input_types(options: Sequence[str]) -> dict[str, str]:
-    """Of --input-type. Raises :class:`UsageError` with a finding for each that cannot be understood."""
+    """Parse --input-type. Raises :class:`UsageError` with a finding for each malformed one."""
     if not options:
         return {}
     from hwflow.frontend.input_types import malformed, parsed
@@ -90,7 +90,7 @@ def input_types(options: Sequence[str]) -> dict[str, str]:
 
 
 def dimensions(options: Sequence[str]) -> dict[str, int]:
-    """Of --dim. Raises :class:`UsageError`."""
+    """Parse --dim. Raises :class:`UsageError`."""
     result = {}
     for option in options:
         name, _, value = option.rpartition("=")  # a name may hold the sign

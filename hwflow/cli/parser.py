@@ -17,9 +17,9 @@ from hwflow.cli.options import folder, seed
 
 
 def command_line() -> argparse.ArgumentParser:
-    """The parser of all commands; what it returns has the command's function as `action`."""
+    """Return the parser of all commands; its result has the command's function as `action`."""
     parser = Parser(prog="hwflow", description="Quantized ONNX models to streaming FPGA accelerators.")
-    parser.add_argument("--version", action=Version, help="versions of hwflow and of what it works with")
+    parser.add_argument("--version", action=Version, help="print the versions of hwflow and of its dependencies")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser, metavar="COMMAND")
 
     def add(
@@ -29,7 +29,7 @@ def command_line() -> argparse.ArgumentParser:
         command.set_defaults(action=action)
         command.add_argument(
             "--format", choices=formats, default="text",
-            help="what to print on stdout (default: text); json also where the command refuses",
+            help="format of stdout (default: text); with json, errors are JSON, too",
         )
         return command
 
@@ -42,7 +42,7 @@ def command_line() -> argparse.ArgumentParser:
         command.add_argument("--seed", type=seed, metavar="N", help=f"of {seeds} (default: random, printed)")
 
     def junit(command: argparse.ArgumentParser) -> None:
-        command.add_argument("--junit", metavar="FILE", help="write what was found as JUnit XML, too")
+        command.add_argument("--junit", metavar="FILE", help="also write the results as JUnit XML")
 
     def dimension(command: argparse.ArgumentParser) -> None:
         command.add_argument(
@@ -52,23 +52,23 @@ def command_line() -> argparse.ArgumentParser:
     def input_type(command: argparse.ArgumentParser) -> None:
         command.add_argument(
             "--input-type", action="append", default=[], metavar="NAME=TYPE[,SCALE[,ZERO_POINT]]",
-            help="what integers a float input carries that no quantizer reads: int2 to int16, uint1 to uint16 or "
-            "bipolar; it is SCALE * (integer - ZERO_POINT), for example image=uint8,1/255",
+            help="integers that a float input without a quantizer carries: int2 to int16, uint1 to uint16 or "
+            "bipolar; the input is SCALE * (integer - ZERO_POINT), for example image=uint8,1/255",
         )
 
     def trust(command: argparse.ArgumentParser) -> None:
         command.add_argument(
             "--trust", action="append", default=[], metavar="DIR", type=folder,
-            help="a folder in which external data may lie and to which links may lead, beside the model's own",
+            help="another folder that may hold external data and link targets, besides the model's own",
         )
 
     command = add(
         "check", run_check, "check a model against the ONNX specification and hwflow's rules; all findings at once"
     )
-    command.add_argument("models", nargs="+", metavar="model", help="an ONNX file; of several, each is checked")
+    command.add_argument("models", nargs="+", metavar="model", help="one or more ONNX files")
     junit(command)
     command.add_argument(
-        "--pedantic", action="store_true", help="also remarks of form: what nearly every exporter breaks without harm"
+        "--pedantic", action="store_true", help="also show remarks of form: harmless, caused by nearly every exporter"
     )
     dimension(command)
     input_type(command)
@@ -80,24 +80,24 @@ def command_line() -> argparse.ArgumentParser:
     command.add_argument("-o", "--output", metavar="OUT", help="output folder (default: build/<model>)")
     command.add_argument(
         "--fps", metavar="N",
-        help="the cheapest design of so many frames a second (default: the fastest that fits)",
+        help="target throughput in frames/s: the cheapest design that meets it (default: the fastest that fits)",
     )
     command.add_argument(
-        "--clock", metavar="MHZ", help="the clock that the design is to run at (default: the board's)"
+        "--clock", metavar="MHZ", help="target clock (default: the board's)"
     )
     command.add_argument(
         "--budget", metavar="NAME=VALUE,...",
-        help="what the design may use of lut, ff, dsp, bram: numbers, or percent of what there is (50%%); default: "
-        "half of the lut and ff, but no more than 20,000 lut without --fps, all dsp, 90%% of the bram; with --until "
-        "verilog also more than the part has",
+        help="limits on lut, ff, dsp, bram: numbers, or percent of what is available (50%%); default: half of the lut "
+        "and ff, at most 20,000 lut without --fps, all dsp, 90%% of the bram; with --until verilog, limits may exceed "
+        "the part",
     )
     command.add_argument(
         "--until", metavar="STEP",
-        help="verilog, netlist or bitstream (default: bitstream, or the project where a vendor's tool is not here)",
+        help="verilog, netlist or bitstream (default: bitstream, or the project if the vendor's tool is not installed)",
     )
     command.add_argument(
         "--force", action="store_true",
-        help="do every step again (default: what model, options, files and versions leave as it was stays)",
+        help="redo every step (default: only what is out of date)",
     )
     dimension(command)
     input_type(command)
@@ -114,14 +114,14 @@ def command_line() -> argparse.ArgumentParser:
     junit(command)
     command.add_argument(
         "--simulator", choices=("verilator", "icarus"), default="verilator",
-        help="what runs the Verilog (default: verilator)",
+        help="the Verilog simulator (default: verilator)",
     )
     command.add_argument(
         "--stall", type=float, default=0.0, metavar="P", help="stall both sides with probability P a cycle"
     )
     command.add_argument(
         "--layers", action="store_true",
-        help="look at the output of every core too, and name the first layer, frame and element that differ",
+        help="also compare the output of every core; name the first layer, frame and element that differ",
     )
     command.add_argument("--wave", metavar="F", help="write a waveform (F.vcd or F.fst)")
     command.add_argument("--output", metavar="Y.npz", help="write the model's outputs, by name, frames first")
@@ -148,10 +148,10 @@ def command_line() -> argparse.ArgumentParser:
     command.add_argument("model", help="an ONNX file")
     command.add_argument(
         "--calibration", required=True, metavar="X.npz",
-        help="arrays by model input name, frames first, and perhaps 'label'",
+        help="arrays by model input name, frames first, and optionally 'label'",
     )
     command.add_argument("-o", "--output", required=True, metavar="Q.onnx", help="the quantized model")
-    command.add_argument("--bits", type=int, choices=(8, 4), default=8, help="of weights (default: 8)")
+    command.add_argument("--bits", type=int, choices=(8, 4), default=8, help="bits of weights (default: 8)")
     command.add_argument(
         "--activations", choices=("uint8", "int8", "uint16", "int16"), default="uint8",
         help="element type of activations (default: uint8)",
@@ -168,7 +168,7 @@ def command_line() -> argparse.ArgumentParser:
         "ops", run_ops, "list the ONNX operators: dialects, what each becomes, limits",
         formats=("text", "json", "markdown"),
     )
-    add("doctor", run_doctor, "list the external tools: found where, which version, good enough")
+    add("doctor", run_doctor, "check external tools: path, version, minimum version")
     command = add("completion", run_completion, "print a script that completes hwflow's command line in a shell")
     command.add_argument("shell", choices=SHELLS, help="the shell to complete in")
     return parser

@@ -1,4 +1,4 @@
-"""Tables: for people as wide as their terminal, for programs a row a line, with a tab between cells."""
+"""Tables: fitted to the terminal for people, tab-separated lines for programs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ Cell = str | int
 
 
 class Table:
-    """Titles and rows. ``below``: columns of long texts, which go below their row where the terminal is too narrow for
-    all of it; they should be the last to be looked for."""
+    """Titles and rows. ``below``: columns of long texts, placed below their row on a narrow terminal."""
 
     def __init__(self, *titles: str, below: Sequence[str] = ()) -> None:
         self.titles = titles
@@ -25,7 +24,7 @@ class Table:
         self._below = [titles.index(title) for title in below]
 
     def add_row(self, *cells: Cell) -> None:
-        """A cell a column; an integer stands at the right, on a terminal with commas."""
+        """Add a cell per column; integers are right-aligned, on a terminal with commas."""
         assert len(cells) == len(self.titles), "a cell a column"
         self.rows.append(cells)
 
@@ -37,7 +36,7 @@ class Table:
             print_rows(map(str, row) for row in (self.titles, *self.rows))
 
     def lines(self, width: int) -> Iterator[str]:
-        """For a terminal with so many columns. No word is broken, and nothing but what stands below rows is wrapped."""
+        """Yield the lines for a terminal of ``width`` columns. Only the texts below rows are wrapped, between words."""
         shown = [tuple(f"{cell:,}" if isinstance(cell, int) else printable(cell) for cell in row) for row in self.rows]
         every = [self.titles, *shown]
         sizes = [max(len(row[column]) for row in every) for column in range(len(self.titles))]

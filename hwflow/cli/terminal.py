@@ -1,5 +1,5 @@
-"""What the command line prints: lines, a line of progress, tables, JSON. Nothing else there prints, and whatever comes
-here, nothing leaves that a terminal obeys or that makes two lines of one."""
+"""Print lines, progress, tables and JSON. Nothing else in the command line prints. Control characters and line breaks
+in what is printed are escaped."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ def say(*lines: str, error: bool = False) -> None:
 
 
 class Steps:
-    """What is done now, for how long, and how far it is. On stderr, so that stdout stays data: on a terminal a live
-    line, with a bar where it is known how much there is to do; elsewhere a line a step, and one more every
-    :data:`EVERY` seconds of it."""
+    """The current step, its time and progress. On stderr, so that stdout stays data: on a terminal a live line, with a
+    bar if the total is known; elsewhere a line per step, and another every :data:`EVERY` seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -53,7 +52,7 @@ class Steps:
             self._shown.stop()
 
     def __call__(self, line: str) -> None:
-        """A step begins."""
+        """Begin a step."""
         self._step, self._begin, self._detail = line, self._clock(), ""
         self._changed.set()
         if self._shown is None:
@@ -63,20 +62,20 @@ class Steps:
             self._shown.reset(self._task, description=printable(line), total=None)
 
     def detail(self, what: object) -> None:
-        """How far the step is, in words; any thread may say it."""
+        """Set the progress of the step, in words; callable from any thread."""
         self._detail = str(what)
         if self._shown is not None:
             self._shown.update(self._task, description=printable(f"{self._step}: {self._detail}"))
 
     def count(self, done: int, total: int) -> None:
-        """So much of the step is done."""
+        """Set the progress of the step, as a count."""
         self._detail = f"{done:,} of {total:,}"
         if self._shown is not None:
             self._shown.columns = self._counting
             self._shown.update(self._task, completed=done, total=total)
 
     def state(self) -> str:
-        """The step, the seconds that it has taken, and how far it is."""
+        """The step, its seconds so far, and its progress."""
         elapsed = f"  {self._step}: {self._clock() - self._begin:.0f} s"
         return f"{elapsed}, {self._detail}" if self._detail else elapsed
 
@@ -89,26 +88,26 @@ class Steps:
 
 
 def counted(number: int, noun: str) -> str:
-    """"1 error", "2 errors"."""
+    """Return such as "1 error" or "2 errors"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def print_findings(findings: Iterable[Finding]) -> None:
-    """On stderr, as people read them."""
+    """Print findings on stderr, for people."""
     for finding in merged(findings):
         say(*finding.lines(), error=True)
 
 
 def print_rows(rows: Iterable[Iterable[str]]) -> None:
-    """On stdout, a line each, with a tab between cells."""
+    """Print rows on stdout, one a line, tab-separated."""
     print("\n".join("\t".join(map(printable, row)) for row in rows))
 
 
 def print_script(text: str) -> None:
-    """On stdout, a program of hwflow's own as it is."""
+    """Print a script of hwflow's own on stdout, unescaped."""
     print(text)
 
 
 def print_json(table: Any) -> None:
-    """On stdout, in a line."""
+    """Print JSON on stdout, on one line."""
     print(json.dumps(table))

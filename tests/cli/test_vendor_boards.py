@@ -32,7 +32,7 @@ def test_the_project_is_left_and_the_tool_is_named(hwflow, tmp_path, board, titl
     ran = hwflow("synth", "good.onnx", "--board", board, "-o", "out")
     assert ran.code == 0
     assert ran.err == f"{WRITING}writing the board's top\n{NOTE.format(board=board, title=title, tool=tool)}"
-    assert f"the models are those measured on ecp5, not on {find_board(board).part.family}\n" in ran.out
+    assert f"their cost models were measured on ecp5, not on {find_board(board).part.family}\n" in ran.out
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert report["board"] == board and report["clock"] == {"target_mhz": 100.0, "fmax_mhz": None}
     folder = tmp_path / "out" / "board"

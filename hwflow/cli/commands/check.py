@@ -16,7 +16,7 @@ from hwflow.errors import Finding, ModelRefused, NoSuchModel, merged
 
 
 def run_check(arguments: argparse.Namespace) -> int:
-    """Findings on each model. 2 where a model is not there, else 1 where one is refused."""
+    """Check each model. Return 2 if a file is missing, else 1 if a model is refused."""
     from hwflow.api.checking import check
     from hwflow.onnxspec.validate import is_remark
 
@@ -50,14 +50,14 @@ def _exit_code(model: str, findings: Sequence[Finding]) -> int:
 
 
 def _verdict(findings: Sequence[Finding]) -> str:
-    """"1 error, 2 unsupported, 3 warnings"."""
+    """Return such as "1 error, 2 unsupported, 3 warnings"."""
     count = Counter(f.severity for f in findings)
     unsupported = [f"{count['unsupported']} unsupported"] if count["unsupported"] else []
     return ", ".join([counted(count["error"], "error"), *unsupported, counted(count["warning"], "warning")])
 
 
 def _hidden(remarks: int) -> str:
-    """What the verdict says of remarks that are not shown."""
+    """Return the verdict's words about remarks that are not shown."""
     return f"; {counted(remarks, 'remark')} of form not shown (--pedantic shows them)" if remarks else ""
 
 
@@ -69,7 +69,7 @@ def _table(model: str, findings: Sequence[Finding], remarks: int) -> dict[str, A
 
 
 def _together(tables: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Of one model its findings alone; of several a list, and the sums."""
+    """Return one model's findings, or a list of several models' with the sums."""
     if len(tables) == 1:
         return {key: value for key, value in tables[0].items() if key != "model"}
     sums = {key: sum(table[key] for table in tables) for key in ("errors", "warnings", "remarks")}

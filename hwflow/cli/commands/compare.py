@@ -13,7 +13,7 @@ from hwflow.errors import Mismatch
 
 
 def run_compare(arguments: argparse.Namespace) -> int:
-    """Golden model against reference evaluator."""
+    """Compare the golden model with the reference evaluator."""
     from hwflow.verify.comparison import compare
 
     seed = seed_of(arguments)

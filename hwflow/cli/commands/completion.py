@@ -1,4 +1,4 @@
-"""The command `completion`: a script that completes verbs, options, their values and file names in a shell."""
+"""The command `completion`: a shell script that completes verbs, options, their values and file names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run_completion(arguments: argparse.Namespace) -> int:
 
 
 def completion(parser: argparse.ArgumentParser, shell: str) -> str:
-    """The script for one of :data:`SHELLS`. Changes ``parser``, which is then for this alone."""
+    """Return the script for one of :data:`SHELLS`. Changes ``parser``, which is of no other use then."""
     import shtab
 
     from hwflow.api.request import UNTIL
@@ -42,7 +42,7 @@ def completion(parser: argparse.ArgumentParser, shell: str) -> str:
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """Of a parser and its commands."""
+    """Yield the actions of a parser and its commands."""
     for action in parser._actions:
         yield action
         if isinstance(action, argparse._SubParsersAction):

@@ -1,4 +1,4 @@
-"""The commands that list what there is: `boards`, `ops`, `doctor`; and `--version`."""
+"""The commands that print lists: `boards`, `ops`, `doctor`; and `--version`."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def run_ops(arguments: argparse.Namespace) -> int:
 
 
 def run_doctor(arguments: argparse.Namespace) -> int:
-    """List the tools."""
+    """Check the external tools."""
     from hwflow.toolchain.doctor import doctor, table
 
     statuses = doctor()
@@ -71,7 +71,7 @@ def run_doctor(arguments: argparse.Namespace) -> int:
 
 
 class Version(argparse.Action):
-    """``--version``: print hwflow's version and, a line each, those of what it works with."""
+    """``--version``: print the versions of hwflow and of its dependencies, one a line."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **options)

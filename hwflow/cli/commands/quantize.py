@@ -9,7 +9,7 @@ from hwflow.cli.terminal import Steps, print_json, say
 
 
 def run_quantize(arguments: argparse.Namespace) -> int:
-    """Float model to QDQ."""
+    """Quantize a float model to QDQ."""
     from hwflow.quantization.quantize import quantize
 
     with Steps() as progress:

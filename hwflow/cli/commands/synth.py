@@ -97,14 +97,14 @@ def _print_report(board: Board, made: Made, target: Path) -> None:
     timing, clock = table["timing"], table["clock"]
     say(f"{cell(table['model']['name'])} on {table['board']} ({table['device']}): {target}")
     if made.unchanged:
-        say("  unchanged: nothing was done, as model, options and tools are the same (--force does it again)")
+        say("  up to date: model, options and tools are unchanged (--force rebuilds)")
     most = "" if timing.get("exact", True) else "at most "
     say(f"  initiation interval {timing['initiation_interval']} cycles, latency {most}{timing['latency']} cycles")
     fmax = f"{clock['fmax_mhz']:.1f} MHz" if clock["fmax_mhz"] else "not placed and routed"
     if (larger := table["larger_design"]) is not None:
         say(
-            f"  a smaller design in place of one of {larger['initiation_interval']} cycles, "
-            f"which did not get through place and route: {larger['reason']}"
+            f"  smaller design: one of {larger['initiation_interval']} cycles failed place and route "
+            f"({larger['reason']})"
         )
     say(f"  clock {clock['target_mhz']:g} MHz (reached: {fmax}), {timing['frames_per_second']:,.0f} frames a second")
     say(f"  {table['multipliers']} multipliers, {100 * (table['multiplier_utilization'] or 0):.1f} % busy")
@@ -118,17 +118,17 @@ def _print_report(board: Board, made: Made, target: Path) -> None:
         grid.add_row(name, *("" if row[k] is None else row[k] for k in ("predicted", "synthesized", "available")))
     grid.print()
     steps = (f"{step} {seconds:.1f}" for step, seconds in table["seconds"].items() if seconds is not None)
-    say(f"seconds{' when it was made' if made.unchanged else ''}: {', '.join(steps)}")
+    say(f"seconds{' when built' if made.unchanged else ''}: {', '.join(steps)}")
     family = FAMILIES[board.part.family]
     if not family.measured:
         name = board.part.family
-        say(f"predicted lut and ff are estimates: the models are those measured on {family.basis}, not on {name}")
+        say(f"predicted lut and ff are estimates: their cost models were measured on {family.basis}, not on {name}")
     for line in _on_the_board(board, table, target):
         say(line)
 
 
 def _on_the_board(board: Board, table: dict[str, Any], target: Path) -> Iterator[str]:
-    """The bitstream, how it is loaded, and what comes of its frames a second on the way to a host."""
+    """Yield the bitstream, how to load it, and the throughput over the link to a host."""
     if table["bitstream"] is not None:
         file = target / table["bitstream"]
         yield f"bitstream: {file}"
@@ -153,8 +153,8 @@ def _warnings(board: Board, table: dict[str, Any], fps: float | None) -> list[Fi
         result.append(Finding("reached-clock", f"board {show(board.name)}", message, remedy, "warning"))
     if fps is not None and timing["frames_per_second"] < fps:
         message = (
-            f"--fps {fps:g} must be reached, not {timing['frames_per_second']:,.0f} frames a second: place and route "
-            f"allow {clock['target_mhz']:g} MHz only"
+            f"--fps {fps:g} not met: {timing['frames_per_second']:,.0f} frames/s at the achieved clock, "
+            f"{clock['target_mhz']:g} MHz"
         )
         remedy = "ask for a higher rate to get more multipliers"
         result.append(Finding("reachable-rate", "option --fps", message, remedy, "warning"))

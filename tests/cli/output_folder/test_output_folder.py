@@ -129,7 +129,7 @@ def test_what_dead_processes_left_is_swept_up(tmp_path):
             raise AssertionError
         there = {p.name for p in tmp_path.iterdir()}
         assert there == {"replaced", "between", ".mine.hwflow", ".link.hwflow", ".alive.hwflow"}
-        who = f"must be written by one command at a time, not while another is at it (process {living.pid})"
+        who = f"must be written by one command at a time, not while another writes it (process {living.pid})"
         assert busy.value.findings[0].message == who
         living.kill()
     assert (tmp_path / "between" / "file").read_text() == "old"
@@ -142,7 +142,7 @@ def test_an_output_that_is_being_written(hwflow, tmp_path):
     models.relu(tmp_path / "good.onnx")
     with claimed(tmp_path / "out"):
         ran = synth(hwflow, "good.onnx", board="icebreaker")
-    message = f"must be written by one command at a time, not while another is at it (process {os.getpid()})"
+    message = f"must be written by one command at a time, not while another writes it (process {os.getpid()})"
     remedy = "wait for its end, or choose another folder with -o"
     refused(ran, 2, error(f"output '{tmp_path}/out'", message, "output-folder", remedy), before="")
 

@@ -17,7 +17,7 @@ from tests.cli import models
 from tests.cli.refused.refusals import WRITING
 
 DESIGN = [*WRITING.splitlines(), "writing the board's top"]
-UNCHANGED = "  unchanged: nothing was done, as model, options and tools are the same (--force does it again)"
+UNCHANGED = "  up to date: model, options and tools are unchanged (--force rebuilds)"
 
 
 @pytest.fixture(scope="module")

@@ -90,7 +90,7 @@ def test_a_model_far_beyond_is_refused_before_any_search(tmp_path: Path, monkeyp
     (finding,) = refused.value.findings
     assert finding.rule == "device-budget"
     assert "not 12,582,912 (most are in 'first_mvu' 8,388,608, 'second_mvu' 4,194,304" in finding.message
-    assert finding.remedy.startswith("no board of hwflow holds it (de10_nano has most block RAM)")
+    assert finding.remedy.startswith("no board of hwflow holds it (de10_nano has the most block RAM)")
     named = re.search(r"about (.*) should hold it", finding.remedy)
     assert named is not None
     budget = Budget(**{name: int(count) for name, count in (part.split("=") for part in named[1].split(", "))})
@@ -122,7 +122,7 @@ def wide_model(folder: Path) -> Path:
             {"fps": 100, "budget": {"bram": 5000}, "what_if": True}, "reachable-rate",
             # 2 * 64 * 64 * 9 * 16,000 products, at 125 MHz
             r"not 100: 1,179,648,000 products a frame \(most are in 'first_mvu' 589,824,000, .* are 944 a cycle; "
-            r"look-up tables must be at most 41570, not \d+ at the least, beside all 156 mult", "fewer frames",
+            r"look-up tables must be at most 41570, not at least \d+, beside all 156 mult", "fewer frames",
         ),
     ],
     ids=["line buffers", "multipliers"],
