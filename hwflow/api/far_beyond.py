@@ -75,7 +75,7 @@ def _too_fast(
     return Finding(
         "reachable-rate", "option --fps",
         f"must be at most {rate(nearest):.4g} frames a second, not {rate(interval):.4g}: {total:,} products a frame "
-        f"(most are in {_most(macs)}) in {interval} cycles take {-(-total // interval):,} a cycle; {why}",
+        f"(most are in {_most(macs)}) in {interval} cycles are {-(-total // interval):,} a cycle; {why}",
         _remedy(
             bounds.about_enough(max(interval, fastest)),
             "ask for fewer frames a second (the bound may not be reachable), or use a smaller model",

@@ -1,4 +1,4 @@
-"""From ``OUT/`` with ``OUT/board/board.json`` to a netlist or a bitstream, step by step, with a log of each.
+"""Build ``OUT/`` with ``OUT/board/board.json`` to a netlist or a bitstream, step by step, with a log of each.
 
 Everything runs in ``OUT`` with relative paths, so that ``$readmemh("weights/...")`` resolves as it does in simulation
 and the folder can be moved; ``OUT/board/build.sh`` repeats it.
@@ -62,11 +62,11 @@ def build(
 ) -> BuildResult:
     """Synthesize and, unless ``until`` is "netlist", place, route and pack what ``write_board`` left in ``out/board``.
 
-    ``progress`` is called with one line as each step starts, ``heard`` with how far place and route is, as it goes on;
-    ``another`` as in :func:`hwflow.toolchain.routing.place_route`. Raises :class:`ToolError` when a tool is missing or
-    fails (with the end of its log; :class:`~hwflow.toolchain.routing.NotRouted` where the router leads nowhere),
-    :class:`UsageError` when there is no ``board/board.json``. Missed timing is reported, not raised. When yosys dies
-    while it maps the logic, it starts once more on the design under other names (``synthesis_retry.log``).
+    ``progress`` is called with a line as each step starts, ``heard`` with the progress of place and route; ``another``
+    as in :func:`hwflow.toolchain.routing.place_route`. Raises :class:`ToolError` when a tool is missing or fails (with
+    the end of its log; :class:`~hwflow.toolchain.routing.NotRouted` where routing does not converge),
+    :class:`UsageError` when there is no ``board/board.json``. Missed timing is reported, not raised. When yosys crashes
+    while mapping the logic, it is retried with the design's names changed (``synthesis_retry.log``).
     """
     out = out.resolve()
     board = _description(out)
@@ -93,10 +93,10 @@ def build(
     steps, reused = UpToDate(out), list[str]()
 
     def as_before(key: str, settings: list[Any], inputs: Sequence[str]) -> dict[str, Any] | None:
-        """Facts of a step that need not be done again."""
+        """Return the facts of a step that is up to date."""
         facts = steps.facts(key, settings, inputs)
         if facts is not None:
-            say(f"{key}: as before")
+            say(f"{key}: up to date")
             reused.append(key)
             seconds[key] = facts["seconds"]
         return facts
@@ -126,7 +126,7 @@ def build(
             rule = error.findings[0].rule
             if rule == "tool-room" or (rule != "tool-output" and not yosys.died_in_abc(log.read_text())):
                 raise
-            note = "synthesis: yosys died; once more under other names (board/synthesis_retry.log)"
+            note = "synthesis: yosys crashed; retrying with other names (board/synthesis_retry.log)"
             say(note)
             with log.open("a") as file:
                 file.write(f"\nhwflow: {note}\n")
@@ -200,7 +200,7 @@ def build(
 
 def write_top_verilog(out: Path, found: Found | None = None) -> Path:
     """Write ``board/top.v``, the board's top without the design as Verilog for simulators, and return its path.
-    ``found``: the yosys to run, where it is known.
+    ``found``: the yosys to run, if known.
 
     :func:`build` writes it as well; this is for simulating without a synthesis. A vendor's tool gets the same file.
     """
@@ -266,7 +266,7 @@ def _write_scripts(
             lines += [
                 f'"${{PYTHON:=python3}}" -m hwflow.toolchain.packing {board["part"]["family"]} {NETLIST} {PACKED} \\',
                 "  >board/registers.log 2>&1 || {",
-                '  echo "board/registers.log: multipliers and memories stay without registers, the clock is lower" >&2',
+                '  echo "board/registers.log: packing failed; the clock is lower" >&2',
                 f"  cp {NETLIST} {PACKED}",
                 "}",
             ]

@@ -15,13 +15,12 @@ class BuildResult:
     ``resources`` (``lut``, ``ff``, ``dsp``, ``bram``) are of the whole board's top: after place and route nextpnr's
     counts (``lut``: ECP5 TRELLIS_COMB, that is look-up tables including carry and distributed RAM; iCE40 logic cells),
     before that those of the netlist (:data:`hwflow.toolchain.yosys.CELLS`). ``design_resources`` are the netlist's for
-    the design (``hwflow_top``) alone: LUTs, flip-flops and block RAMs as synthesis leaves them, multiplier blocks after
-    products were put together in them (:mod:`hwflow.toolchain.packing`). ``fmax_mhz`` is the design clock's,
-    ``available`` the part's as nextpnr counts
-    it; None and {} before place and route. ``timing_met`` is None then too. ``seconds`` has an entry a step run:
-    ``synthesis``, ``registers`` (what :mod:`hwflow.toolchain.packing` does), ``place_route``, ``pack``. Paths are
-    absolute. ``reused``: the steps that were not done again, as everything about them was the same
-    (:mod:`hwflow.toolchain.up_to_date`); their seconds are those that they took when they were.
+    the design (``hwflow_top``) alone: LUTs, flip-flops and block RAMs after synthesis, multiplier blocks after packing
+    (:mod:`hwflow.toolchain.packing`). ``fmax_mhz`` is the design clock's, ``available`` the part's as nextpnr counts
+    it; None and {} before place and route, where ``timing_met`` is None, too. ``seconds`` has an entry per step:
+    ``synthesis``, ``registers`` (:mod:`hwflow.toolchain.packing`), ``place_route``, ``pack``. Paths are absolute.
+    ``reused``: the steps that were up to date (:mod:`hwflow.toolchain.up_to_date`); their seconds are those of the
+    earlier run.
     """
 
     design_clock_mhz: float

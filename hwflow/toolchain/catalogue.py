@@ -25,7 +25,7 @@ TOOLS = (
 
 
 def all_tools() -> tuple[Tool, ...]:
-    """The tools, in the order ``hwflow doctor`` shows them. Importing them runs none."""
+    """Return the tools, in the order ``hwflow doctor`` shows them. Importing them runs none."""
     tools = []
     for module, name in TOOLS:
         tool = getattr(importlib.import_module(f"hwflow.toolchain.{module}"), name)

@@ -1,4 +1,4 @@
-"""What is there of the programs hwflow calls, and what to do about the rest."""
+"""Check the external tools: path, version, minimum version, and how to install what is missing."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hwflow.toolchain.tool import Tool
 
 @dataclass(frozen=True)
 class ToolStatus:
-    """One tool: ``good`` if the installation hwflow would use is there and new enough.
+    """One tool: ``good`` if the installation hwflow would use is present and new enough.
 
-    ``where``: "" if there is none, else the program's path or "wheel"; ``version``: "" if there is none or it tells
-    none; ``minimum``: "" if any will do; ``install``: what to type; ``problem``: "" if good, else what is wrong.
+    ``where``: "" if missing, else the program's path or "wheel"; ``version``: "" if missing or unknown; ``minimum``: ""
+    if any version is enough; ``install``: the command; ``problem``: "" if good, else what is wrong.
     """
 
     name: str
@@ -63,7 +63,7 @@ def _dotted(version: tuple[int, ...]) -> str:
 
 
 def table(statuses: Iterable[ToolStatus]) -> str:
-    """The statuses as text for a terminal: a line a tool, and below it what to do where something is wrong."""
+    """Format the statuses for a terminal: a line per tool, with problem and remedy below it."""
     lines = []
     for s in statuses:
         mark = "ok     " if s.good else "missing" if not s.where else "too old"

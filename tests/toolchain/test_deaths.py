@@ -62,7 +62,7 @@ def test_a_death_in_abc_is_followed_by_another_try(fake_yosys, out, status):
     lines: list[str] = []
     result = build(out, "netlist", lines.append)
     assert result.design_resources["lut"] == 7
-    note = "synthesis: yosys died; once more under other names (board/synthesis_retry.log)"
+    note = "synthesis: yosys crashed; retrying with other names (board/synthesis_retry.log)"
     assert lines == ["synthesis: yosys 9.9", note, "synthesis: yosys 9.9", "registers: 0 flip-flops absorbed"]
     first = "2.46.5. Executing ABC9.\nRunning ABC command\n"
     assert (out / "board" / "synthesis.log").read_text() == f"{first}\nhwflow: {note}\n"

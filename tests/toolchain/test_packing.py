@@ -76,7 +76,7 @@ def test_a_family_without_rules_and_a_netlist_without_blocks():
 def test_from_file_to_file(tmp_path):
     source, target = tmp_path / "in.json", tmp_path / "out.json"
     source.write_text(json.dumps(multiplier()[0].module("top")))
-    done = "14 flip-flops absorbed: 14 into 1 multipliers; 29 pins of operands free"
+    done = "14 flip-flops absorbed: 14 into 1 multipliers; 29 operand pins freed"
     assert str(pack_file("ecp5", source, target)) == done
     assert names(json.loads(target.read_text())) == {"block"}
 

@@ -38,7 +38,7 @@ def lost():
     sys.exit(3)
 exec("; ".join(what))
 """
-STUCK = "place_route: routing gets nowhere with 87 wires left"
+STUCK = "place_route: routing does not converge, 87 wires left"
 START = "place_route: nextpnr-ecp5 9.9"
 
 
@@ -117,7 +117,7 @@ def test_a_better_result_beside_one_that_misses_is_waited_for(routed):
 
 
 def test_where_there_is_another_design_no_third_way_is_tried(routed):
-    with pytest.raises(NotRouted, match="routing gets nowhere with 87 wires left"):
+    with pytest.raises(NotRouted, match="routing does not converge, 87 wires left"):
         routed("stuck()", "stuck()", "reached(100)", alone=0.0, another=lambda: True)
 
 
@@ -201,10 +201,10 @@ def test_what_becomes_less_is_waited_for():
 
 
 def test_wires_that_are_taken_from_each_other_without_end():
-    assert watched([1000, 400, 100] + [87, 95, 80, 91] * 50) == (34, "routing gets nowhere with 80 wires left")
+    assert watched([1000, 400, 100] + [87, 95, 80, 91] * 50) == (34, "routing does not converge, 80 wires left")
     creeping = [3000 - n for n in range(100)]
-    assert watched(creeping) == (31, "routing gets nowhere with 2,970 wires left")
-    assert watched([0] * 40, late=1) == (31, "routing gets nowhere with 1 wire left")
+    assert watched(creeping) == (31, "routing does not converge, 2,970 wires left")
+    assert watched([0] * 40, late=1) == (31, "routing does not converge, 1 wire left")
 
 
 def test_routing_that_takes_much_longer_than_placing():

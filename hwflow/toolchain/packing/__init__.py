@@ -1,17 +1,16 @@
-"""A pass over the netlist between synthesis and place and route: flip-flops into the registers that blocks have.
+"""Pack a netlist between synthesis and place and route: move flip-flops into the registers of blocks.
 
 Yosys maps a product to a multiplier block and a memory to a block RAM, and leaves the registers around them in the
-fabric, from where every bit travels to the block unclocked. :func:`pack` moves them into the block: the same function,
-cycle by cycle, with shorter paths. ``design.v`` stays portable: nothing in it knows of it.
+fabric, so that the routing to the block adds to its own delay. :func:`pack` moves them into the block: the same
+function, cycle by cycle, with shorter paths. ``design.v`` stays portable: it does not depend on packing.
 
-A block's operands that have their sign on several pins are moved up afterwards, until they have it on one.
+Afterwards a block's operands with their sign on several pins are shifted up, until it is on one; and cells with very
+many readers are copied, so that each copy stands among its readers (``copies.py``). A separate pass places multiplier
+blocks where most of a part's are used (``block_places.py``).
 
-What very many pins read is copied afterwards, so that each copy stands among its readers (``copies.py``). A pass of its
-own gives multiplier blocks their places, where most of a part's are used (``places.py``).
-
-Blocks are packed memories first, because their read without register is the slowest, then multipliers, each in the
+Memories are packed first, because a read without output register is the slowest, then multipliers, each in the
 netlist's order; a flip-flop is absorbed where it is found first. Where a block can hold two products, pairs of blocks
-become one. Packing what is packed changes nothing.
+become one. Packing is idempotent.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ _COPIES: dict[str, Callable[[Netlist], int]] = {"ecp5": ecp5.copy_outputs}  # iC
 class Packing:
     """What :func:`pack` did.
 
-    Of every kind of block how many there were, the flip-flops that are in them now, the blocks that went into others;
-    the flip-flops and look-up tables that were copied; the pins of blocks that are constants now.
+    By kind of block: how many there were, the flip-flops absorbed, the blocks merged into others. Then the flip-flops
+    and look-up tables copied, and the pins of blocks freed (constant now).
     """
 
     blocks: dict[str, int]
@@ -51,8 +50,8 @@ class Packing:
         parts = [f"{self.registers[kind]} into {count} {kind}" for kind, count in self.blocks.items() if count]
         text = f"{sum(self.registers.values())} flip-flops absorbed" + (f": {', '.join(parts)}" if parts else "")
         text += "".join(f"; {2 * count} {kind} in {count}" for kind, count in self.pairs.items() if count)
-        text += f"; {self.pins} pins of operands free" if self.pins else ""
-        return text + (f"; {self.copies} copies of what many pins read" if self.copies else "")
+        text += f"; {self.pins} operand pins freed" if self.pins else ""
+        return text + (f"; {self.copies} copies of cells with many readers" if self.copies else "")
 
 
 def pack(design: dict[str, Any], family: str) -> Packing:

@@ -1,5 +1,5 @@
-"""``python -m hwflow.toolchain.packing FAMILY IN.json OUT.json``: pack a netlist, and print what was done.
-``python -m hwflow.toolchain.packing --places DEVICE IN.json OUT.json``: give blocks of a packed one their places."""
+"""``python -m hwflow.toolchain.packing FAMILY IN.json OUT.json``: pack a netlist and print a summary.
+``python -m hwflow.toolchain.packing --places DEVICE IN.json OUT.json``: place the blocks of a packed one."""
 
 from __future__ import annotations
 

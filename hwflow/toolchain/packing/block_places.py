@@ -1,14 +1,12 @@
-"""Places for multiplier blocks, where a design has most of those of a part.
+"""Place multiplier blocks where a design uses most of a part's.
 
-nextpnr's placer works out where blocks would best stand as if there were room between them, and then looks for a free
-place for each, one after the other: where a part's blocks are all used, the last ones end far from what they belong to
-(a DS-CNN with 153 blocks: wires of 87,000 tiles before, of 294,000 behind). So they get their places here, all at once,
-and the placer puts the rest around them (118,000). There is room for block RAMs between each other; nextpnr does
-better with those.
+nextpnr's analytic placer first lets blocks overlap, then legalizes them one after the other: where all of a part's
+blocks are used, the last ones end far from their neighbours (a DS-CNN with 153 blocks: wire length 87,000 tiles before
+legalization, 294,000 after). So they are placed here, all at once, and the placer puts the rest around them (118,000).
+Block RAMs have room between each other; nextpnr does better with those.
 
-How strongly two blocks pull at each other is what would flow between them if every net were a star of resistors: cells
-without a fixed place then stand where they pull least, so that only blocks are left to place. Simulated annealing swaps
-them until the pulls, times the distances, are small.
+The weight between two blocks is the conductance between them if every net is a star of resistors: movable cells then
+stand where they pull least, so that only blocks are left to place. Simulated annealing minimizes weight times distance.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ HOT, COLD = 0.3, 0.0006  # times the mean pull at a block: temperature at first,
 
 @dataclass(frozen=True)
 class Site:
-    """A place for a block: nextpnr's name and where that is, in columns and rows."""
+    """A site for a block: nextpnr's name, its column and row."""
 
     name: str
     column: int
@@ -43,7 +41,7 @@ class Site:
 
 
 def _sites(rows: Sequence[int], left: int, right: int) -> list[Site]:
-    """Groups of four stand 9 columns apart, ``left`` of them before the middle of the part, ``right`` behind it."""
+    """Return sites in groups of four, 9 columns apart, ``left`` before the middle of the part, ``right`` after it."""
     columns = (*(4 + 9 * k for k in range(left)), *(6 + 9 * k for k in range(left, left + right)))
     return [Site(f"X{x + k}/Y{y}/MULT18_{k}", x + k, y) for y in rows for x in columns for k in (0, 1, 4, 5)]
 
@@ -53,12 +51,12 @@ SITES: Mapping[str, Sequence[Site]] = {
     "45F": _sites((22, 46), 4, 5),
     "85F": _sites((10, 34, 58), 7, 6),
 }
-"""By the end of the device's name: where nextpnr 0.11 puts the blocks of a netlist that has all of them."""
+"""Sites by the end of the device's name: where nextpnr 0.11 puts the blocks of a netlist that has all of them."""
 
 
 def place_blocks(netlist: Netlist, device: str) -> int:
-    """Give each multiplier block a place on ``device``; how many there are. None where the part is not known, or the
-    design takes no more than :data:`SHARE` of its blocks."""
+    """Place each multiplier block on ``device``; return how many. Places none if the part is not known, or the design
+    takes at most :data:`SHARE` of its blocks."""
     sites = SITES.get(device.rpartition("-")[2], ())
     blocks = list(netlist.cells(BLOCK))
     if not SHARE * len(sites) < len(blocks) <= len(sites):
@@ -69,7 +67,7 @@ def place_blocks(netlist: Netlist, device: str) -> int:
 
 
 def pulls(netlist: Netlist, blocks: Sequence[str]) -> Floats:
-    """How strongly each two of the blocks pull at each other."""
+    """Return the weight between each two blocks."""
     cluster = _clusters(netlist, blocks)
     nets: dict[tuple[int, ...], int] = {}  # with how many nets have the same pins
     for net in netlist.nets():
@@ -100,7 +98,7 @@ def pulls(netlist: Netlist, blocks: Sequence[str]) -> Floats:
 
 
 def _clusters(netlist: Netlist, blocks: Sequence[str]) -> dict[str, int]:
-    """A number for each cell, the same for those that stand together; those of the blocks come first, in order."""
+    """Number the clusters of cells that stand together; those of the blocks come first, in order."""
     leader: dict[str, str] = {}
     size: dict[str, int] = {}
     apart = {*blocks, PORT}
@@ -128,7 +126,7 @@ def _clusters(netlist: Netlist, blocks: Sequence[str]) -> dict[str, int]:
 
 
 def arrange(pull: Floats, sites: Sequence[Site]) -> list[Site]:
-    """A site for each block."""
+    """Return a site for each block."""
     columns, rows = np.array([(site.column, site.row) for site in sites]).T
     distance = (np.abs(columns[:, None] - columns) + np.abs(rows[:, None] - rows)).astype(float)
     order = np.lexsort((rows, columns))  # from left to right
@@ -139,7 +137,7 @@ def arrange(pull: Floats, sites: Sequence[Site]) -> list[Site]:
 
 
 def _in_line(pull: Floats) -> NDArray[Any]:
-    """The blocks in the order in which they would stand in a line."""
+    """Return the blocks in the order of a one-dimensional placement."""
     sums = pull.sum(1) + 1e-9
     _, vectors = np.linalg.eigh((np.diag(sums) - pull) / np.sqrt(np.outer(sums, sums)))
     return np.argsort(vectors[:, min(1, len(pull) - 1)] / np.sqrt(sums), kind="stable")
@@ -171,7 +169,7 @@ def _anneal(pull: Floats, distance: Floats, site: NDArray[Any]) -> None:
 
 
 def _random_moves(blocks: int, sites: int, temperatures: Floats) -> Iterator[tuple[int, int, float]]:
-    """A block, a site for it, and the loss with which the move is still made, one for each of the temperatures."""
+    """Yield for each temperature a block, a site for it, and the loss up to which the move is accepted."""
     random = np.random.default_rng(0)
     count = len(temperatures)
     limits = random.exponential(size=count) * temperatures

@@ -1,11 +1,11 @@
-"""Copies of flip-flops and look-up tables that very many pins read, so that each copy stands among its readers.
+"""Duplicate flip-flops and look-up tables with a high fan-out, so that each copy stands among its readers.
 
-A net of thousands of readers crosses the device, which takes most of a cycle (an LFE5U-85F: 5 to 7 ns). Synthesis makes
-one register of all that are equal, whatever the design asked for, so that such registers are copied behind it. A copy
-reads what the original reads, under the same parameters, and so is equal to it in every cycle.
+A net of thousands of readers crosses the device, which takes most of a cycle (an LFE5U-85F: 5 to 7 ns). Synthesis
+merges all equal registers, whatever the design asked for, so they are duplicated after it. A copy reads what the
+original reads, under the same parameters, and so is equal to it in every cycle.
 
-Readers go together by the core that they stand in, then by name: what belongs together has names that begin alike.
-Blocks, which lie far apart, count as many readers.
+Readers are grouped by core, then by name: related cells have a common prefix. Blocks, which lie far apart, count as
+many readers.
 """
 
 from __future__ import annotations
@@ -17,24 +17,23 @@ from typing import NamedTuple
 from hwflow.toolchain.packing.netlist import PORT, Netlist, Pin
 
 READERS = 48
-"""What a copy has at most. On an LFE5U-85F MobileNet's netlist of 36,000 flip-flops has 345 cells more by that."""
+"""Readers of a copy, at most. This adds 345 cells to MobileNet's netlist of 36,000 flip-flops on an LFE5U-85F."""
 
 BLOCKS = 4
-"""Multiplier blocks of which a copy has a pin at most. An LFE5U-85F has its 156 in rows across the device: a layer that
-has them all passes every input to each row of the matrix, from one end of the device to the other."""
+"""Multiplier blocks among the readers of a copy, at most. An LFE5U-85F has its 156 in rows across the device: a layer
+that uses them all sends every input to each row of the matrix, from one end of the device to the other."""
 
 
 def copy_outputs(
     netlist: Netlist, outputs: dict[str, str], apart: frozenset[str], blocks: Collection[str] = (),
     readers: int = READERS,
 ) -> int:
-    """Copy each cell of the types ``outputs`` (with the pin that it drives) whose output more than ``readers`` pins
-    read, so that none does; the number of copies. A cell of the types ``blocks`` counts as a :data:`BLOCKS`-th of
-    ``readers``, however many of its pins read, any other as one pin.
+    """Duplicate each cell of the types ``outputs`` (with its output pin) until none has more than ``readers`` readers;
+    return the number of copies. A cell of the types ``blocks`` counts as a :data:`BLOCKS`-th of ``readers``, however
+    many of its pins read; any other pin counts as one.
 
-    ``apart``: pins that are no readers to divide (clocks): a net with one of them is left alone. A copy reads what the
-    original reads, whose drivers may want copies then; there are at most two copies for each ``readers`` of them, so
-    that this ends.
+    ``apart``: pins not to divide (clocks): a net with one of them is left alone. Copies add readers to the original's
+    inputs, whose drivers may need copies then; at most two copies per ``readers`` of them, so that this terminates.
     """
     copies = 0
     waiting = list(netlist.cells(*outputs))
@@ -57,7 +56,7 @@ def copy_outputs(
 
 
 class _Reader(NamedTuple):
-    """Pins that stay together, and as how many readers they count."""
+    """Pins that stay together, and their weight in readers."""
 
     pins: tuple[Pin, ...]
     load: int
@@ -72,7 +71,7 @@ def _readers(netlist: Netlist, pins: Sequence[Pin], blocks: Collection[str], rea
 
 
 def _divide(netlist: Netlist, name: str, output: str, groups: Sequence[Sequence[_Reader]]) -> int:
-    """Give all ``groups`` but the first, which stays with the original, a copy each; how many that is."""
+    """Give each of ``groups`` but the first, which stays with the original, a copy; return how many."""
     driven = netlist.bit(name, output)
     for group in groups[1:]:
         pins = [pin for reader in group for pin in reader.pins]
@@ -83,7 +82,7 @@ def _divide(netlist: Netlist, name: str, output: str, groups: Sequence[Sequence[
 
 
 def _groups(found: Sequence[_Reader], readers: int) -> list[list[_Reader]]:
-    """The readers of each copy, of a load of ``readers`` at most: of neighbours, or an even share of one core's."""
+    """Return each copy's readers, a load of at most ``readers``: of neighbours, or an even share of a core's."""
     movable = sorted((r for r in found if r.pins[0][0] != PORT), key=lambda r: (_core(r.pins[0]), r.pins))
     result: list[list[_Reader]] = [[]]
     for _, group in groupby(movable, key=lambda reader: _core(reader.pins[0])):
@@ -95,8 +94,8 @@ def _groups(found: Sequence[_Reader], readers: int) -> list[list[_Reader]]:
 
 
 def _even_parts(members: Sequence[_Reader], readers: int) -> list[list[_Reader]]:
-    """In order, none of a load above an even share of as few copies as there could be. Loads are not divided, so that
-    there may be more of them."""
+    """Split in order, no part's load above an even share of the fewest possible copies. Loads are not divided, so there
+    may be more parts than that."""
     load = _load(members)
     share = load / -(-load // readers)
     parts: list[list[_Reader]] = [[]]
@@ -112,6 +111,6 @@ def _load(members: Sequence[_Reader]) -> int:
 
 
 def _core(pin: Pin) -> str:
-    """The instance of the design that a cell stands in, with a point behind it; "" outside the design."""
+    """Return the design's instance that a cell stands in, with a trailing point; "" outside the design."""
     path = pin[0].split(".")
     return ".".join(path[:2]) + "." if len(path) > 2 else ""

@@ -1,6 +1,6 @@
 """ECP5: registers into the multipliers MULT18X18D and the block RAMs DP16KD.
 
-What the parts have: Lattice FPGA-TN-02205 (ECP5 sysDSP usage guide), FPGA-TN-02204 (ECP5 memory usage guide).
+Sources: Lattice FPGA-TN-02205 (ECP5 sysDSP usage guide), FPGA-TN-02204 (ECP5 memory usage guide).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ENABLES = 4  # clock enables a multiplier selects from
 
 
 def pack_memory(netlist: Netlist, name: str) -> int:
-    """Give the ports of a DP16KD that are read through flip-flops alone their output register; flip-flops removed.
+    """Enable the output register of the ports of a DP16KD that only flip-flops read; return the flip-flops removed.
 
     The register follows the port's clock and its output enable OCE, whatever the port's own enable (so that a word
     waits in the block until it is taken). A port of 36 bits has its lower half on the outputs of port A, and clock and
@@ -58,11 +58,11 @@ def pack_memory(netlist: Netlist, name: str) -> int:
 
 
 def pack_multiplier(netlist: Netlist, name: str) -> int:
-    """Give a MULT18X18D the registers around it that it has places for; flip-flops removed.
+    """Move the registers around a MULT18X18D into it; return the flip-flops removed.
 
-    Behind: one level of flip-flops that read the product alone becomes the output register, two become pipeline and
-    output register. Before: those of both operands or none, since place and route times only these. A flip-flop that
-    something else reads as well stays and is copied.
+    After it: one level of flip-flops, the product's only readers, becomes the output register, two become pipeline and
+    output register. Before it: those of both operands or none, since nextpnr times only these. A flip-flop with other
+    readers stays and is copied.
     """
     parameters = netlist.parameters(name)
     if any(str(parameters.get(f"REG_{stage}_CLK", "NONE")) != "NONE" for stage in STAGES):
@@ -96,11 +96,11 @@ def pack_multiplier(netlist: Netlist, name: str) -> int:
 
 
 def align_operands(netlist: Netlist, name: str) -> int:
-    """Move each operand of a MULT18X18D whose sign is on several pins up, until it is on one; how many pins that frees.
+    """Shift each sign-extended operand of a MULT18X18D up until its sign is on one pin; return the pins freed.
 
-    Yosys extends an operand to 18 bits. Each of them wants a wire to a pin of the block, of which there are few where
-    blocks stand beside each other; a constant wants none. Of operands that are 2^a and 2^b times as large the product
-    is 2^(a+b) times as large: its bits, which there is room for, come that much higher.
+    Yosys extends an operand to 18 bits. Each needs a wire to a pin of the block, and wires are scarce where blocks
+    stand side by side; a constant needs none. Operands shifted by a and b bits shift the product by a + b, for which
+    there is room.
     """
     operands = [[netlist.bit(name, pin) for pin in pins] for pins in OPERANDS]
     signed = [netlist.bit(name, pin, "0") == "1" for pin in ("SIGNEDA", "SIGNEDB")]
@@ -125,21 +125,21 @@ def align_operands(netlist: Netlist, name: str) -> int:
 
 
 def _copies_of_sign(bits: list[Bit]) -> int:
-    """On how many pins below the last one an operand has what that has; none of a constant."""
+    """Count the pins below the last one that repeat it; none of a constant."""
     if not isinstance(bits[-1], int):
         return 0
     return next((k for k, bit in enumerate(bits[-2::-1]) if bit != bits[-1]), len(bits) - 1)
 
 
 def copy_outputs(netlist: Netlist) -> int:
-    """Copy the flip-flops and look-up tables that very many pins read (:mod:`hwflow.toolchain.packing.copies`); how
-    many there are of it. Resets and enables have no nets of their own on these parts: nextpnr takes those for clocks.
+    """Duplicate flip-flops and look-up tables with a high fan-out (:mod:`hwflow.toolchain.packing.copies`); return the
+    number of copies. Resets and enables have no global nets here: nextpnr keeps those for clocks.
     """
     return copies.copy_outputs(netlist, {"TRELLIS_FF": "Q", "LUT4": "Z"}, CLOCKS, {"MULT18X18D"})
 
 
 def _take_over(netlist: Netlist, name: str, pins: Iterable[str], bank: Bank) -> int:
-    """Drive by the block what the registers behind it drove."""
+    """Let the block drive what the registers after it drove."""
     for cell in bank.cells:
         netlist.remove(cell)
     for pin, bit in zip(pins, bank.bits, strict=True):
@@ -149,7 +149,7 @@ def _take_over(netlist: Netlist, name: str, pins: Iterable[str], bank: Bank) -> 
 
 
 def _agree(controls: Iterable[Control]) -> bool:
-    """Whether one clock and the enables there are suffice."""
+    """Tell whether the block's one clock and its enables suffice."""
     controls = list(controls)
     return len({c.clock for c in controls}) == 1 and len({c.enable for c in controls}) <= ENABLES
 

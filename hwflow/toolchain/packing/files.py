@@ -19,7 +19,7 @@ def pack_file(family: str, source: str | Path, target: str | Path) -> Packing:
 
 
 def place_file(device: str, source: str | Path, target: str | Path) -> int:
-    """Write the netlist in ``source`` to ``target`` with places for its blocks on ``device``; how many got one."""
+    """Write the netlist in ``source`` to ``target`` with its blocks placed on ``device``; return how many were."""
     design = json.loads(Path(source).read_text())
     placed = place_blocks(Netlist(design), device)
     Path(target).write_text(json.dumps(design) + "\n")

@@ -1,6 +1,6 @@
 """iCE40: registers into the multiplier block SB_MAC16, and two products of at most 8 by 8 bits into one block.
 
-What the block has: Lattice FPGA-TN-02007 (DSP function usage guide for iCE40 devices), SBT ICE Technology Library.
+Sources: Lattice FPGA-TN-02007 (DSP function usage guide for iCE40 devices), SBT ICE Technology Library.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ HALF_PRODUCT = 2  # the product of 8 by 8 bits of this half
 
 
 def pack_registers(netlist: Netlist, name: str) -> int:
-    """Give a product the registers of its operands that always load; flip-flops removed.
+    """Move the always loading registers of a product's operands into its block; return the flip-flops removed.
 
-    The register behind the product is in the block since synthesis, and fixes clock and enable for all. What the
-    block's registers hold before they load is not documented, so that equality begins with the first cycle.
+    Synthesis has put the register after the product into the block; it fixes clock and enable for all. What the block's
+    registers hold before they load is not documented, so equality begins with the first cycle.
     """
     if not _is_product(netlist, name) or not _flag(netlist, name, PIPELINE[0]):
         return 0
@@ -48,12 +48,11 @@ def pack_registers(netlist: Netlist, name: str) -> int:
 
 
 def pack_pair(netlist: Netlist, name: str) -> int:
-    """Put another product of the same kind into the block of ``name``, if both are of 8 by 8 bits; blocks removed.
+    """Merge another product of the same kind into the block ``name``, if both are 8 by 8 bits; return blocks removed.
 
-    The kind: the core that both stand in, so that a core's blocks do not hang on its neighbours; signs of the
-    operands, in either order; registers, clock and enable. The first product is computed in the lower halves of
-    operands and output, the second in the upper ones. A product of the very same kind is preferred to one whose
-    operands can be taken with and without a sign.
+    The kind: the core, so that a core's blocks do not depend on its neighbours; signs of the operands, in either order;
+    registers, clock and enable. The first product takes the lower halves of operands and output, the second the upper
+    ones. A product of exactly the same kind is preferred to one whose operands may be signed or unsigned.
     """
     first = _half(netlist, name)
     if first is None:
@@ -72,12 +71,12 @@ def pack_pair(netlist: Netlist, name: str) -> int:
 _PART = re.compile(r"(rows?|lanes?)_\d+")  # instances of shared components (see hdl_lib/shared.py)
 
 Kind = tuple[int | None, int | None]
-"""An operand's sign and register, each 1 or 0, None where either will do."""
+"""An operand's sign and register, each 1 or 0, None for either."""
 
 
 @dataclass(frozen=True)
 class _Half:
-    """A product that takes half a block: the cell, its two operands (the pins' names first), what all else must be."""
+    """A product that takes half a block: the cell, its two operands (the pins' names first), what else must agree."""
 
     name: str
     operands: tuple[tuple[str, Kind], tuple[str, Kind]]
@@ -85,7 +84,7 @@ class _Half:
 
 
 def _half(netlist: Netlist, name: str) -> _Half | None:
-    """None for a product of more bits."""
+    """Return None for a wider product."""
     if not _is_product(netlist, name):
         return None
     output = netlist.bits(name, "O")
@@ -99,14 +98,14 @@ def _half(netlist: Netlist, name: str) -> _Half | None:
 
 
 def _core(scope: tuple[str, ...]) -> tuple[str, ...]:
-    """The instances up to the core: without those of its parts, of which it has several that are alike."""
+    """Return the instances up to the core, without those of its parts that are alike."""
     while scope and _PART.fullmatch(scope[-1]):
         scope = scope[:-1]
     return scope
 
 
 def _operand(netlist: Netlist, name: str, operand: str) -> Kind | None:
-    """None for one of more than 8 bits.
+    """Return None for more than 8 bits.
 
     A number below 128 is the same with and without a sign. A constant is the same behind a register once that has
     loaded, and until then the product is what the other operand's register makes of it.
@@ -129,9 +128,9 @@ def _operand(netlist: Netlist, name: str, operand: str) -> Kind | None:
 
 
 def _joined(first: _Half, second: _Half, strict: bool) -> list[tuple[str, str, Kind]] | None:
-    """The pins of both for each operand of the block, and what both are there; None where they differ.
+    """Return the pins of both for each operand of the block, with their common kind; None where they differ.
 
-    ``strict``: none that would do either way but where the other would as well.
+    ``strict``: an operand of either kind goes only with another one.
     """
     if first.rest != second.rest:
         return None
@@ -148,7 +147,7 @@ def _joined(first: _Half, second: _Half, strict: bool) -> list[tuple[str, str, K
 
 
 def _join(netlist: Netlist, first: _Half, second: _Half, kinds: list[tuple[str, str, Kind]]) -> None:
-    """Both in the block of the first."""
+    """Merge both into the block of the first."""
     name = first.name
     halves: list[tuple[str, list[Bit]]] = [
         (pin, netlist.bits(name, pin)[:HALF] + netlist.bits(second.name, other)[:HALF]) for pin, other, _ in kinds
@@ -167,7 +166,7 @@ def _join(netlist: Netlist, first: _Half, second: _Half, kinds: list[tuple[str, 
 
 
 def _is_product(netlist: Netlist, name: str) -> bool:
-    """Whether the block computes one product of 16 by 16 bits, with one register behind it or none."""
+    """Tell whether the block computes one product of 16 by 16 bits, with at most one register after it."""
     if any(bit not in ("0", "x", "z") for pin in IDLE for bit in netlist.bits(name, pin)):
         return False
     if any(netlist.readers(bit) for pin in CHAINED for bit in netlist.bits(name, pin)):

@@ -1,4 +1,4 @@
-"""A mapped module of yosys' JSON netlist: who drives a bit, who reads it.
+"""A mapped module of yosys' JSON netlist: the drivers and readers of its nets.
 
 The format is that of yosys' ``write_json``: a net is a number, a constant the string "0", "1", "x" or "z".
 """
@@ -16,7 +16,7 @@ PORT = ""  # the "cell" that stands for the module's own ports
 
 
 class Netlist:
-    """The top module of ``design``, which changes with it.
+    """The top module of ``design``, edited in place.
 
     Raises :class:`ValueError` for a design without a module, or with several and none marked as the top.
     """
@@ -71,7 +71,7 @@ class Netlist:
         return iter([name for name, cell in self._cells.items() if cell["type"] in types])
 
     def holds(self, name: str) -> bool:
-        """Whether there is such a cell."""
+        """Tell whether there is such a cell."""
         return name in self._cells
 
     def kind(self, name: str) -> str:
@@ -89,7 +89,7 @@ class Netlist:
         return attributes
 
     def nets(self) -> Iterator[list[str]]:
-        """The cells with a pin at each net, the driver first, once for each pin."""
+        """Yield the cells on each net, the driver first, once per pin."""
         for bit in dict.fromkeys((*self._drivers, *self._readers)):
             driver = self._drivers.get(bit)
             yield [cell for cell, _ in ((driver,) if driver is not None else ())] + [c for c, _ in self.readers(bit)]
@@ -103,7 +103,7 @@ class Netlist:
         return next(iter(self.bits(name, port)), default)
 
     def connect(self, name: str, port: str, bits: list[Bit], direction: str | None = None) -> None:
-        """Connect a port of a cell, in place of what it was connected to. ``direction``: of a port that is new."""
+        """Reconnect a port of a cell. ``direction``: of a new port."""
         self._forget(name, port)
         cell = self._cells[name]
         cell["connections"][port] = bits
@@ -118,7 +118,7 @@ class Netlist:
         self._cells[name]["port_directions"].pop(port, None)
 
     def remove(self, name: str) -> None:
-        """Take a cell out; what it drove has no driver then."""
+        """Remove a cell; what it drove is left without a driver."""
         for port in self._cells[name]["connections"]:
             self._forget(name, port)
         del self._cells[name]
@@ -130,9 +130,9 @@ class Netlist:
         return [bit for port in ports for bit in cell["connections"].get(port, ())]
 
     def copy(self, name: str, output: str, scope: str) -> Bit:
-        """Add a cell that is ``name`` once more but for a new net on its port ``output``; the net.
+        """Add a copy of the cell ``name`` with a new net on its port ``output``; return the net.
 
-        Its name is the last part of the cell's, behind ``scope`` (instances, a point behind each), and a number.
+        Its name is ``scope`` (instances, each with a trailing point), the last part of the cell's name, and a number.
         """
         cell = self._cells[name]
         bit = self._free
@@ -147,7 +147,7 @@ class Netlist:
         return bit
 
     def driver(self, bit: Bit) -> Pin | None:
-        """The pin that drives a bit; None for a constant and for a net without a driver."""
+        """Return the pin that drives a bit; None for a constant or an undriven net."""
         return self._drivers.get(bit) if isinstance(bit, int) else None
 
     def readers(self, bit: Bit) -> list[Pin]:
@@ -155,6 +155,6 @@ class Netlist:
         return list(self._readers.get(bit, ())) if isinstance(bit, int) else []
 
     def scope(self, bit: Bit) -> tuple[str, ...]:
-        """The instances in the flattened module, outermost first, in which a net has a name, of several the longest; ()
-        for the top module itself, and for a net that only synthesis has named."""
+        """Return the instances in the flattened module, outermost first, of a net's longest name; () for the top module
+        itself, and for a net that only synthesis has named."""
         return self._scopes.get(bit, ()) if isinstance(bit, int) else ()

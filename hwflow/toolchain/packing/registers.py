@@ -1,4 +1,4 @@
-"""Flip-flops of a mapped netlist as registers: when they load, and what they hold before."""
+"""Flip-flops of a mapped netlist as registers: when they load, and their initial value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Control:
 
 @dataclass(frozen=True)
 class Register:
-    """A flip-flop without reset that holds 0 at first: its cell, what it loads, what it drives."""
+    """A flip-flop without reset, initially 0: its cell, input and output."""
 
     cell: str
     control: Control
@@ -31,7 +31,7 @@ RegisterOf = Callable[[Netlist, str], Register | None]  # the register a cell is
 
 @dataclass(frozen=True)
 class Bank:
-    """Registers that load together, in front of or behind the pins of a block.
+    """Registers that load together, before or after the pins of a block.
 
     ``bits``: what the pins are connected to once the block has the registers. ``cells``: the flip-flops, each once.
     """
@@ -42,9 +42,9 @@ class Bank:
 
 
 def registers_before(netlist: Netlist, bits: Sequence[Bit], register_of: RegisterOf) -> Bank | None:
-    """The registers that drive ``bits``, all under one control.
+    """Return the registers that drive ``bits``, all under one control.
 
-    A constant passes: a product of a constant and a register that starts with 0 is 0 until both have loaded. None
+    Constants are allowed: a product of a constant and a register that starts with 0 is 0 until both have loaded. None
     where another bit is not a register's, and where all are constant.
     """
     loads: list[Bit] = []
@@ -64,9 +64,9 @@ def registers_before(netlist: Netlist, bits: Sequence[Bit], register_of: Registe
 
 
 def registers_behind(netlist: Netlist, bits: Sequence[Bit], register_of: RegisterOf) -> Bank | None:
-    """The registers that alone read ``bits``, all under one control; bits that nothing reads are left out.
+    """Return the registers that alone read ``bits``, all under one control; unread bits are left out.
 
-    None where something else reads a bit, and where nothing reads any.
+    None where a bit has another reader, and where no bit has any.
     """
     outputs: list[Bit] = []
     found: dict[str, Register] = {}
@@ -85,7 +85,7 @@ def registers_behind(netlist: Netlist, bits: Sequence[Bit], register_of: Registe
 
 
 def remove_unread(netlist: Netlist, cells: Sequence[str], register_of: RegisterOf) -> int:
-    """Take out those of these registers that nothing reads any more; how many."""
+    """Remove those of these registers that have no reader; return how many."""
     removed = 0
     for name in cells:
         register = register_of(netlist, name)

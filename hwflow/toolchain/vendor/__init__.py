@@ -1,7 +1,7 @@
 """Projects for vendors' tools: scripts in ``OUT/board/`` that one command runs, here or where the tool is installed.
 
-The scripts are files of this package, the same for every design; ``settings.tcl`` says what they are about. Paths in
-them follow from where the folder is, so it can be moved.
+The scripts are files of this package, the same for every design; ``settings.tcl`` has what differs. Paths are relative
+to the folder, so it can be moved.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ QUARTUS = Tool(
 
 @dataclass(frozen=True)
 class Project:
-    """The tool, its arguments, what it leaves in ``board/``, and the files that go there, by the name they get."""
+    """The tool, its arguments, what it writes to ``board/``, and the files that go there, by name."""
 
     tool: Tool
     arguments: tuple[str, ...]
@@ -69,7 +69,7 @@ TOOLS = {"vivado": VIVADO, "quartus": QUARTUS}
 
 
 def is_here(toolchain: str) -> bool:
-    """Whether what ``toolchain`` needs of a vendor, if it does, is installed in a version that will do."""
+    """Tell whether the vendor's tool that ``toolchain`` needs, if any, is installed and new enough."""
     if toolchain not in TOOLS:
         return True
     try:
@@ -80,7 +80,7 @@ def is_here(toolchain: str) -> bool:
 
 
 def project_of(board: Mapping[str, Any]) -> Project:
-    """The project for what ``board.json`` describes."""
+    """Return the project for what ``board.json`` describes."""
     if "zynq" in board:
         return OVERLAY
     return CYCLONE if board["toolchain"] == "quartus" else PINS
@@ -112,7 +112,7 @@ def write_project(out: Path, board: Mapping[str, Any]) -> None:
 
 
 def _settings(board: Mapping[str, Any]) -> str:
-    """``settings.tcl``; names in it are of hwflow's making and hold nothing that Tcl reads otherwise."""
+    """Return ``settings.tcl``; its values are hwflow's own and need no Tcl escapes."""
     values = {
         "part": board["part"]["device"],
         "top": board["top"],
@@ -128,11 +128,11 @@ def _settings(board: Mapping[str, Any]) -> str:
             "output_beat": board["host"]["output_beat"],
         }
     rows = [f"set {name} {{{value}}}\n" for name, value in values.items()]
-    return f"# {board['title']}: what the scripts of this folder are about.\n" + "".join(rows)
+    return f"# {board['title']}: settings of this folder's scripts.\n" + "".join(rows)
 
 
 def _complete_quartus(folder: Path, board: Mapping[str, Any]) -> None:
-    """The platform's assignments name the files of its own script; clocks behind the PLL are not in them."""
+    """Drop the file assignments of the platform's own script, and add the PLL's clocks."""
     pins, clocks = (folder / f"{board['top']}.{ending}" for ending in ("qsf", "sdc"))
     kept = [line for line in pins.read_text().splitlines() if line.startswith("set_") and "VERILOG_FILE" not in line]
     pins.write_text("\n".join(kept) + "\n")

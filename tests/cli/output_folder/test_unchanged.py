@@ -72,7 +72,7 @@ def test_other_frames_leave_netlist_and_bitstream(again, tmp_path):
     seconds = json.loads((out / "report.json").read_text())["seconds"]
     np.savez(tmp_path / "inputs.npz", x=np.ones((2, 4), np.float32))
     ran = again()
-    steps = ["synthesis: as before", "registers: 0 flip-flops absorbed", "place_route: as before", "pack: as before"]
+    steps = ["synthesis: up to date", "registers: 0 flip-flops absorbed", "place_route: up to date", "pack: up to date"]
     assert ran.err.splitlines() == [*DESIGN, *steps]
     assert (out / "board" / "top.bin").read_bytes() == bitstream
     report = json.loads((out / "report.json").read_text())
@@ -84,8 +84,8 @@ def test_other_frames_leave_netlist_and_bitstream(again, tmp_path):
 @pytest.mark.parametrize(
     ("file", "done"),
     [
-        ("board/top.bin", ["synthesis: as before", "place_route: as before", "pack: icepack"]),
-        ("design.v", [*DESIGN, "synthesis: as before", "place_route: as before", "pack: as before"]),
+        ("board/top.bin", ["synthesis: up to date", "place_route: up to date", "pack: icepack"]),
+        ("design.v", [*DESIGN, "synthesis: up to date", "place_route: up to date", "pack: up to date"]),
     ],
 )
 def test_a_file_that_was_changed(again, tmp_path, file, done):
