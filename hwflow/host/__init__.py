@@ -1,1 +1,1 @@
-"""What the host runs before and behind the hardware."""
+"""What the host runs before and after the hardware."""

@@ -1,4 +1,4 @@
-"""The host's side: the float nodes before and behind the hardware, and how its integers convert at the boundary."""
+"""The host's side: the float nodes before and after the hardware, and the conversion of integers at the boundary."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Results = dict[str, npt.NDArray[Any]]
 
 
 def port_inputs(model: Model, arrays: Arrays) -> dict[str, IntArray]:
-    """The integers of each hardware input by port name, [frames, *shape], of graph inputs ``arrays``: the nodes left to
-    the host before it, run by the reference evaluator.
+    """Compute the integers of each hardware input by port name, [frames, *shape], from graph inputs ``arrays``: the
+    reference evaluator runs the host's nodes before it.
 
-    Raises :class:`ModelRefused` where the evaluator fails, or gives a real that no integer of the port means, and
+    Raises :class:`ModelRefused` where the evaluator fails, or gives a real that no integer of the port represents, and
     :class:`UsageError` where a graph input of declared integers holds one.
     """
     ports = model.quantized.inputs
@@ -48,12 +48,11 @@ def port_inputs(model: Model, arrays: Arrays) -> dict[str, IntArray]:
 
 
 def model_outputs(model: Model, port_values: Mapping[str, IntArray], arrays: Arrays | None = None) -> Results:
-    """The model's own outputs by ONNX name, frames first, of the hardware outputs ``port_values`` (integers by port
-    name, [frames, *shape]): the nodes left to the host behind them, run by the reference evaluator.
+    """Compute the model's own outputs by ONNX name, frames first, from the hardware outputs ``port_values`` (integers
+    by port name, [frames, *shape]): the reference evaluator runs the host's nodes after them.
 
-    A constant is the same in each frame. ``arrays``: the graph inputs, needed where an output is one, or a host's node
-    reads one past the hardware. Raises :class:`ModelRefused`
-    where the evaluator fails or lacks an input.
+    A constant is repeated for each frame. ``arrays``: the graph inputs, needed where an output is one, or a host's node
+    reads one past the hardware. Raises :class:`ModelRefused` where the evaluator fails or lacks an input.
     """
     there = _feeds(model, arrays or {})
     for port in model.quantized.outputs:
@@ -74,7 +73,7 @@ def _evaluator(model: Model) -> RegionEvaluator:
 
 
 def constant_output(model: Model, name: str, frames: int) -> npt.NDArray[Any]:
-    """An output that is a constant, once for each of so many frames, [frames, *its frame shape]."""
+    """Repeat an output that is a constant for so many frames, [frames, *its frame shape]."""
     if name in model.resolved.constants:
         array = native(model.resolved.constants[name], model.resolved.values[name].dtype)
     else:
@@ -83,7 +82,7 @@ def constant_output(model: Model, name: str, frames: int) -> npt.NDArray[Any]:
 
 
 def prefix_model(model: Model) -> SubModel | None:
-    """What the host runs before the hardware: from graph inputs to what hardware inputs stand for. None: nothing."""
+    """Return what the host runs before the hardware, from graph inputs to the tensors at hardware inputs, or None."""
     origins = [p.value.origin for p in model.quantized.inputs if p.value.origin not in model.resolved.inputs]
     if not origins:
         return None
@@ -92,8 +91,8 @@ def prefix_model(model: Model) -> SubModel | None:
 
 
 def suffix_model(model: Model) -> SubModel | None:
-    """What the host runs behind the hardware: from what the hardware outputs stand for (and graph inputs that are read
-    past it) to those graph outputs that are neither. None: nothing."""
+    """Return what the host runs after the hardware, from the tensors at hardware outputs (and graph inputs read past
+    it) to the graph outputs that are neither, or None."""
     given = frozenset((*(p.name for p in model.quantized.outputs), *model.resolved.inputs))
     outputs = [name for name in model.resolved.outputs if name not in given]
     if not outputs:
@@ -102,10 +101,10 @@ def suffix_model(model: Model) -> SubModel | None:
 
 
 def to_integers(port: Port, reals: npt.NDArray[Any]) -> IntArray:
-    """The integers that carry ``reals``, [frames, *shape], of an input port with a meaning: real / scale + zero point.
+    """Quantize ``reals``, [frames, *shape], of an input port with a scale: real / scale + zero point.
 
-    The reals come from a float evaluator, so that they are levels but for its rounding; one that lies farther than that
-    (or a quarter of a level) from every level, or beyond the port's type, raises :class:`ModelRefused`.
+    The reals come from a float evaluator, so that they are levels up to its rounding; one farther than that (or a
+    quarter of a level) from every level, or beyond the port's type, raises :class:`ModelRefused`.
     """
     meaning = port.value.meaning
     assert meaning is not None
@@ -135,11 +134,11 @@ def to_integers(port: Port, reals: npt.NDArray[Any]) -> IntArray:
 
 
 def declared_integers(port: Port, reals: npt.NDArray[Any], dtype: str) -> IntArray:
-    """The integers of an input port whose reals, [frames, *shape], are a graph input of declared integers, of the
-    element type ``dtype``.
+    """Return the integers of an input port whose ``reals``, [frames, *shape], of element type ``dtype``, are a graph
+    input of declared integers.
 
-    Each real must be the nearest of that type to what an integer means; where none is exactly that (a scale of 1/255),
-    it may be the next one, for a quotient may have been rounded twice. Raises :class:`UsageError` else.
+    Each real must be the nearest of that type to an integer's value; where that is inexact (a scale of 1/255), it may
+    be the next one, for a quotient may have been rounded twice. Raises :class:`UsageError` otherwise.
     """
     interval = port.value.typed.interval
     (scale,), (zero_point,) = port.scale, port.zero_point
@@ -168,16 +167,16 @@ _EPSILON = {"float16": 2.0**-10, "float32": 2.0**-23, "float64": 2.0**-52}
 
 
 def declared_reals(port: Port, levels: IntArray) -> npt.NDArray[np.float64]:
-    """What the integers of an input port mean, [frames, *shape], correctly rounded."""
+    """Return the reals of an input port's integers, [frames, *shape], correctly rounded."""
     return _reals(port, levels)
 
 
 def boundary_value(model: Model, port: Port, integers: IntArray) -> npt.NDArray[Any]:
-    """The ONNX tensor that ``integers``, [frames, *shape], of an output port stand for, in its own element type:
+    """Return the ONNX tensor of an output port's ``integers``, [frames, *shape], in its own element type:
     scale * (integer - zero point).
 
-    A real one is rounded from the exact value to float64, and from there to its type, where what is too large becomes
-    infinite; one of integers is exact.
+    Reals are rounded from the exact value to float64, and from there to their type, where overflow gives infinity;
+    integers are exact.
     """
     info = model.resolved.values[port.name]
     array = integers.reshape(len(integers), *info.shape[1:])
@@ -186,12 +185,12 @@ def boundary_value(model: Model, port: Port, integers: IntArray) -> npt.NDArray[
 
 
 def is_plain(port: Port) -> bool:
-    """Whether the elements of the ONNX tensor at an output port are the hardware's integers."""
+    """Tell whether the elements of the ONNX tensor at an output port are the hardware's integers."""
     return set(port.scale) == {1} and set(port.zero_point) == {0}
 
 
 def _reals(port: Port, integers: IntArray) -> npt.NDArray[np.float64]:
-    """scale * (integer - zero point), correctly rounded."""
+    """Return scale * (integer - zero point), correctly rounded."""
     result = np.empty(integers.shape, dtype=np.float64)
     count = max(len(port.scale), len(port.zero_point))
     for index in range(count):
@@ -206,5 +205,5 @@ def _reals(port: Port, integers: IntArray) -> npt.NDArray[np.float64]:
 
 
 def _feeds(model: Model, arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
-    """Graph inputs in the types that the model says."""
+    """Convert graph inputs to the model's types."""
     return {name: native(np.asarray(array), model.resolved.values[name].dtype) for name, array in arrays.items()}

@@ -1,4 +1,4 @@
-"""The verb ``quantize``: a float model and calibration data to a QDQ model, by onnxruntime's static quantizer."""
+"""The verb ``quantize``: make a QDQ model of a float model and calibration data, by onnxruntime's static quantizer."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
 class OutputQuality:
     """One output of the quantized model against the float model's.
 
-    ``snr_db``: the float values' power over the power of the difference, in decibels over all elements and frames;
-    infinite where nothing differs, None for an output that holds no floats. ``float_accuracy`` and ``accuracy``: the
-    shares of frames (0 to 1) whose class is the label, float and quantized; the class is the greatest element's index,
-    or the element itself of an integer output of one element. None without labels, or where there is no class.
+    ``snr_db``: the float values' power over that of the difference, in dB over all elements and frames; infinite where
+    nothing differs, None for an output without floats. ``float_accuracy`` and ``accuracy``: the shares of frames (0 to
+    1) whose class is the label, float and quantized; the class is the index of the greatest element, or the only
+    element of an integer output. None without labels or classes.
     """
 
     name: str
@@ -51,10 +51,10 @@ class OutputQuality:
 
 @dataclass(frozen=True)
 class Quantization:
-    """What was written to ``output``, how good it is on ``evaluated``, and what hwflow says to it.
+    """The model written to ``output``, its quality on ``evaluated``, and the findings about it.
 
-    ``findings`` are those of :func:`hwflow.check` on the written model; nothing in them is an error. ``bits`` (weights)
-    and ``activations`` are as they were asked for. ``host``: what is left to the host; None where it does not compile.
+    ``findings`` are those of :func:`hwflow.check` on the written model, none of them an error. ``bits`` (weights) and
+    ``activations`` are as asked for. ``host``: what is left to the host; None where it does not compile.
     """
 
     output: Path
@@ -68,11 +68,11 @@ class Quantization:
 
     @property
     def compiles(self) -> bool:
-        """hwflow has no objection: ``synth`` makes hardware of it, where the board has room."""
+        """Whether ``synth`` makes hardware of it, where the board has room."""
         return not any(f.severity == "unsupported" for f in self.findings)
 
     def table(self) -> dict[str, Any]:
-        """What ``quantize --format json`` prints; an infinite ratio is null."""
+        """Return what ``quantize --format json`` prints; an infinite ratio is null."""
         return {
             "output": str(self.output),
             "bits": self.bits,
@@ -94,8 +94,8 @@ class Quantization:
         }
 
     def lines(self) -> Iterator[str]:
-        """The same for people."""
-        yield f"{self.output}: {self.bits}-bit weights, a scale a channel, {self.activations} activations"
+        """Yield the same as text."""
+        yield f"{self.output}: {self.bits}-bit weights, per-channel scales, {self.activations} activations"
         yield f"calibrated on {_frames(self.calibrated)}, compared with the float model on {_frames(self.evaluated)}"
         for q in self.qualities:
             parts = []
@@ -105,7 +105,7 @@ class Quantization:
             if q.accuracy is not None and q.float_accuracy is not None:
                 accuracy, reference = 100 * q.accuracy, 100 * q.float_accuracy
                 parts.append(f"accuracy {accuracy:.2f} % (float model: {reference:.2f} %)")
-            yield f"output {show(q.name)}: {', '.join(parts) or 'no figures: no floats, and no labels'}"
+            yield f"output {show(q.name)}: {', '.join(parts) or 'no figures: neither floats nor labels'}"
         for finding in merged(f for f in self.findings if f.severity == "unsupported"):
             first, *rest = finding.lines()
             yield from ("note: " + first.removeprefix("unsupported: "), *rest)
@@ -117,7 +117,7 @@ class Quantization:
                 yield from finding.lines()
         yield self.host.line()
         if self.host.linear:
-            yield f"hwflow can compile the rest of it only: the host must do {self.host.said_share()}"
+            yield f"hwflow can compile only the rest of it: the host must do {self.host.said_share()}"
         else:
             yield "hwflow can compile it: see 'hwflow synth'"
 
@@ -202,7 +202,7 @@ def _chosen(option: str, value: Any, choices: tuple[Any, ...]) -> Any:
 
 
 def _refuse_target(target: Path, source: Path | None) -> None:
-    """Before anything takes long: the output cannot be a folder, nor in a folder that is not there, nor the model."""
+    """Refuse, before anything takes long, an output that is a folder, in a missing folder, or the model."""
     if target.is_dir() or not target.absolute().parent.is_dir():
         what = "it is a folder" if target.is_dir() else f"there is no folder {show_path(target.absolute().parent)}"
         raise UsageError(
@@ -219,7 +219,7 @@ def _refuse_target(target: Path, source: Path | None) -> None:
 
 
 def _refuse_unfit(model: Model) -> None:
-    """A model that is quantized already, or whose inputs hold several frames at once."""
+    """Refuse a model that is already quantized, or whose inputs hold several frames at once."""
     values, whole = model.resolved.values, whole_inputs(model.proto)
     findings = [
         Finding(
@@ -262,7 +262,7 @@ def _refuse_infinite(values: Mapping[str, npt.NDArray[Any]], inputs: Inputs) -> 
 
 
 def _by_frame(model: Model, inputs: Inputs) -> list[dict[str, npt.NDArray[Any]]]:
-    """One mapping a frame, arrays of the types that the model says."""
+    """Return one mapping per frame, with arrays of the model's types."""
     dtypes = {name: np.dtype(model.resolved.values[name].dtype) for name in inputs.arrays}
     return [
         {name: array[i : i + 1].astype(dtypes[name]) for name, array in inputs.arrays.items()}

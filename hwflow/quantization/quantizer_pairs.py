@@ -1,9 +1,9 @@
-"""Fewer roundings in a QDQ model: a quantizer between a linear operator and the affine functions behind it goes.
+"""Remove roundings from a QDQ model: quantizers between a linear operator and the affine functions after it.
 
-A quantizer puts QuantizeLinear and DequantizeLinear (a pair) behind every operator that it knows. Between a Conv and
-the BatchNormalization or Relu behind it a pair only costs accuracy and hardware: accumulator, affine function and clip
-are one exact step function of what the Conv accumulates. In front of other functions (Sigmoid, HardSwish) the pair
-stays: of 256 values such a function is a small table, of an accumulator's many values it is not.
+A quantizer puts QuantizeLinear and DequantizeLinear (a pair) after every operator that it knows. Between a Conv and the
+BatchNormalization or Relu after it a pair only costs accuracy and hardware: affine function and clip are one exact step
+function of the Conv's accumulator. Before other functions (Sigmoid, HardSwish) the pair stays: of 256 values such a
+function is a small table, of an accumulator's many values it is not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import onnx
 from hwflow.quantization.quantizer_weights import LINEAR
 
 ACCUMULATING = frozenset({*LINEAR, "Add", "Sub", "Mul"})
-"""Their results are integers of many bits before they are quantized."""
+"""Operators whose results are wide integers before they are quantized."""
 
 AFFINE = frozenset({"BatchNormalization", "Add", "Sub", "Mul", "Div", "Relu", "Clip"})
 """Affine functions and clips where all operands but one are constants."""
@@ -23,10 +23,10 @@ AFFINE = frozenset({"BatchNormalization", "Add", "Sub", "Mul", "Div", "Relu", "C
 
 def join_affine_functions(model: onnx.ModelProto) -> int:
     """Remove every pair between the result of an operator of :data:`ACCUMULATING` (or an affine function of one) and an
-    affine function whose own result is quantized; returns how many.
+    affine function whose own result is quantized; return how many.
 
-    ``model`` is changed in place; with graph attributes, which may read any value, it is left as it is. No Relu or Clip
-    may have been left out for the saturation of a quantizer that stands for it.
+    ``model`` is changed in place, unless it has graph attributes, which may read any value. No Relu or Clip may have
+    been replaced by the saturation of a quantizer.
     """
     if any(a.type == onnx.AttributeProto.GRAPH for node in model.graph.node for a in node.attribute):
         return 0
@@ -56,7 +56,7 @@ def _pair(graph: onnx.GraphProto) -> tuple[onnx.NodeProto, onnx.NodeProto] | Non
         return readers[name][0] if len(readers[name]) == 1 and name not in kept else None
 
     def affine(node: onnx.NodeProto | None) -> onnx.NodeProto | None:
-        """The node if it is an affine function or a clip of one value."""
+        """Return the node if it is an affine function or a clip of one value."""
         if node is None or node.op_type not in AFFINE:
             return None
         return node if sum(1 for name in node.input if name and name not in constants) == 1 else None

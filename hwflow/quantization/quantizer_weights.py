@@ -1,8 +1,8 @@
-"""How onnxruntime's quantizer is to treat linear operators: which operand is weights, and a scale for each output.
+"""Tell onnxruntime's quantizer how to treat linear operators: which operand is weights, with a scale per output.
 
-onnxruntime 1.32 has operator quantizers of its own for these, which take axis 1 of whatever is constant for the outputs
-of MatMul, give a bias of a grouped ConvTranspose as many scales as a group has outputs, and quantize the products of
-two streams, which hardware cannot be made of.
+Its own operator quantizers (onnxruntime 1.32) take axis 1 of any constant for the outputs of MatMul, give a bias of a
+grouped ConvTranspose only as many scales as a group has outputs, and quantize products of two streams, which hardware
+cannot be made of.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Weights:
 
 
 def weights_of(node: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto]) -> Weights | None:
-    """The weights of a node of :data:`LINEAR`; None where no operand, or every one, is constant."""
+    """Return the weights of a node of :data:`LINEAR`; None where no operand, or every one, is constant."""
     index = 1 if node.input[1] in constants else 0
     if node.input[index] not in constants or node.input[1 - index] in constants:
         return None
@@ -52,7 +52,7 @@ def weights_of(node: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto]) 
 
 
 def part_weights(model: onnx.ModelProto) -> None:
-    """Give weights that something else reads, too, with scales along another axis or with none, a copy of their own."""
+    """Copy weights that have another reader with scales along another axis, or with none."""
     graph = model.graph
     constants = {i.name: i for i in graph.initializer}
     readers: dict[str, dict[int | str | None, list[tuple[onnx.NodeProto, int]]]] = defaultdict(dict)
@@ -77,14 +77,14 @@ def part_weights(model: onnx.ModelProto) -> None:
 
 @dataclass
 class LinearQuantizer:
-    """What onnxruntime calls for each node of :data:`LINEAR`: tells ``quantizer`` (its QDQQuantizer) what is to be
-    quantized, and how."""
+    """Called by onnxruntime for each node of :data:`LINEAR`: tells ``quantizer`` (its QDQQuantizer) what to quantize,
+    and how."""
 
     quantizer: Any
     node: onnx.NodeProto
 
     def quantize(self) -> None:
-        """Weights with a scale for each output, the bias as int32 where it has one for each, streams as such."""
+        """Quantize weights with a scale per output, the bias as int32 if it has one value per output, and streams."""
         node, constants = self.node, self.quantizer.initializers
         weights = weights_of(node, constants)
         if weights is None:
@@ -103,7 +103,7 @@ class LinearQuantizer:
 
 @contextlib.contextmanager
 def linear_quantizers(registry: MutableMapping[str, Any]) -> Iterator[None]:
-    """With :class:`LinearQuantizer` in onnxruntime's ``registry`` of QDQ operator quantizers."""
+    """Put :class:`LinearQuantizer` into onnxruntime's ``registry`` of QDQ operator quantizers during the body."""
     before = dict(registry)
     registry.update(dict.fromkeys(LINEAR, LinearQuantizer))
     try:

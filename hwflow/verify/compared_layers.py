@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Element:
-    """One that differs; ``index``: in a frame of the ONNX value. ``reference``: None where the evaluator's real is none
-    that the value can have. ``explained``: by the evaluator's own rounding."""
+    """One that differs; ``index``: in a frame of the ONNX value. ``reference``: None where the evaluator's real is no
+    level of the value. ``explained``: by the evaluator's own rounding."""
 
     frame: int
     index: tuple[int, ...]
@@ -38,7 +38,7 @@ class Element:
         return cls(start + place[0], index, golden, reference, explained)
 
     def table(self) -> dict[str, Any]:
-        """For ``--format json``; numbers that are not finite as text."""
+        """Return the row of ``--format json``; non-finite numbers as text."""
         numbers = {"golden": self.golden, "reference": self.reference}
         finite = {k: v if v is None or np.isfinite(v) else str(v) for k, v in numbers.items()}
         return {"frame": self.frame, "index": list(self.index), **finite, "explained": self.explained}
@@ -64,7 +64,7 @@ class ComparedLayer:
 
 @dataclass(frozen=True)
 class ComparedLayers:
-    """In the order of the model's nodes: what a layer reads comes before it."""
+    """The layers in the order of the model's nodes: what a layer reads comes before it."""
 
     layers: tuple[ComparedLayer, ...]
 
@@ -80,8 +80,7 @@ class ComparedLayers:
 
     @property
     def first(self) -> ComparedLayer | None:
-        """The first layer with a difference that the evaluator's rounding does not explain; if there is none, the first
-        that differs at all."""
+        """The first layer with an unexplained difference, or failing that the first that differs at all."""
         wrong = [layer for layer in self.layers if layer.row.unexplained]
         differ = [layer for layer in self.layers if layer.row.mismatches]
         return next(iter((*wrong, *differ)), None)
@@ -95,7 +94,7 @@ class ComparedLayers:
         }
 
     def lines(self) -> Iterator[str]:
-        """For people: the verdict on the layers."""
+        """Yield the verdict on the layers as text."""
         first = self.first
         if first is None:
             yield f"all {len(self.layers)} layers equal the reference evaluator's"

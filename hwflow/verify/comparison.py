@@ -1,6 +1,6 @@
 """``compare``: the golden model against ONNX's reference evaluator, value by value, and end to end.
 
-How the values are compared, and when a mismatch is explained, is told in :mod:`hwflow.verify.value_comparison`.
+:mod:`hwflow.verify.value_comparison` has how values are compared, and when a mismatch is explained.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hwflow.verify.inputs import Inputs, choose_inputs, require_file
 from hwflow.verify.value_comparison import Comparer, Drift, Row
 
 BATCH_ELEMENTS = 1 << 21
-"""About how many elements of all values are held at once: frames are compared in batches of that size."""
+"""Batch size: about how many elements of all values are held at once."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class Comparison:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """One for each value with unexplained mismatches."""
+        """A finding per value with unexplained mismatches."""
         return tuple(finding for row in self.rows if (finding := self.finding(row)) is not None)
 
     def finding(self, row: Row) -> Finding | None:
-        """What is wrong with a value; None where nothing is."""
+        """Return what is wrong with a value, or None."""
         return _unexplained(row) if row.unexplained else None
 
     def table(self) -> dict[str, Any]:
@@ -76,17 +76,17 @@ class Comparison:
         }
 
     def lines(self) -> Iterator[str]:
-        """For people, what is to be said below the rows: the drift."""
+        """Yield the text below the rows: the drift."""
         for name in sorted({name for row in self.rows for name in row.defects}):
             where = ", ".join(cell(row.name) for row in self.rows if name in row.defects)
-            yield f"known defect of the reference evaluator, gone around: {name} ({where})"
+            yield f"known defect of the reference evaluator, worked around: {name} ({where})"
         drift = self.drift
         if drift.failed:
-            yield f"end to end: nothing to compare with: {drift.failed}"
+            yield f"end to end: no reference: {drift.failed}"
             return
         yield (
             f"end to end: the outputs of {drift.differing} of {drift.frames} frames differ from the reference "
-            f"evaluator's, by {drift.max_lsb} lsb at most"
+            f"evaluator's, by at most {drift.max_lsb} lsb"
         )
         own = {row.name for row in self.rows}
         for name, apart in drift.outputs.items():
@@ -147,7 +147,7 @@ def _unexplained(row: Row) -> Finding:
     overflow = row.first.endswith(NOT_FINITE)
     return Finding(
         "golden-equals-reference", where,
-        f"the golden model must equal the reference evaluator but for its float rounding, not differ in "
+        f"the golden model must equal the reference evaluator except for its float rounding, not differ in "
         f"{row.unexplained} of {row.elements} elements; the first: {row.first}",
         "choose scales and constants with which the model's own floats do not overflow"
         if overflow else "report this model as a defect of hwflow",

@@ -1,4 +1,4 @@
-"""Whether a mismatch between the golden model and the evaluator is the evaluator's own rounding."""
+"""Decide whether a mismatch between the golden model and the evaluator is the evaluator's own rounding."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from hwflow.operators.float_errors.analysis import Bounds, analyse
 Floats = npt.NDArray[np.float64]
 
 PRECISIONS = (80, 320, 1280, 5120)
-"""Bits to which an irrational quotient is computed, one after the other until its level is certain."""
+"""Bits to which an irrational quotient is computed, in turn until its level is certain."""
 
 NOT_FINITE = "its float value is not finite"
-"""Said of an element where the reference evaluator's own arithmetic overflows: its bound is unknown."""
+"""The reason where the reference evaluator's own arithmetic overflows: the bound is unknown."""
 
 
 class RegionBounds:
-    """Float error bounds of a region, of the frames that need them. ``errors``: what is known of the feeds' errors."""
+    """Float error bounds of a region, for the frames that need them. ``errors``: the feeds' error bounds."""
 
     def __init__(self, region: Region, feeds: Mapping[str, AnyArray], errors: Mapping[str, Floats]) -> None:
         self._region = region
@@ -34,7 +34,7 @@ class RegionBounds:
         self._frames: dict[int, tuple[Bounds, int]] = {}
 
     def analyse(self, frames: list[int]) -> None:
-        """Have bounds of ``frames`` ready for :meth:`quotient` and :meth:`error`."""
+        """Compute bounds of ``frames`` for :meth:`quotient` and :meth:`error`."""
         frames = [frame for frame in frames if frame not in self._frames]
         step = max(1, len(frames)) if self._region.framewise else 1
         for start in range(0, len(frames), step):
@@ -43,18 +43,18 @@ class RegionBounds:
             self._frames.update({frame: (bounds, index) for index, frame in enumerate(part)})
 
     def quotient(self, name: str, place: tuple[int, ...], shape: tuple[int, ...]) -> Fraction | str:
-        """The bound on the quotient that a quantizer rounds at ``place`` of ``name`` (golden ``shape``), in levels, or
-        why there is none."""
+        """Return the bound on the quotient that a quantizer rounds at ``place`` of ``name`` (golden ``shape``), in
+        levels, or why there is none."""
         bounds, index = self._frames[place[0]]
         return self._at(bounds, bounds.quotients.get(name), name, (index, *place[1:]), shape)
 
     def error(self, name: str, place: tuple[int, ...], shape: tuple[int, ...]) -> Fraction | str:
-        """The bound on the error of ``name`` at ``place``, or why there is none."""
+        """Return the bound on the error of ``name`` at ``place``, or why there is none."""
         bounds, index = self._frames[place[0]]
         return self._at(bounds, bounds.errors.get(name), name, (index, *place[1:]), shape)
 
     def all(self) -> Iterator[tuple[Bounds, slice]]:
-        """Bounds of all frames, and which frames they are of."""
+        """Yield bounds of all frames, each with its slice of frames."""
         count = max((len(a) for a in self._feeds.values()), default=1)
         step = count if self._region.framewise else 1
         for start in range(0, count, step):
@@ -84,14 +84,15 @@ def no_bound(bounds: Bounds) -> str:
 
 
 def level(stage: QuantizerStage, quotient: Fraction) -> int:
-    """What a quantizer makes of a quotient, to which no zero point has been added yet."""
+    """Return the level that a quantizer gives a quotient, before the zero point is added."""
     q = stage.quantizer
     return q(quotient * q.scale)
 
 
 def possible_levels(stages: tuple[Stage, ...], integer: int) -> tuple[int, int]:
-    """Least and greatest integer that ``stages`` can make of ``integer``: one, unless a quotient lies closer to a
-    rounding boundary than the last of :data:`PRECISIONS` can tell. Raises NoSteps where a function is undefined."""
+    """Return the least and greatest integer that ``stages`` can make of ``integer``: equal, unless a quotient lies
+    closer to a rounding boundary than the last of :data:`PRECISIONS` can tell. Raises NoSteps where a function is
+    undefined."""
     for bits in PRECISIONS:
         low = high = integer
         for stage in stages:
@@ -121,9 +122,9 @@ def unexplained(
     node: Node, place: tuple[int, ...], expected: IntArray, found: int, trace: Mapping[Value, IntArray],
     bounds: RegionBounds, name: str, per_level: Fraction | None,
 ) -> str | None:
-    """Why the mismatch at ``place`` of ONNX value ``name``, which ``node`` makes, is not the evaluator's rounding; None
-    if it is. ``found`` is the evaluator's integer; ``per_level`` is None where the quotient that the ONNX quantizer
-    rounds is the one that the node's only stage rounds; else what a level is worth in the ONNX tensor."""
+    """Return why the mismatch at ``place`` of ONNX value ``name``, made by ``node``, is not the evaluator's rounding,
+    or None if it is. ``found`` is the evaluator's integer; ``per_level`` is None where the ONNX quantizer rounds the
+    same quotient as the node's only stage, else the size of a level in the ONNX tensor."""
     numbers = f"golden {expected[place]}, reference {found}"
     if node.op != "requantize":  # a place, or what two sums compare as, is as sure as the reals before it
         bound = bounds.error(name, place, expected.shape)
@@ -161,6 +162,6 @@ def unexplained(
 
 
 def differing(expected: IntArray, found: IntArray, wrong: npt.NDArray[Any] | None = None) -> list[tuple[int, ...]]:
-    """The places where these differ, or where what was ``found`` is no integer."""
+    """Return the places where these differ, or where what was ``found`` is not an integer."""
     different = expected != found if wrong is None else (expected != found) | wrong
     return [tuple(int(i) for i in place) for place in np.argwhere(different)]

@@ -1,4 +1,4 @@
-"""The golden model: walks a graph and calls each operator's evaluate. Works on every integer stage alike."""
+"""The golden model: evaluate a graph operator by operator, at any integer stage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hwflow.ir.graph import Graph, IntArray, Node, Port, Value
 
 
 def evaluate(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[str, IntArray]:
-    """Outputs by port name, [frames, *logical shape], for ``inputs`` by port name, [frames, *logical shape], int64.
+    """Return outputs by port name for ``inputs`` by port name, both int64[frames, *logical shape].
 
     Raises :class:`ModelRefused` for an input that is missing, not of integers, of the wrong shape or outside its type.
     """
@@ -41,7 +41,7 @@ _ELEMENTS = 1 << 22  # of a node's operands and results, for the frames that are
 
 
 def trace(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[Value, IntArray]:
-    """Every value of the graph, [frames, *its shape]."""
+    """Return every value of the graph, [frames, *its shape]."""
     _check(graph, inputs)
     values = _inputs(graph, inputs)
     for node in graph.nodes:

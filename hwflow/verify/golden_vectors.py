@@ -1,4 +1,4 @@
-"""Golden vectors: what goes into an emitted design and what must come out, as beats."""
+"""Golden vectors: stimuli and expected outputs of an emitted design, as beats."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ if TYPE_CHECKING:
 
 
 def golden_vectors(model: Model, out: Path, inputs: Mapping[str, IntArray]) -> Vectors:
-    """Vectors of the design in ``out`` for integer ``inputs`` by port name, [frames, *shape]."""
+    """Return vectors of the design in ``out`` for integer ``inputs`` by port name, [frames, *shape]."""
     return Vectors.of(load_design(out), inputs, golden.evaluate(model.quantized, inputs))

@@ -1,4 +1,4 @@
-"""The frames that a command works on: of a file, or random ones; in the model's own terms."""
+"""The frames that a command works on, from a file or random, as the model's own inputs."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def choose_inputs(
     model: Model, beside: Path | None, given: str | os.PathLike[str] | None, frames: int | None,
     rng: np.random.Generator, *, labelled: bool = True,
 ) -> Inputs:
-    """The inputs a command works on: ``given``, else ``inputs.npz`` beside the model, else random ones.
+    """Choose the inputs a command works on: ``given``, else ``inputs.npz`` beside the model, else random ones.
 
-    ``beside``: the model's file, if there is one. Of a file all frames unless ``frames`` says how many. ``labelled``:
-    look at an array ``label`` too. Raises :class:`UsageError` for a file that does not fit.
+    ``beside``: the model's file, if there is one. A file's first ``frames`` frames are taken, by default all.
+    ``labelled``: read an array ``label``, too. Raises :class:`UsageError` for a file that does not fit.
     """
     if frames is not None and frames < 1:
         raise UsageError(
@@ -113,7 +113,7 @@ def _from_file(model: Model, path: Path, frames: int | None, labelled: bool) -> 
 
 
 def _wrong_labels(labels: npt.NDArray[Any], frames: int, where: str) -> list[Finding]:
-    """What is wrong with an array `label` beside so many frames: an integer a frame is right."""
+    """Return what is wrong with an array `label`, which must have an integer per frame."""
     found: list[tuple[str, object, str]] = []
     if labels.dtype.kind not in "iu":
         found.append(("must be of an integer type", labels.dtype, "convert it to class numbers"))
@@ -126,7 +126,7 @@ def _wrong_labels(labels: npt.NDArray[Any], frames: int, where: str) -> list[Fin
 
 
 def require_file(path: str | os.PathLike[str] | None) -> None:
-    """Raise :class:`UsageError` where a file of inputs is given that cannot be opened: before a long run, not in it."""
+    """Raise :class:`UsageError` if a given file of inputs cannot be opened: before a long run."""
     if path is not None:
         try:
             Path(path).open("rb").close()
@@ -135,14 +135,14 @@ def require_file(path: str | os.PathLike[str] | None) -> None:
 
 
 def _frames_of(model: Model, array: npt.NDArray[Any], wanted: tuple[int, ...]) -> npt.NDArray[Any]:
-    """An array with its frames along an axis of their own: where a model's whole inputs are a frame, they may also
-    stand one after the other along the inputs' first axis."""
+    """Reshape an array to have frames along an axis of their own: where a frame is a model's whole inputs, they may
+    also be concatenated along the inputs' first axis."""
     joined = model.whole and array.ndim == len(wanted) > 0 and array.shape[1:] == wanted[1:]
     return array.reshape(-1, *wanted) if joined and wanted[0] and len(array) % wanted[0] == 0 else array
 
 
 def _arrays(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
-    """Every array of an .npz file. Raises :class:`UsageError`."""
+    """Read every array of an .npz file. Raises :class:`UsageError`."""
     reason = "it is no .npz file"
     try:
         with path.open("rb") as stream:
@@ -164,9 +164,9 @@ def _unreadable(where: str, reason: str) -> UsageError:
 
 
 def _converted(array: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
-    """As the model takes it: floats of its type and finite, integers of any type within the range of the model's.
+    """Convert to the model's type: floats must be finite, integers of any type within its range.
 
-    Raises :class:`ValueError` saying what must be else.
+    Raises :class:`ValueError` saying what must be, otherwise.
     """
     integer = is_integer(dtype)
     if array.dtype.kind not in ("iub" if dtype == "bool" else "iu" if integer else "iuf"):

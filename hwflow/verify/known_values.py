@@ -1,6 +1,6 @@
-"""ONNX values that golden integers stand for: what they are fed to the evaluator as, and read back as.
+"""ONNX values that golden integers represent: how they are fed to the evaluator, and read back.
 
-An integer tensor is fed as it is. A real tensor that a quantizer made (QONNX) has a meaning: its integers q are fed as
+An integer tensor is fed as it is. A real tensor made by a quantizer (QONNX) has a scale: its integers q are fed as
 scale * (q - zero point), rounded to the tensor's type, and read back by their level, round(x / scale + zero point).
 """
 
@@ -26,7 +26,7 @@ _DOUBLE = 2.0**-50
 
 @dataclass(frozen=True)
 class Known:
-    """ONNX value ``name``, whose elements the integers of ``value`` stand for; ``shape``: of one frame in the model."""
+    """ONNX value ``name``, represented by the integers of ``value``; ``shape``: of one frame in the model."""
 
     name: str
     value: Value
@@ -38,7 +38,7 @@ class Known:
         return self.value.meaning is not None
 
     def feed(self, integers: IntArray) -> tuple[AnyArray, Floats | None]:
-        """The evaluator's tensor, frames first, and by how much it differs from what the integers mean (None: not)."""
+        """Return the evaluator's tensor, frames first, and its rounding error (None: exact)."""
         array = integers.reshape(len(integers), *self.shape)
         meaning = self.value.meaning
         if meaning is None:
@@ -53,8 +53,8 @@ class Known:
         return rounded, error if error.any() else None
 
     def levels(self, array: AnyArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-        """The integers of an evaluator's tensor, in the shape of the golden ones, and which of its elements are none
-        (a real that is no level but for a few roundings, or not finite)."""
+        """Return the integers of an evaluator's tensor, in the shape of the golden ones, and which of its elements are
+        none (reals off every level by more than a few roundings, or not finite)."""
         shape = (len(array), *self.value.typed.shape)
         meaning = self.value.meaning
         if meaning is None:
@@ -69,13 +69,13 @@ class Known:
         return np.where(wrong, 0, levels).astype(np.int64).reshape(shape), wrong.reshape(shape)
 
     def level_size(self) -> Floats:
-        """What a level of each element of a frame is worth in the ONNX tensor, in the shape of the golden integers."""
+        """The size of a level in the ONNX tensor, for each element of a frame, in the shape of the golden integers."""
         meaning = self.value.meaning
         size = np.ones(()) if meaning is None else np.abs(self._spread(meaning.scale))
         return np.broadcast_to(size, self.shape).reshape(self.value.typed.shape)
 
     def _spread(self, part: Fractions) -> Floats:
-        """Scale or zero point to broadcast over the model's shape of a frame."""
+        """Shape scale or zero point to broadcast over the model's shape of a frame."""
         floats = nearest_floats(part)
         logical = self.value.typed.shape
         if part.size == 1 or len(logical) == len(self.shape):
@@ -84,7 +84,7 @@ class Known:
 
 
 def known_values(graph: Graph, model: ResolvedModel) -> dict[str, Known]:
-    """By ONNX name. Several integer tensors may stand for one ONNX value on the way to it; the last one is it."""
+    """Return known values by ONNX name. Of several integer tensors on the way to one, the last represents it."""
     result: dict[str, Known] = {}
     for value in graph.values():
         info = model.values.get(value.origin)
@@ -94,7 +94,7 @@ def known_values(graph: Graph, model: ResolvedModel) -> dict[str, Known]:
 
 
 def _short(values: Fractions) -> bool:
-    """Whether these are floats of so few bits that products with integers of 20 bits are exact in float64."""
+    """Tell whether these are floats so short that products with integers of 20 bits are exact in float64."""
     for v in values.reshape(-1):
         bits, power = v.numerator, v.denominator
         if power & (power - 1):

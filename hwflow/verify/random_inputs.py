@@ -1,4 +1,4 @@
-"""Random frames of a model's inputs, spread over what its hardware tells apart."""
+"""Random frames of a model's inputs, spread over the range that its hardware distinguishes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _TRIED_ELEMENTS = 512
 
 
 def random_inputs(model: Model, frames: int, rng: np.random.Generator) -> Results:
-    """Random frames of every input: over the whole range of its type where hardware takes it as it is, a little beyond
-    what the quantizer right behind it tells apart, or, with other nodes between, over that interval of a few from which
-    the hardware gets most different integers."""
+    """Draw random frames of every input: over the whole range of its type where hardware takes it as it is; slightly
+    beyond the range of a quantizer right after it; or, with other nodes between, over that of a few intervals which
+    gives the hardware most different integers."""
     ranges: dict[str, tuple[float, float]] = {}
     wide: list[str] = []
     for name in model.resolved.inputs:
@@ -41,7 +41,7 @@ def random_inputs(model: Model, frames: int, rng: np.random.Generator) -> Result
 
 
 def float_dtype(name: str) -> np.dtype[Any]:
-    """The numpy type that holds reals of an ONNX element type."""
+    """Return the numpy type that holds reals of an ONNX element type."""
     try:
         return np.dtype(name)
     except TypeError:  # bfloat16 and smaller: numpy has none of them
@@ -49,7 +49,7 @@ def float_dtype(name: str) -> np.dtype[Any]:
 
 
 def is_integer(dtype: str) -> bool:
-    """Whether an ONNX element type, by name, is one of integers; a bool is 0 or 1."""
+    """Tell whether an ONNX element type, by name, is an integer type; a bool is 0 or 1."""
     return dtype == "bool" or "int" in dtype
 
 
@@ -86,13 +86,13 @@ def _draw(
 
 
 def _declared(model: Model, name: str) -> Port | None:
-    """The hardware input that carries declared integers of a float input; None for other inputs."""
+    """Return the hardware input that carries declared integers of a float input; None for other inputs."""
     ports = (p for p in model.quantized.inputs if p.value.origin == name and p.value.meaning is not None)
     return next(ports, None)
 
 
 def _whole(model: Model, name: str) -> tuple[int, int] | None:
-    """The interval of an input whose integers are the hardware's, else None."""
+    """Return the interval of an input whose integers are the hardware's, else None."""
     for port in model.quantized.inputs:
         if port.value.origin == name and port.value.meaning is None:
             interval = port.value.typed.interval
@@ -101,7 +101,7 @@ def _whole(model: Model, name: str) -> tuple[int, int] | None:
 
 
 def _quantizer_range(model: Model, name: str) -> tuple[float, float] | None:
-    """A little more than the reals that a QuantizeLinear right behind the input tells apart; None without one."""
+    """Return slightly more than the range of a QuantizeLinear right after the input; None without one."""
     constants = model.resolved.constants
     for node in model.resolved.nodes:
         if node.op_type == "QuantizeLinear" and node.inputs[0] == name and node.inputs[1] in constants:
@@ -118,8 +118,8 @@ def _quantizer_range(model: Model, name: str) -> tuple[float, float] | None:
 def _most_telling(
     model: Model, ranges: dict[str, tuple[float, float]], wide: list[str], rng: np.random.Generator
 ) -> tuple[float, float]:
-    """That interval for the inputs ``wide`` from which a few frames give most different integers at the hardware
-    inputs, and, of equal ones, fewest at the ends of their range."""
+    """Return the interval for the inputs ``wide`` with which a few frames give most different integers at the hardware
+    inputs, and, among equals, fewest saturated ones."""
     sizes = [prod(model.resolved.values[name].shape) for name in wide]
     frames = max(1, _TRIED_ELEMENTS // max(1, min(sizes)))
     best, chosen = (-1, 0), (-1.0, 1.0)

@@ -28,10 +28,10 @@ _KEEPING = frozenset({"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsq
 
 
 def classes(model: Model, results: Results) -> tuple[str, Array] | None:
-    """The first output that classifies, and the class of each frame, int64[frames]; None if no output does.
+    """Return the first output that classifies, and the class of each frame, int64[frames]; None if no output does.
 
-    That is an output whose frame is a vector (axes of length 1 aside): the place of its greatest value, the first of
-    equal ones; or an integer made by ArgMax: itself.
+    Such an output is a vector per frame (but for axes of length 1), whose class is the first index of its greatest
+    value; or an integer made by ArgMax, which is the class.
     """
     for name in model.resolved.outputs:
         array = results[name]
@@ -46,18 +46,18 @@ def classes(model: Model, results: Results) -> tuple[str, Array] | None:
 
 
 def accuracy(found: Array, labels: Array | None) -> float | None:
-    """The share of frames whose class is the label's; None without labels. There may be more labels than frames."""
+    """Return the share of frames whose class is the label; None without labels. Surplus labels are ignored."""
     return None if labels is None else float(np.mean(found == labels[: len(found)]))
 
 
 def numpy_types(model: Model, results: Results) -> Results:
-    """The outputs in types that numpy itself has: bfloat16 and smaller floats as float32, integers below 8 bits as int8
+    """Convert the outputs to numpy's own types: bfloat16 and smaller floats to float32, integers below 8 bits to int8
     or uint8, all without loss."""
     return {name: plain(array, model.resolved.values[name].dtype)[0] for name, array in results.items()}
 
 
 def lines(model: Model, results: Results, labels: Array | None = None) -> Iterator[str]:
-    """The outputs of the first frames, for people."""
+    """Yield the outputs of the first frames as text."""
     found = classes(model, results)
     for name in model.resolved.outputs:
         array = results[name]
@@ -69,9 +69,9 @@ def lines(model: Model, results: Results, labels: Array | None = None) -> Iterat
 
 
 def check_output_file(path: Path) -> None:
-    """Raise :class:`UsageError` unless ``path`` names a file that can be written: before a long run, not after it."""
+    """Raise :class:`UsageError` unless ``path`` names a file that can be written: before a long run."""
     if path.suffix != ".npz":
-        raise _unwritable(f"must be called something.npz, not {show(path.name)}")
+        raise _unwritable(f"must end in .npz, not {show(path.name)}")
     if not path.absolute().parent.is_dir():
         raise _unwritable(f"folder {show_path(path.parent)} must exist")
     if path.is_dir():
@@ -107,7 +107,7 @@ def _unwritable(message: str) -> UsageError:
 
 
 def _is_class(model: Model, name: str) -> bool:
-    """Whether an output is the result of ArgMax, but for its type and shape."""
+    """Tell whether an output is the result of ArgMax, but for its type and shape."""
     makers = {output: node for node in model.resolved.nodes for output in node.outputs}
     while name in makers and makers[name].op_type in _KEEPING:
         name = makers[name].inputs[0]

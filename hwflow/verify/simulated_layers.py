@@ -1,7 +1,7 @@
-"""``sim --layers``: what every core of an emitted design puts out, against the golden model's values.
+"""``sim --layers``: the output of every core of an emitted design, against the golden model's values.
 
-What a core's stream must be comes from the golden model on the dataflow graph, whose values are streams; of a stream
-that carries a quantized value of the ONNX model, from the quantized graph, in which nothing is fused or rescaled.
+The expected stream of a core comes from the golden model on the dataflow graph; that of a stream that carries a
+quantized value of the ONNX model, from the quantized graph, in which nothing is fused or rescaled.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hwflow.api.compiler import Model
 
 BATCH_ELEMENTS = 1 << 22
-"""About how many elements of all values are held at once."""
+"""Batch size: about how many elements of all values are held at once."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Layer:
     the ONNX model where it has one, and ``shape`` that of a frame of it; a stream inside an operator (windows, say) has
     its own name, and shape (pixels, channels).
 
-    ``elements`` were expected, ``missing`` of them never came, ``differing`` ones came out wrong. ``first``: of the
-    first frame with such elements the one that is first in the tensor.
+    ``elements`` were expected, ``missing`` of them never came, ``differing`` ones are wrong. ``first``: in the first
+    frame with such elements, the first in the tensor.
     """
 
     core: str
@@ -74,7 +74,7 @@ class Layer:
         }
 
     def finding(self) -> Finding:
-        """Of the first layer that differs."""
+        """Make the finding of the first layer that differs."""
         first = self.first
         assert first is not None
         nodes = ", ".join(show(node) for node in self.nodes)
@@ -84,7 +84,7 @@ class Layer:
             f"all layers before it are equal to the golden model; of {show(self.value)}, frame {first.frame}, element "
             f"{list(first.index)} must be {first.expected}, not {first.found} ({self.differing} of {self.elements} "
             f"elements differ)",
-            "look at what belongs to this core: its module in design.v and its files in weights/",
+            "inspect this core: its module in design.v and its files in weights/",
         )
 
 
@@ -101,7 +101,7 @@ class Layers:
 
     @property
     def shown(self) -> tuple[Layer, ...]:
-        """What people are shown: cores that only pass on what others made are left out while they are right."""
+        """The layers to print: correct cores that only pass elements on are left out."""
         return tuple(row for row in self.rows if not row.moved or row.first is not None)
 
     def table(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class Layers:
         }
 
     def lines(self) -> Iterator[str]:
-        """For people, the verdict below :attr:`shown`."""
+        """Yield the verdict below :attr:`shown` as text."""
         first = self.first
         if first is None:
             yield f"all {len(self.rows)} layers equal the golden model"
@@ -128,7 +128,7 @@ class Layers:
 
 @dataclass
 class _Stream:
-    """A tap with what it must carry. ``order``: the flat index in the layer's tensor of each of a frame's elements."""
+    """A tap with its expected values. ``order``: the flat index in the layer's tensor of each of a frame's elements."""
 
     tap: Tap
     path: Path
@@ -171,7 +171,7 @@ def _streams(model: Model, dataflow: Graph, taps: tuple[Tap, ...], records: Path
     for tap, path in files(taps, records):
         value = there.get(tap.stream)
         if value is None or prod(value.typed.shape) != tap.elements:
-            raise ManifestError(f"stream {show(tap.stream)} must be one that the model has when it is compiled now")
+            raise ManifestError(f"stream {show(tap.stream)} must be in the recompiled model")
         carried = value.carried
         onnx = None if carried is None else known.get(carried.name)
         if carried is None:
@@ -186,7 +186,7 @@ def _streams(model: Model, dataflow: Graph, taps: tuple[Tap, ...], records: Path
 
 
 def _compare(stream: _Stream, start: int, expected: IntArray, found: IntArray) -> None:
-    """``expected``: [frames, elements] in the stream's order; ``found``: as many as came, one after the other."""
+    """Compare ``expected``, [frames, elements] in the stream's order, with ``found``, as many as came, in sequence."""
     layer = stream.layer
     layer.elements += expected.size
     layer.missing += expected.size - found.size

@@ -44,12 +44,12 @@ DEFAULT_BOARD = "ulx3s_85f"  # a model that was not compiled yet is compiled for
 
 @dataclass(frozen=True)
 class Simulation:
-    """The verdict, and what the hardware computed in the model's own terms.
+    """The verdict, and the hardware's results as the model's own outputs.
 
-    ``outputs``: the model's outputs by ONNX name, frames first: the hardware's integers through the nodes left to the
-    host behind it; None where the hardware is wrong. ``accuracy``: share of frames whose class (see
-    :func:`hwflow.verify.results.classes`) is the label's; None without labels, or where no output classifies.
-    ``layers``: what every core put out, where that was asked for. ``exact``: the predicted latency is not only the most
+    ``outputs``: the model's outputs by ONNX name, frames first, computed by the host's nodes from the hardware's
+    integers; None where the hardware is wrong. ``accuracy``: share of frames whose class (see
+    :func:`hwflow.verify.results.classes`) is the label; None without labels, or where no output classifies. ``layers``:
+    the output of every core, if asked for. ``exact``: the predicted latency is not only the most
     that it may be.
     """
 
@@ -69,8 +69,8 @@ class Simulation:
         return not self.findings
 
     def table(self) -> dict[str, Any]:
-        """What ``sim --format json`` prints: figures of the simulation, and the ``expected`` ones (with stalls the
-        cycles are none to expect)."""
+        """Return what ``sim --format json`` prints: figures of the simulation, and the ``expected`` ones (no cycles
+        with stalls)."""
         r = self.result
         return {
             "frames": r.frames, "mismatches": r.mismatches, "cycles": r.cycles,
@@ -89,7 +89,7 @@ class Simulation:
         }
 
     def output_lines(self) -> Iterator[str]:
-        """The model's outputs of the first frames, for people."""
+        """Yield the model's outputs of the first frames as text."""
         if self.outputs is not None:
             yield from results.lines(self.model, self.outputs, self.inputs.labels)
 
@@ -113,11 +113,11 @@ def simulate(
 ) -> Simulation:
     """Simulate an output folder of ``synth``, or a model (which is compiled to a temporary folder first).
 
-    ``stall``: probability per cycle that the source pauses and that the sink is not ready; timing is judged without
+    ``stall``: probability per cycle that the source pauses and that the sink is not ready; timing is checked without
     stalls only. ``output``: an .npz for the model's outputs, written if the hardware's are right. ``dimensions`` and
     ``input_types`` (of a model; an output folder has its own) and ``trusted``: as for :func:`hwflow.load`.
-    ``on_frames``: called with the number of frames that Verilator has simulated so far, and of all. ``layers``: look at
-    the output of every core, and say which is the first that differs from the golden model (Verilator only). Raises
+    ``on_frames``: called with the number of frames that Verilator has simulated so far, and the total. ``layers``:
+    compare the output of every core, and name the first that differs from the golden model (Verilator only). Raises
     :class:`UsageError`, :class:`ModelRefused`, :class:`ToolError`; a wrong design raises nothing.
     """
     say = progress or (lambda line: None)
@@ -239,7 +239,7 @@ def _refuse_changed(out: Path) -> None:
         changed = changed_files(out)
     except ManifestError as error:
         raise _damaged(out, error) from None
-    remedy = "bring back what was there, or run 'hwflow synth' again"
+    remedy = "restore it, or run 'hwflow synth' again"
     if changed:
         raise Mismatch(
             Finding("changed-file", f"file {show_path(out / file.file)}", str(file), remedy) for file in changed
@@ -316,9 +316,9 @@ def _icarus(out: Path, vectors: Vectors, stall: float, seed: int, wave: Path | N
 
 
 def _predicted(out: Path, frames: int) -> tuple[int | None, int, bool]:
-    """Predicted initiation interval over ``frames`` frames, latency, and whether these are exact. The interval of few
-    frames, while queues fill, may differ from the lasting one; the manifest has the cycle of each of the first frames'
-    last beat. Not exact: the most that the latency may be, and nothing about the interval of so few frames."""
+    """Return the predicted initiation interval over ``frames`` frames, the latency, and whether these are exact. The
+    interval of few frames, while queues fill, may differ from the steady one; the manifest has the cycle of the last
+    beat of each of the first frames. Not exact: an upper bound on the latency, and no interval of so few frames."""
     path = out / "manifest.json"
     timing = json.loads(path.read_text()).get("timing")
     try:
@@ -340,7 +340,7 @@ def _findings(
     if result.hang is not None:
         found.append(Finding("no-deadlock", "simulation", str(result.hang), "report this model as a defect of hwflow"))
     if result.first_violation is not None:
-        text = f"{result.violations} breaches of the stream protocol; the first: {result.first_violation}"
+        text = f"{result.violations} violations of the stream protocol; the first: {result.first_violation}"
         found.append(Finding("stream-protocol", "simulation", text, "report this model as a defect of hwflow"))
     if result.error:
         found.append(
@@ -377,8 +377,8 @@ def _findings(
 
 
 def _model_outputs(model: Model, out: Path, vectors: Vectors, arrays: Arrays) -> results.Results:
-    """The model's outputs. Every element that left the hardware was found equal to the expected one, so that these are
-    what the hardware made."""
+    """Return the model's outputs. Every element from the hardware equals the expected one, so they are computed from
+    those."""
     streams = {s.port: s for s in load_design(out).outputs}
     integers = {streams[port].name: from_stream(streams[port], beats) for port, beats in vectors.expected.items()}
     return results.numpy_types(model, model_outputs(model, integers, arrays))

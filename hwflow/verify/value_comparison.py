@@ -1,25 +1,23 @@
 """The golden model's values against ONNX's reference evaluator's.
 
-Local: each quantized value is recomputed by the evaluator from the golden model's own integers, the nearest before it,
-so that a difference does not cascade. Quantized values are integer tensors and the real tensors that QONNX's quantizers
-make, compared level by level (:mod:`hwflow.verify.known_values`). A float evaluator rounds where the golden model is
-exact; a mismatch is *explained* only if it proves to be that (:mod:`hwflow.verify.explanation`):
+Local: the evaluator recomputes each quantized value from the golden model's nearest integers before it, so that a
+difference does not cascade. Quantized values are integer tensors and the real tensors that QONNX's quantizers make,
+compared level by level (:mod:`hwflow.verify.known_values`). A float evaluator rounds where the golden model is exact; a
+mismatch is *explained* only if it is proved to be that (:mod:`hwflow.verify.explanation`):
 
 * the golden integer is the exact real value, rounded: with t the quotient before rounding, from the accumulator and the
-  quantizer (``QuantizerStage.enclosure``: a rational number, or one that is enclosed as closely as its level needs to
-  be certain), golden = saturate(round(t) + zero point); and
+  quantizer (``QuantizerStage.enclosure``: a rational number, or one enclosed closely enough to be certain of its
+  level), golden = saturate(round(t) + zero point); and
 * the evaluator's integer is what some real within its own error bound E of t rounds to: it lies between
-  saturate(round(t - E) + zero point) and saturate(round(t + E) + zero point). Of a count of thresholds
-  and a truncation, the evaluator's element differs from the golden one by no more than its bound.
+  saturate(round(t - E) + zero point) and saturate(round(t + E) + zero point). For a count of thresholds and a
+  truncation, the evaluator's element differs from the golden one by no more than its bound.
 
 E is derived for every element, see :mod:`hwflow.operators.float_errors.analysis`. All other mismatches are unexplained:
-hwflow, or the model as hwflow understands it, is wrong. Real values that hardware outputs are compared as reals: a
-difference from the exact value of more than E is a mismatch, and unexplained. So are the model's own outputs that the
-host computes from these: by both sides, each within its bound. Integers there (an ArgMax) must be what some reals
-within the bounds give.
+hwflow, or the model as hwflow understands it, is wrong. Real hardware outputs are compared as reals: a difference from
+the exact value of more than E is an unexplained mismatch. So are the model's own outputs that the host computes from
+these, by both sides, each within its bound. Integers there (an ArgMax) must be what some reals within the bounds give.
 
-Where the evaluator cannot compute a value, its row says why, all its elements count as mismatches, and none of them is
-explained.
+Where the evaluator cannot compute a value, its row says why, and all its elements count as unexplained mismatches.
 """
 
 from __future__ import annotations
@@ -55,9 +53,9 @@ _REMADE = frozenset({"MultiThreshold", "Trunc"})
 class Row:
     """One value. ``elements`` and counts are over all frames; ``max_lsb`` is the greatest difference, in levels (of a
     real value in units of its scale, or, where it has none, of its error bound, rounded up). ``defects``: known defects
-    of the evaluator that were gone around. ``first``: the first unexplained element, in words; "" if there is none.
-    ``failed``: why the evaluator has no value at all; all elements are unexplained then. ``element``: the first
-    unexplained element, or, as long as there is none, the first that differs."""
+    of the evaluator that were worked around. ``first``: the first unexplained element as text, or "". ``failed``: why
+    the evaluator has no value at all; all elements are unexplained then. ``element``: the first unexplained element,
+    or, without one, the first that differs."""
 
     name: str
     elements: int = 0
@@ -70,7 +68,7 @@ class Row:
     element: Element | None = None
 
     def note(self, element: Element) -> None:
-        """An element that differs."""
+        """Note an element that differs."""
         if self.element is None or (self.element.explained and not element.explained):
             self.element = element
 
@@ -79,8 +77,8 @@ class Row:
 class Drift:
     """End to end: the golden model's outputs against the whole model run by the evaluator. ``frames`` compared,
     ``differing`` ones (an element of a hardware output differs by at least half a unit of its scale), the greatest
-    difference in such units; ``outputs``: the greatest difference in each of the model's own outputs; and how many
-    frames each classifies as labelled, where there are labels and one output. ``failed``: why there is none of it."""
+    difference in such units; ``outputs``: the greatest difference in each of the model's own outputs; and the frames
+    that each side classifies correctly, with labels and one output. ``failed``: why there is no result."""
 
     frames: int = 0
     differing: int = 0
@@ -105,7 +103,7 @@ class Comparer:
         self.drift = Drift()
 
     def add(self, start: int, arrays: Mapping[str, AnyArray], labels: npt.NDArray[Any] | None) -> None:
-        """Compare frames ``arrays``, the first of them being frame ``start``."""
+        """Compare frames ``arrays``, beginning with frame ``start``."""
         trace = golden.trace(self.graph, port_inputs(self.model, arrays))
         feeds: dict[str, AnyArray] = {
             name: native(np.asarray(array), self.model.resolved.values[name].dtype) for name, array in arrays.items()
@@ -138,7 +136,7 @@ class Comparer:
         return "float" in self.model.resolved.values[name].dtype
 
     def _guard(self, name: str, size: int, compare: Any) -> None:
-        """Compare one value; what the evaluator cannot compute is not explained."""
+        """Compare one value; count it unexplained if the evaluator cannot compute it."""
         row = self.rows.setdefault(name, Row(name))
         before = row.elements
         try:
@@ -152,7 +150,7 @@ class Comparer:
             row.first = row.first or row.failed
 
     def _level(self, batch: _Batch, known: Known, node: Node) -> None:
-        """A quantized value, level by level."""
+        """Compare a quantized value, level by level."""
         name, row = known.name, self.rows[known.name]
         region = self.evaluator.region([name], self.known)
         expected = batch.trace[known.value]
@@ -183,7 +181,7 @@ class Comparer:
             self._note(row, batch, place, expected.shape, int(expected[place]), reference, reason is None)
 
     def _renamed(self, batch: _Batch, port: Port) -> None:
-        """An integer tensor at an output that other integers stand for, or another name of one: exactly equal."""
+        """Compare exactly an output's integer tensor that other integers represent, or another name of one."""
         row = self.rows[port.name]
         region = self.evaluator.region([port.name], self.known)
         integers = batch.trace[port.value]
@@ -200,7 +198,8 @@ class Comparer:
             self._note(row, batch, place, expected.shape, int(expected[place]), int(found[place]))
 
     def _real_output(self, batch: _Batch, port: Port) -> None:
-        """A real tensor at an output: the evaluator's lies within its bound of scale * (integer - zero point)."""
+        """Compare a real tensor at an output: the evaluator's must lie within its bound of scale * (integer - zero
+        point)."""
         region = self.evaluator.region([port.name], self.known)
         integers = batch.trace[port.value]
         row = self.rows[port.name]
@@ -230,7 +229,7 @@ class Comparer:
                 row.first = row.first or f"{where}: golden {nearest_float(exact):.9g}, reference {value:.9g}, {reason}"
 
     def _constant_output(self, batch: _Batch, name: str) -> None:
-        """An output that is a constant: exactly what the evaluator has."""
+        """Compare exactly an output that is a constant."""
         row = self.rows[name]
         expected = constant_output(self.model, name, 1)[0]
         found = np.asarray(self.evaluator.region([name], frozenset()).run({})[name]).reshape(expected.shape)
@@ -243,7 +242,7 @@ class Comparer:
             row.first = row.first or f"{batch.where((0, *place))}: golden {expected[place]}, reference {found[place]}"
 
     def _host_output(self, batch: _Batch, name: str) -> None:
-        """An output that the host computes: from what hardware outputs, against from the golden integers alone."""
+        """Compare an output that the host computes: from the hardware outputs, and from the golden integers alone."""
         row = self.rows[name]
         ports = {port.name: port for port in self.graph.outputs}
         feeds, errors = dict(batch.feeds), dict(batch.errors)
@@ -291,7 +290,7 @@ class Comparer:
         self, row: Row, batch: _Batch, place: tuple[int, ...], shape: tuple[int, ...], golden_value: int | float,
         found: int | float | None, explained: bool = False,
     ) -> None:
-        """Tell the row of an element that differs, at ``place`` in tensors of ``shape``, frames first."""
+        """Note in the row an element that differs, at ``place`` in tensors of ``shape``, frames first."""
         info = self.model.resolved.values[row.name].shape[1:]
         row.note(Element.at(place, batch.start, shape[1:], info, golden_value, found, explained))
 
@@ -341,7 +340,7 @@ class Comparer:
 
 @dataclass(frozen=True)
 class _Batch:
-    """Frames that are compared at once: the golden values, what they are as ONNX tensors, and by how much those err."""
+    """Frames that are compared at once: the golden values, the same as ONNX tensors, and their rounding errors."""
 
     start: int
     trace: Mapping[Value, IntArray]
@@ -357,14 +356,14 @@ class _Batch:
 
 
 def _right(output: AnyArray, labels: npt.NDArray[Any]) -> int:
-    """How many frames an output classifies as labelled: by its greatest element, or by itself if it is a class."""
+    """Count the frames that an output classifies correctly: by its greatest element, or by itself if it is a class."""
     flat = output.reshape(len(output), -1)
     classes = flat.argmax(axis=1) if flat.shape[1] > 1 else flat[:, 0]
     return int((classes == labels).sum())
 
 
 def _rounding(array: AnyArray) -> Floats:
-    """How much a tensor may differ from the reals that were rounded to it."""
+    """Bound the difference between a tensor and the reals that were rounded to it."""
     kind = array.dtype if array.dtype.kind == "f" else np.dtype(np.float16)  # bfloat16 is coarser than that
     unit = float(np.finfo(kind).eps) * (1.0 if array.dtype.kind == "f" else 16.0)
     result: Floats = unit / 2 * (1 + 2.0**-20) * np.abs(array.astype(np.float64)) + float(np.finfo(kind).tiny)
@@ -372,7 +371,7 @@ def _rounding(array: AnyArray) -> Floats:
 
 
 def _per_element(port: Port, values: tuple[Fraction, ...], shape: tuple[int, ...]) -> npt.NDArray[np.object_]:
-    """Scale or zero point of each element of a frame of a port, exactly."""
+    """Return the exact scale or zero point of each element of a port's frame."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
     if len(values) > 1:
@@ -385,7 +384,7 @@ def _per_element(port: Port, values: tuple[Fraction, ...], shape: tuple[int, ...
 def _beyond(
     found: npt.NDArray[np.float64], integers: IntArray, port: Port, error: npt.NDArray[np.float64] | None
 ) -> Iterator[tuple[int, ...]]:
-    """Places where ``found`` may lie beyond the bound; those left out lie within it for sure (decided in float64)."""
+    """Return the places where ``found`` may exceed the bound; all others are certainly within it (by float64)."""
     if error is None:
         return iter([tuple(int(i) for i in p) for p in np.ndindex(found.shape)])
     scale, zero_point = (

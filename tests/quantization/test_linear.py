@@ -176,7 +176,7 @@ def test_products_of_streams_are_left_alone(tmp_path):
     )
     assert done.table()["host"]["macs"] == 64 and done.table()["host"]["share"] == 0.5
     assert list(done.lines())[-1] == (
-        "hwflow can compile the rest of it only: the host must do 50 % of the 128 multiply-accumulates of a frame"
+        "hwflow can compile only the rest of it: the host must do 50 % of the 128 multiply-accumulates of a frame"
     )
 
 

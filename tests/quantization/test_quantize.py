@@ -232,7 +232,7 @@ def test_the_command_line(model, data, tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr()
     lines = printed.out.splitlines()
     assert lines[:2] == [
-        "q.onnx: 8-bit weights, a scale a channel, uint8 activations",
+        "q.onnx: 8-bit weights, per-channel scales, uint8 activations",
         "calibrated on 60 frames of data.npz, compared with the float model on 60 frames of data.npz",
     ]
     assert lines[2].startswith("output 'y': SNR ")

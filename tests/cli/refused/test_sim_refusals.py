@@ -148,7 +148,7 @@ def test_inputs_that_are_none(hwflow, emitted, tmp_path):
         *(
             (("--output", name), "option --output", message, "results-file", "choose another name")
             for name, message in (
-                ("y.npy", "must be called something.npz, not 'y.npy'"),
+                ("y.npy", "must end in .npz, not 'y.npy'"),
                 ("none/y.npz", "folder 'none' must exist"),
                 ("/proc/y.npz", "must be a file that can be written, but: No such file or directory"),
             )
@@ -198,7 +198,7 @@ def test_every_file_is_what_was_written(hwflow, emitted, tmp_path):
     manifest = json.loads((out / "manifest.json").read_text())
     files = {*manifest["sources"], *manifest["weights"], "testbench/vectors.npz", "testbench/layers.v", "model.onnx"}
     assert files | {"prefix.onnx", "suffix.onnx"} == set(manifest["sha256"])
-    remedy = "bring back what was there, or run 'hwflow synth' again"
+    remedy = "restore it, or run 'hwflow synth' again"
     for name in manifest["sha256"]:
         content = (out / name).read_bytes()
         good = hashlib.sha256(content).hexdigest()
