@@ -1,4 +1,4 @@
-"""What hwflow knows of a board. Data only: a board's file fills these in."""
+"""The description of a board. Data only: a board's file fills it in."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Part:
-    """An FPGA: what a design may use of it. ``source`` says where the counts come from."""
+    """An FPGA and its resources. ``source``: where the counts come from."""
 
     family: str  # "ecp5", "ice40", "gowin", "xilinx7", "cyclonev": chooses synthesis, place and route, PLL, cost model
     device: str  # "LFE5U-85F", "iCE40UP5K", "GW1NR-LV9QN88PC6/I5", "xc7a35ticsg324-1L"
@@ -29,7 +29,7 @@ class Part:
 
 @dataclass(frozen=True)
 class ClockInput:
-    """The oscillator: the platform's resource, its frequency in Hz, and how it gets to the PLL.
+    """The oscillator: the platform's resource, its frequency in Hz, and its route to the PLL.
 
     ``route``: "pad" when the pin is the PLL's own pad (iCE40), "fabric" otherwise; "processor" where there is no pin:
     ``hz`` is then the PLL of the processor system, which divides it for the logic (Zynq).
@@ -57,10 +57,10 @@ class Uart:
 
 @dataclass(frozen=True)
 class ZynqSystem:
-    """A design beside the processors of a Zynq: it talks AXI4-Stream to a DMA engine.
+    """A design beside the processors of a Zynq, on AXI4-Streams to a DMA engine.
 
-    ``board_part`` names the board's files of Vivado, which know the memory and the pins of the processors; without
-    them installed the script goes on with defaults.
+    ``board_part`` names Vivado's board files, which have the memory and the pins of the processors; if they are not
+    installed the script uses defaults.
     """
 
     board_part: str
@@ -69,7 +69,7 @@ class ZynqSystem:
 
 @dataclass(frozen=True)
 class Toolchain:
-    """What makes a bitstream of a design: ``vendor`` "" for open tools, else the program that must be there.
+    """The tools that make a bitstream: ``vendor`` "" for open tools, else the program that must be installed.
 
     ``constraints``: endings of the files with pins and clocks, the pins first.
     """
@@ -90,7 +90,7 @@ TOOLCHAINS: Mapping[str, Toolchain] = {
 
 @dataclass(frozen=True)
 class Board:
-    """A board hwflow makes designs for.
+    """A supported board.
 
     ``clock_mhz`` is the default target of the design's clock. ``platform`` makes a fresh amaranth-boards platform (one
     can be used only once); ``program`` is the command that loads the bitstream, with ``{bitstream}`` in it. A board has
@@ -110,12 +110,12 @@ class Board:
 
     @property
     def tools(self) -> Toolchain:
-        """What :attr:`toolchain` names."""
+        """The tools that :attr:`toolchain` names."""
         return TOOLCHAINS[self.toolchain]
 
     @property
     def transport(self) -> str:
-        """How a host talks to a design on the board, in a few words."""
+        """The host interface, in a few words."""
         if self.uart is None:
             return "AXI4-Stream, DMA"
         return f"serial adapter: {self.uart.adapter}" if self.uart.adapter else "serial, USB"

@@ -1,4 +1,4 @@
-"""FPGAs that several boards have, with what there is in them."""
+"""FPGAs that several boards have, with their resources."""
 
 from __future__ import annotations
 

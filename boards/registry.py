@@ -11,7 +11,7 @@ from .board import Board
 
 
 class UnknownBoard(KeyError):
-    """No board has that name. The text lists those there are; ``known`` has their names."""
+    """No board has that name. The text lists all boards; ``known``: their names."""
 
     def __init__(self, name: str, known: tuple[str, ...]):
         self.name = name
@@ -24,7 +24,7 @@ class UnknownBoard(KeyError):
 
 @cache
 def all_boards() -> tuple[Board, ...]:
-    """Every board, by name."""
+    """Return every board, sorted by name."""
     boards: dict[str, Board] = {}
     for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
         for board in getattr(importlib.import_module(f".{module.name}", __package__), "BOARDS", ()):
@@ -35,7 +35,7 @@ def all_boards() -> tuple[Board, ...]:
 
 
 def find_board(name: str) -> Board:
-    """The board of that name. Raises :class:`UnknownBoard`."""
+    """Return the board of that name. Raises :class:`UnknownBoard`."""
     for board in all_boards():
         if board.name == name:
             return board

@@ -1,6 +1,6 @@
-"""A platform of amaranth-boards that is asked for RTLIL and constraints only, not for scripts and Verilog.
+"""Make a platform of amaranth-boards give RTLIL and constraints only, not scripts and Verilog.
 
-The vendors' platforms call yosys while they are asked; hwflow does that itself, with the yosys that it found.
+The vendors' platforms would call yosys; hwflow does that itself, with the yosys that it found.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ _CONSTRAINTS = (".xdc", ".qsf", ".sdc")
 
 
 class RtlilPlatform:
-    """To be put in front of a platform's class."""
+    """Mix-in, before a platform's class."""
 
     required_tools: tuple[str, ...] = ()
     command_templates: tuple[str, ...] = ()
 
     @property
     def file_templates(self) -> dict[str, Any]:
-        """The constraints' templates, and one for ``top.il``."""
+        """The templates of the constraints, and one for ``top.il``."""
         templates = super().file_templates  # type: ignore[misc]  # Amaranth carries no annotations
         kept = {name: text for name, text in templates.items() if name.endswith(_CONSTRAINTS)}
         return kept | {"{{name}}.il": "{{emit_rtlil()}}"}

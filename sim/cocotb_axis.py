@@ -18,13 +18,13 @@ from .result import Violation
 
 
 class Agent(Protocol):
-    """Something stepped once a cycle."""
+    """An object stepped once a cycle."""
 
     def drive(self) -> None:
         """Set pins (the clock is low)."""
 
     def sample(self, cycle: int) -> None:
-        """Look at the settled pins."""
+        """Sample the settled pins."""
 
 
 async def step(clock: Any, agents: Sequence[Agent], going: Callable[[int], bool]) -> int:
@@ -130,12 +130,12 @@ class AxisSink:
 
 
 class AxisMonitor:
-    """Watches one stream and reports each breach of the protocol to ``report``; drives nothing.
+    """Watches one stream and reports each protocol violation to ``report``; drives nothing.
 
-    Checks: tvalid, tready and (while valid) tlast are 0 or 1; tvalid, tdata and tlast hold until tready; tlast
-    exactly on the last of every ``beats`` beats; tvalid 0 in cycle 0 (after reset) if ``quiet_start``; no more than
-    ``total`` beats. An unknown tvalid or tready raises :class:`Unknown` after it is reported. Place it before the
-    sink in the list of agents. For a design's *input* the producer is the test bench and only tready is of interest.
+    Checks: tvalid, tready and (while valid) tlast are 0 or 1; tvalid, tdata and tlast hold until tready; tlast is set
+    exactly on the last of every ``beats`` beats; tvalid is 0 in cycle 0 (after reset) if ``quiet_start``; at most
+    ``total`` beats. An unknown tvalid or tready raises :class:`Unknown` after it is reported. Place it before the sink
+    in the list of agents. At a design's *input* the producer is the test bench, and only tready is of interest.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class AxisMonitor:
         pass
 
     def violation(self, kind: str, cycle: int, detail: str) -> None:
-        """Report a breach at the beat that is due."""
+        """Report a violation at the beat that is due."""
         frame, beat = divmod(self.passed, self.beats)
         self._report(Violation(kind, self.pins.port, frame, beat, cycle, detail))
 

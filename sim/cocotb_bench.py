@@ -28,13 +28,13 @@ TAIL_CYCLES = 64  # run on after the last beat: nothing more may come
 
 
 def words_of(stream: Stream, beats: Array) -> list[bytes]:
-    """All ``tdata`` words of a stream, frame after frame."""
+    """Return all ``tdata`` words of a stream, frame after frame."""
     raw, size = pack(stream, beats).tobytes(), stream.tdata_bytes
     return [raw[i : i + size] for i in range(0, len(raw), size)]
 
 
 class Checker:
-    """Compares the beats of one output with what is expected; only lanes that carry an element count."""
+    """Compares the beats of one output with the expected ones, in lanes that carry an element."""
 
     def __init__(self, stream: Stream, expected: Array, monitor: AxisMonitor) -> None:
         self.stream = stream
@@ -225,7 +225,7 @@ async def vectors_pass(dut: Any) -> None:
 def _timing(
     frames: int, sources: list[AxisSource], sinks: list[AxisSink], checkers: list[Checker]
 ) -> dict[str, int | None]:
-    """Cycles, latency and initiation interval as the manifest defines them (see :class:`RunResult`)."""
+    """Return cycles, latency and initiation interval as the manifest defines them (see :class:`RunResult`)."""
     taken = [(sink.cycles[: len(c.words)], c.stream.beats) for sink, c in zip(sinks, checkers, strict=True)]
     last = [cycles[beats - 1 :: beats] for cycles, beats in taken]
     starts = [source.cycles[0] for source in sources if source.cycles]

@@ -1,8 +1,8 @@
 """Run one cocotb job in a process of its own: `python -m <package>.cocotb_launch JOB.json`.
 
-cocotb's runner reads and changes the environment, ends the process when a program is missing and prints; here that
-hurts nobody. The job: "simulator", "sources", "top", "module", "build_folder", "run_folder", "build_log", "run_log",
-"results", "environment", "build_arguments", "run_arguments", "plusargs", "waves".
+cocotb's runner reads and changes the environment, prints, and ends the process when a program is missing: hence a
+process of its own. The job: "simulator", "sources", "top", "module", "build_folder", "run_folder", "build_log",
+"run_log", "results", "environment", "build_arguments", "run_arguments", "plusargs", "waves".
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class UartAgent:
                 await Timer(self.bit_ps * idle_bits, unit="ps")
 
     async def receive(self) -> None:
-        """Receive for ever: bits are sampled in their middle."""
+        """Receive forever: bits are sampled in their middle."""
         while True:
             await FallingEdge(self.tx)
             await Timer(self.bit_ps + self.bit_ps // 2, unit="ps")
@@ -65,7 +65,7 @@ class UartAgent:
 
 @cocotb.test
 async def bytes_pass(dut: Any) -> None:
-    """The bytes that come back over the UART are the expected ones, none missing, none too many."""
+    """Exactly the expected bytes come back over the UART."""
     job = json.loads(Path(os.environ["HWFLOW_BENCH"]).read_text())
     send, expect = bytes.fromhex(job["send"]), bytes.fromhex(job["expect"])
     uart = UartAgent(dut.hwflow_rx, dut.hwflow_tx, job["bit_ps"])

@@ -1,4 +1,4 @@
-"""Whether the files of an emitted directory are those that were written: SHA-256 of each, in manifest.json."""
+"""Tell whether the files of an emitted directory are unchanged, by the SHA-256 of each in manifest.json."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEY = "sha256"
 
 @dataclass(frozen=True)
 class Changed:
-    """A file whose digest is another; ``found``: None where there is no such file."""
+    """A file whose digest differs; ``found``: None where there is no such file."""
 
     file: str
     expected: str
@@ -27,7 +27,7 @@ class Changed:
 
 
 def digest(path: Path) -> str | None:
-    """Of a file, in hexadecimal; None where there is none that can be read."""
+    """Return a file's digest in hexadecimal; None if it cannot be read."""
     if not path.is_file():
         return None
     try:
@@ -38,13 +38,13 @@ def digest(path: Path) -> str | None:
 
 
 def digests(directory: Path, names: Iterable[str]) -> dict[str, str]:
-    """Of those of the files ``names`` that there are in ``directory``."""
+    """Return the digests of those of the files ``names`` that exist in ``directory``."""
     found = {name: digest(directory / name) for name in names}
     return {name: value for name, value in found.items() if value is not None}
 
 
 def changed_files(directory: Path | str) -> tuple[Changed, ...]:
-    """The files that are not what manifest.json says. Raises :class:`ManifestError` where it says nothing of them."""
+    """Return the files that differ from manifest.json. Raises :class:`ManifestError` if it has no digests."""
     path = Path(directory).resolve() / "manifest.json"
     try:
         written = json.loads(path.read_text())[KEY]
@@ -52,6 +52,6 @@ def changed_files(directory: Path | str) -> tuple[Changed, ...]:
     except OSError as error:
         raise ManifestError(f"{path}: must be a readable file ({error.strerror})") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise ManifestError(f"{path}: must hold the files' digests ('{KEY}'), which it does not") from None
+        raise ManifestError(f"{path}: '{KEY}' must hold the files' digests, not be missing") from None
     found = ((name, expected, digest(path.parent / name)) for name, expected in pairs)
     return tuple(Changed(name, expected, now) for name, expected, now in found if now != expected)

@@ -1,4 +1,4 @@
-"""What can go wrong around a simulation. A wrong *design* is no exception: it is a :class:`~.result.RunResult`."""
+"""Errors around a simulation. A wrong *design* raises none: it gives a :class:`~.result.RunResult`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class SimError(Exception):
 
 
 class ManifestError(SimError):
-    """The emitted directory is incomplete or its manifest does not say what it must."""
+    """The emitted directory is incomplete or its manifest is invalid."""
 
 
 class VectorError(SimError):
@@ -20,7 +20,7 @@ class VectorError(SimError):
 class SimulatorFailed(SimError):
     """A simulator did not build, crashed, or left no result.
 
-    ``step`` says what was being done, ``log`` is the file with everything it printed.
+    ``step``: what was being done; ``log``: the file with all output.
     """
 
     def __init__(self, step: str, log: Path, tail: str) -> None:
@@ -31,5 +31,5 @@ class SimulatorFailed(SimError):
 
 
 def tail_of(text: str, lines: int = 12) -> str:
-    """The last ``lines`` lines of a log, indented for a message."""
+    """Return the last ``lines`` lines of a log, indented for a message."""
     return "\n".join(f"    {line}" for line in text.strip().splitlines()[-lines:])

@@ -57,7 +57,7 @@ class Stream:
         return (1 << (self.width - self.signed)) - 1
 
     def real_lanes(self, beat: int) -> int:
-        """How many lanes of ``beat`` (of a frame) carry an element: always lanes 0 .. n-1."""
+        """Count the lanes of ``beat`` (of a frame) that carry an element: always lanes 0 .. n-1."""
         return min(self.lanes, self.channels - beat % self.beats_per_pixel * self.lanes)
 
     @cached_property
@@ -67,7 +67,7 @@ class Stream:
         return np.tile(channel < self.channels, (self.pixels, 1))
 
     def index_of(self, beat: int, lane: int) -> tuple[int, ...]:
-        """Where the element of ``beat`` and ``lane`` sits in the frame's logical tensor."""
+        """Return the index in the frame's logical tensor of the element of ``beat`` and ``lane``."""
         pixel, part = divmod(beat, self.beats_per_pixel)
         flat = self.order[pixel * self.channels + part * self.lanes + lane]
         return tuple(int(i) for i in np.unravel_index(flat, self.shape))
@@ -95,10 +95,10 @@ class Design:
         return self.inputs + self.outputs
 
     def watchdog(self, stall: float) -> int:
-        """Cycles without any handshake after which a run counts as hung, if the caller gives none.
+        """Return the default cycles without a handshake after which a run counts as hung.
 
-        A healthy design shows a handshake at least every latency + initiation interval when source and sink are
-        willing; four times that, and more with gaps and stalls, leaves no doubt.
+        Without gaps and stalls a working design has a handshake at least every latency + initiation interval; the limit
+        is four times that, and more with gaps and stalls.
         """
         if self.latency is None or self.initiation_interval is None:
             return 1_000_000

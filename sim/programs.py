@@ -1,8 +1,8 @@
-"""Programs that end when this process does.
+"""Run programs that end when this process does.
 
-Each is the head of a process group of its own, with what it starts, and has a folder of its own for temporary files. A
-small process, the guardian, learns of each; when this one has died, whatever of, it kills the groups and removes the
-folders that are left. What a terminal's Ctrl-C sends reaches this process alone, which ends them (:func:`stop`).
+Each leads a process group of its own, and has a folder of its own for temporary files. A small process, the guardian,
+is told of each; when this process has died for any reason, it kills the remaining groups and removes their folders. A
+terminal's Ctrl-C reaches this process alone, which ends them (:func:`stop`).
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _guardian: subprocess.Popen[str] | None = None
 def started(
     command: Sequence[str], environment: Mapping[str, str] | None = None, **options: Any
 ) -> Iterator[subprocess.Popen[Any]]:
-    """A program that runs while the body does, at the most, in ``environment`` (None: that of this process);
-    ``options``: others of :class:`subprocess.Popen`.
+    """Start a program that runs at most as long as the body, in ``environment`` (None: that of this process);
+    ``options``: further ones of :class:`subprocess.Popen`.
 
-    Raises OSError where it cannot be started, KeyboardInterrupt where :func:`stop` was called, before or meanwhile.
+    Raises OSError if it cannot be started, KeyboardInterrupt if :func:`stop` was called, before or meanwhile.
     """
     with ExitStack() as scratch:
         with uninterrupted(), _lock:
@@ -80,10 +80,10 @@ def run(
     command: Sequence[str], *, cwd: Path | None = None, environment: Mapping[str, str] | None = None,
     seconds: float | None = None,
 ) -> tuple[int, str]:
-    """Exit status of a program and what it printed, on standard output and standard error.
+    """Run a program; return its exit status and what it printed, on standard output and standard error.
 
-    Raises OSError where it cannot be started, :class:`subprocess.TimeoutExpired` after ``seconds``, with what it
-    printed until then as ``output``, KeyboardInterrupt where :func:`stop` was called.
+    Raises OSError if it cannot be started, :class:`subprocess.TimeoutExpired` after ``seconds``, with the output so far
+    as ``output``, KeyboardInterrupt if :func:`stop` was called.
     """
     with started(
         command, environment, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
@@ -93,7 +93,7 @@ def run(
 
 
 def stop() -> None:
-    """End all programs now; others are not started until :func:`go_on`."""
+    """End all programs now, and start no others until :func:`go_on`."""
     global _stopped
     with _lock:
         _stopped = True
@@ -102,14 +102,14 @@ def stop() -> None:
 
 
 def go_on() -> None:
-    """Programs may be started again."""
+    """Allow programs to be started again."""
     global _stopped
     _stopped = False
 
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits until the body has ended, and never comes to the processes that it starts."""
+    """Defer Ctrl-C until the body has ended, and keep it from the processes that it starts."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # what is started inherits this
     handler = signal.getsignal(signal.SIGINT)
     here = callable(handler) and threading.current_thread() is threading.main_thread()
@@ -139,13 +139,13 @@ def _end(program: subprocess.Popen[Any]) -> None:
 
 
 def kill(program: subprocess.Popen[Any]) -> None:
-    """End a program that was started here, with what it has started itself."""
+    """End a program that was started here, with its process group."""
     with suppress(OSError):  # it has ended by itself
         os.killpg(program.pid, signal.SIGKILL)
 
 
 def _tell(line: str) -> None:
-    """A line to the guardian, which is started where there is none."""
+    """Send a line to the guardian, started if need be."""
     global _guardian
     if _guardian is None:
         _guardian = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The verdict of a run, the same whichever simulator ran it and wrote it as JSON."""
+"""The verdict of a run, the same for every simulator, as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .manifest import Design
 
 @dataclass(frozen=True)
 class Mismatch:
-    """The first element that came out wrong. ``index`` is its place in the frame's logical tensor."""
+    """The first wrong element. ``index``: its place in the frame's logical tensor."""
 
     port: str
     frame: int
@@ -32,7 +32,7 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Violation:
-    """The first breach of the stream protocol.
+    """The first violation of the stream protocol.
 
     ``kind``: ``valid-dropped``, ``data-changed``, ``last-changed``, ``wrong-last``, ``surplus``, ``valid-in-reset``
     (valid in the cycle after reset), ``unknown`` (X or Z where a 0 or 1 must be; event-driven simulators only).
@@ -51,7 +51,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A stream that still had beats to pass when the run was given up; frame and beat are the next ones due."""
+    """An unfinished stream of a run that hung; frame and beat are the next ones due."""
 
     port: str
     frame: int
@@ -113,7 +113,7 @@ class RunResult:
 
     @property
     def ok(self) -> bool:
-        """Every element right, no protocol breach, no hang, no error."""
+        """Whether every element is right, without protocol violation, hang or error."""
         return not (self.mismatches or self.violations or self.hang or self.error)
 
     def complaints(self) -> list[str]:

@@ -1,6 +1,6 @@
-"""Streams inside an emitted design: what each core puts out, recorded while the design runs.
+"""Record the streams inside an emitted design: the output of each core.
 
-The manifest's `streams` say what there is; the module that its `layers` names shows their signals as ports.
+The manifest's `streams` lists them; the module named by its `layers` has their signals as ports.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ class Tap:
 
     @property
     def bits(self) -> int:
-        """Of the payload."""
+        """Bits of the payload."""
         return self.lanes * self.width
 
     @property
     def bytes(self) -> int:
-        """Of a recorded beat."""
+        """Bytes of a recorded beat."""
         return -(-self.bits // 8)
 
     @property
     def elements(self) -> int:
-        """Of a frame."""
+        """Elements of a frame."""
         return self.pixels * self.channels
 
     def read(self, path: Path, start: int, frames: int) -> Array:
-        """Elements of recorded frames ``start`` to ``start + frames``, int64[elements] in the stream's order: as many
-        as were recorded."""
+        """Read the elements of recorded frames ``start`` to ``start + frames``, as many as were recorded:
+        int64[elements] in the stream's order."""
         size = self.beats * self.bytes
         raw = np.fromfile(path, np.uint8, count=frames * size, offset=start * size)
         words = raw.reshape(-1, self.bytes)
@@ -68,7 +68,7 @@ class Tap:
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
     def _elements(self, words: NDArray[np.uint8]) -> Array:
-        """Of some beats from a frame's first one on."""
+        """Unpack the elements of beats that begin with a frame's first."""
         bits = np.unpackbits(words, axis=1, bitorder="little")[:, : self.bits].reshape(len(words), self.lanes, -1)
         value = np.zeros((len(words), self.lanes), np.int64)
         for place in range(self.width):
@@ -82,7 +82,7 @@ class Tap:
 
 
 def load_taps(design: Design) -> tuple[Design, tuple[Tap, ...]]:
-    """The design with its streams as ports, and these. Raises :class:`ManifestError` if the folder has none."""
+    """Return the design with taps as ports, and the taps. Raises :class:`ManifestError` if the folder has none."""
     path = design.directory / "manifest.json"
     table = json.loads(path.read_text())
     try:
@@ -108,6 +108,6 @@ def _tap(entry: dict[str, Any]) -> Tap:
 
 
 def files(taps: tuple[Tap, ...], folder: Path) -> Iterator[tuple[Tap, Path]]:
-    """Each tap's file in a folder of records."""
+    """Yield each tap's file in a folder of records."""
     for number, tap in enumerate(taps):
         yield tap, folder / f"{number}.bin"

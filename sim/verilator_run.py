@@ -108,7 +108,7 @@ def run_verilator(
 def _run(
     command: Sequence[str], folder: Path, environment: Mapping[str, str], on_frames: Callable[[int], None]
 ) -> tuple[int, str]:
-    """Exit status and output; its lines "frames N" go to ``on_frames``."""
+    """Return exit status and output; pass lines "frames N" to ``on_frames``."""
     text = []
     with programs.started(
         command, environment, cwd=folder, text=True, errors="replace", stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""The clock that a design is asked to run at."""
+"""Choose a design's target clock."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _STEP = Fraction(1, 200)  # of the search for the next clock above
 
 
 def clock_for(board: Board, mhz: float | None) -> ClockPlan:
-    """The board's own clock (None), or the highest up to ``mhz`` that its PLL makes, at most one percent below.
+    """Return the board's own clock (None), or the highest up to ``mhz`` that its PLL makes, at most one percent below.
 
-    Raises :class:`UsageError` that names the nearest clock there is.
+    Raises :class:`UsageError` that names the nearest available clock.
     """
     if mhz is None:
         return plan_clock(board)
@@ -48,7 +48,7 @@ def check_positive(mhz: float | None, example: float = 100) -> None:
 
 
 def _near(board: Board, target: Fraction) -> list[ClockPlan]:
-    """The oscillator itself, the highest clock up to ``target``, a low one above it."""
+    """Return clocks near ``target``: the oscillator itself, the highest one up to it, a low one above it."""
     low, high = output_range(board)
     plans = [] if board.zynq else [plan_clock(board, board.clock.hz / 1_000_000)]
     wanted = min(max(target, Fraction(low)), Fraction(high))

@@ -1,4 +1,4 @@
-"""What several cores of a design have in common: queues, width converters, each made once of those that are alike."""
+"""Modules that cores of a design share: queues and width converters, one module for all that are alike."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from hwflow.processes import shared
 
 
 def linked(modules: Sequence[CoreModule], executor: Executor | None) -> list[CoreModule]:
-    """The modules with all that they have in common: each such module stands behind the first that needs it. Converted
-    here and by ``executor``."""
+    """Add the shared modules, each after the first module that needs it. Converted here and by ``executor``."""
     made: dict[Common, _Made] = {}
     waiting = _kinds(modules)
     while waiting:  # what is common may have something in common
@@ -32,7 +31,7 @@ class _Job(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """A module: as :class:`CoreModule` has them."""
+    """A converted module; fields as of :class:`CoreModule`."""
 
     name: str
     rtlil: str
@@ -44,12 +43,12 @@ def _converted(job: _Job) -> _Made:
 
 
 def _kinds(modules: Iterable[CoreModule | _Made]) -> list[Common]:
-    """What they name, each once."""
+    """Return the shared modules that they name, each once."""
     return list(dict.fromkeys(common for module in modules for common in module.common.values()))
 
 
 def _name(common: Common) -> str:
-    """Of a module: no name of a core, nor of what is below one, has a number behind a dot."""
+    """Name a shared module: no name of a core, nor of its submodules, has a number after a dot."""
     numbers = "x".join(str(value) for _, value in common.key if isinstance(value, int))
     words = "".join(f"_{value}" for _, value in common.key if isinstance(value, str) and value != "auto")
     return f"{TOP}.{common.kind.module_name}.{numbers}{words}"
@@ -59,7 +58,7 @@ def _with_common(module: CoreModule, made: dict[Common, _Made], written: set[Com
     texts: list[str] = []
 
     def place(rtlil: str, named: dict[str, Common]) -> None:
-        """``rtlil``, and behind it what it is the first to name."""
+        """Place ``rtlil``, and after it the modules that it is the first to name."""
         texts.append(_CELL.sub(lambda cell: _renamed(cell, named, made), rtlil))
         for common in named.values():
             if common not in written:

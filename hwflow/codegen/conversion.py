@@ -1,4 +1,4 @@
-"""The conversion of a graph's cores, which may begin before the depths of their queues are known."""
+"""Convert a graph's cores, beginning before FIFO depths are known."""
 
 from __future__ import annotations
 
@@ -22,21 +22,20 @@ class Conversion:
         self._work: Work[Hashable, Job, CoreModule] = Work(core_module, executor, weight)
 
     def begin(self, graph: Graph) -> None:
-        """Let the executor begin with the cores of a graph whose foldings are chosen, as far as only the depths of
-        their queues are still open. :meth:`modules` looks at them again: one that has another name or other line
-        buffers in the end is made anew."""
+        """Let the executor begin with the cores of a graph whose foldings are chosen and only FIFO depths are open.
+        :meth:`modules` converts again those whose name or line buffers have changed."""
         names = identifiers([node.name for node in graph.nodes])
         nodes = [(node, names[node.name]) for node in graph.nodes]
         self._work.begin(_jobs([(node, instance) for node, instance in nodes if _is_of_the_search(node)]))
 
     def modules(self, nodes: Sequence[tuple[Node, str]]) -> list[CoreModule]:
-        """The modules of these nodes, all of a graph, with the names of their instances."""
+        """Return the modules of these nodes, all of a graph, each with the name of its instance."""
         made = zip(self._work.results(_jobs(nodes)).values(), nodes, strict=True)
         return linked([_with_depth(module, node) for module, (node, _) in made], self._executor)
 
 
 def _jobs(nodes: Sequence[tuple[Node, str]]) -> dict[Hashable, Job]:
-    """By what may change while queues are sized."""
+    """Return the jobs by all that may change during buffer sizing."""
     return {
         (node, instance, node.attributes.get("rows")): (_without_depth(node), instance, f"{TOP}.{instance}")
         for node, instance in nodes
@@ -44,7 +43,7 @@ def _jobs(nodes: Sequence[tuple[Node, str]]) -> dict[Hashable, Job]:
 
 
 def _is_of_the_search(node: Node) -> bool:
-    """Whether a node has one queue, on whose depth nothing else in its core depends."""
+    """Tell whether a node has one queue, on whose depth nothing else in its core depends."""
     return node.op not in PLUMBING and len(node.outputs) == 1
 
 

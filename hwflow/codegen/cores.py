@@ -1,4 +1,4 @@
-"""The cores of a top level, placed in it as they are or as instances of modules that are converted apart."""
+"""The cores of a top level, inline or as instances of separately converted modules."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Stream:
 
 @dataclass(frozen=True)
 class Core:
-    """``inputs`` and ``outputs`` in the node's order; ``error``: the signal that says that a frame was malformed, if it
-    has one; ``rtlil``: its module, if it is one of its own, and what it is the first of several cores to need."""
+    """``inputs`` and ``outputs`` in the node's order; ``error``: the signal that a frame was malformed, if any;
+    ``rtlil``: its separate module, if any, with the shared ones that it is the first to need."""
 
     body: Elaboratable
     inputs: list[Stream]
@@ -41,12 +41,12 @@ Placed = Callable[[Sequence[tuple[Node, str]]], list[Core]]
 
 
 def inline(nodes: Sequence[tuple[Node, str]]) -> list[Core]:
-    """The components themselves, for Amaranth's simulator."""
+    """Place the components themselves, for Amaranth's simulator."""
     return [_component(node, instance) for node, instance in nodes]
 
 
 def apart(conversion: Conversion | None = None) -> Placed:
-    """Instances of modules of their own; ``conversion``: what makes them."""
+    """Place instances of separate modules, converted by ``conversion``."""
 
     def placed(nodes: Sequence[tuple[Node, str]]) -> list[Core]:
         modules = (conversion or Conversion()).modules(nodes)
@@ -56,13 +56,13 @@ def apart(conversion: Conversion | None = None) -> Placed:
 
 
 def connect(m: Module, source: Stream, sink: Stream) -> None:
-    """A core's output to another's input."""
+    """Connect a core's output to another's input."""
     assert len(source.payload) == len(sink.payload), "plumbing makes both ends alike"
     m.d.comb += [sink.payload.eq(source.payload), sink.valid.eq(source.valid), source.ready.eq(sink.ready)]
 
 
 def stream_of(interface: Any) -> Stream:
-    """Of a component's member."""
+    """Return the stream of a component's member."""
     return Stream(Value.cast(interface.payload), interface.valid, interface.ready)
 
 

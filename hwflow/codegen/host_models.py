@@ -1,4 +1,4 @@
-"""The manifest's `host`: the ONNX models that the host runs before and behind the design, and what passes between."""
+"""The manifest's `host`: the ONNX models that the host runs before and after the design, and the tensors between."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class HostModel:
 
 
 def host_nodes(graph: Graph) -> dict[str, list[str]]:
-    """ONNX nodes left to the host, before the inputs and behind the outputs: `host` of the report."""
+    """Return the ONNX nodes left to the host, before the inputs and after the outputs: `host` of the report."""
     return {"prefix": list(graph.prefix), "suffix": list(graph.suffix)}
 
 
@@ -34,9 +34,10 @@ def host_table(
     graph: Graph, model: ResolvedModel, streams: Iterable[StreamPort], prefix: HostModel | None,
     suffix: HostModel | None,
 ) -> dict[str, Any]:
-    """`host` of the manifest: for prefix and suffix file, nodes, inputs and outputs; None where the host runs nothing.
+    """Return `host` of the manifest: for prefix and suffix file, nodes, inputs and outputs; None where the host runs
+    nothing.
 
-    ``graph`` is the quantized one (what integers mean is stated there), ``streams`` are the design's.
+    ``graph`` is the quantized one (it has the scales), ``streams`` are the design's.
 
     A tensor that passes between host and design has a ``port``, and ``conversion`` says what it is: "none": its
     elements are the stream's integers; "affine": they are scale * (integer - zero point). ``scale`` and ``zero_point``
@@ -73,7 +74,7 @@ def _tensor(model: ResolvedModel, name: str, boundary: Mapping[str, dict[str, An
 
 
 def _source(port: Port, prefixes: Mapping[str, str]) -> dict[str, Any]:
-    """How the tensor that the host makes for an input port becomes its integers."""
+    """Describe how the host's tensor becomes the integers of an input port."""
     meaning = port.value.meaning
     if meaning is None:  # a tensor of integers; scale and zero point are what they mean to the model
         return {"port": prefixes[port.name], "conversion": "none", **_parameters(*_of_port(port))}
@@ -81,7 +82,7 @@ def _source(port: Port, prefixes: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _sink(port: Port, prefixes: Mapping[str, str]) -> dict[str, Any]:
-    """How an output port's integers become the tensor that the host goes on with."""
+    """Describe how an output port's integers become the host's tensor."""
     scale, zero_point = _of_port(port)
     plain = (scale == 1).all() and (zero_point == 0).all()
     return {
@@ -90,7 +91,7 @@ def _sink(port: Port, prefixes: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _of_port(port: Port) -> tuple[Fractions, Fractions]:
-    """Scale and zero point of a port, to broadcast over a frame."""
+    """Return scale and zero point of a port, to broadcast over a frame."""
     along = [-1 if axis == port.axis else 1 for axis in range(len(port.shape))]
     scale, zero_point = (np.array(values, dtype=object) for values in (port.scale, port.zero_point))
     return scale.reshape(along if scale.size > 1 else ()), zero_point.reshape(along if zero_point.size > 1 else ())
@@ -108,5 +109,5 @@ def _parameters(scale: Fractions, zero_point: Fractions) -> dict[str, Any]:
 
 
 def _floats(values: Fractions) -> list[float | None]:
-    """The nearest floats; None (JSON has no infinity) where there is none so large."""
+    """Return the nearest floats; None (JSON has no infinity) on overflow."""
     return [number if isfinite(number := nearest_float(v)) else None for v in values.reshape(-1)]

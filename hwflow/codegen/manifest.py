@@ -17,7 +17,7 @@ FORMAT = 1
 def manifest(
     top: Top, schedule: Schedule, model: str, board: str | None, host: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The manifest of an emitted design; timings in cycles, ``order`` as in :class:`hwflow.ir.graph.Port`.
+    """Return the manifest of an emitted design; timings in cycles, ``order`` as in :class:`hwflow.ir.graph.Port`.
 
     ``host``: see :func:`hwflow.codegen.host_models.host_table`; None: the host runs nothing.
     """
@@ -74,8 +74,8 @@ def rational(value: Fraction) -> str:
 
 
 def _names(graph: Graph, top: Top) -> dict[str, str]:
-    """ONNX node -> the HDL instances that do its work (joined by a comma); hardware nodes without one by their own
-    name."""
+    """Map each ONNX node to the HDL instances that do its work (comma-separated); hardware nodes without one by their
+    own name."""
     table: dict[str, list[str]] = {}
     for node in graph.nodes:
         for source in node.sources or (node.name,):

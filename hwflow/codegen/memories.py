@@ -1,5 +1,4 @@
-"""What a design stores where: queues, line buffers and tables, in which shape of the family's memories, and how much of
-those stays empty."""
+"""The memories of a design: queues, line buffers and tables, the shapes of the family's memories, and unused bits."""
 
 from __future__ import annotations
 
@@ -20,10 +19,9 @@ from hwflow.ir.graph import Graph, Node
 @dataclass(frozen=True)
 class Memory:
     """``kind``: "fifo", "line_buffer" or "table" (weights, parameters of requantizers). ``storage``: "block", "lutram"
-    (look-up tables as memory), "register" or "logic". ``bits``: ``words * width``. ``block_rams``: how many primitives
-    it takes, each used as ``shape`` (words, bits). ``waste_bits``: what those hold beyond ``bits`` (of a
-    table beyond those that change), likewise the 16 rows by 4 bits of look-up tables used as memory; 0 for registers
-    and logic."""
+    (distributed RAM), "register" or "logic". ``bits``: ``words * width``. ``block_rams``: the primitives it takes, each
+    used as ``shape`` (words, bits). ``waste_bits``: the unused bits of those (of a table, beyond the bits that change)
+    or of distributed RAM of 16 rows by 4 bits; 0 for registers and logic."""
 
     name: str
     kind: str
@@ -37,7 +35,7 @@ class Memory:
 
 
 def memories(graph: Graph, files: Sequence[MemoryFile], family: str) -> list[Memory]:
-    """Every memory of a scheduled graph whose tables are ``files``, as the resource models take it to be built."""
+    """Return every memory of a scheduled graph whose tables are ``files``, as the cost models assume it."""
     result = []
     for node in graph.nodes:
         for index, depth in enumerate(node.attributes["depths"]):
@@ -54,7 +52,7 @@ def memories(graph: Graph, files: Sequence[MemoryFile], family: str) -> list[Mem
 
 
 def memory_report(graph: Graph, files: Sequence[MemoryFile], family: str) -> dict[str, Any]:
-    """The report's ``memories``: total bits of each kind, what block RAMs leave empty, every memory."""
+    """Return the report's ``memories``: total bits of each kind, unused bits of block RAMs, every memory."""
     every = memories(graph, files, family)
     return {
         **{f"{kind}_bits": sum(m.bits for m in every if m.kind == kind) for kind in ("fifo", "line_buffer", "table")},
@@ -66,14 +64,14 @@ def memory_report(graph: Graph, files: Sequence[MemoryFile], family: str) -> dic
 
 
 def queue_style(node: Node, index: int) -> str:
-    """Storage of the queue of an output: "register", "lutram" or "block"."""
+    """Return the storage of an output's queue: "register", "lutram" or "block"."""
     style = "block" if node.op == "fifo" else queue_styles(node)[index] if node.op == "fork" else "auto"
     depth = node.attributes["depths"][index]
     return str(style_of(1, depth, style, block=False))  # type: ignore[no-untyped-call]  # no annotations there
 
 
 def _line_buffers(node: Node, family: str) -> list[Memory]:
-    """One memory, or with whole windows a beat one for each row; none where a beat is a whole image."""
+    """Return one memory, or with whole windows a beat one per row; none where a beat is a whole image."""
     folding, rows = node.attributes["folding"], line_buffer_rows(node)
     if node.op == "depthwise":
         words, copies, width = buffers(node, folding)
@@ -91,7 +89,7 @@ def _line_buffers(node: Node, family: str) -> list[Memory]:
 
 
 def _of(family: str, name: str, kind: str, words: int, width: int, storage: str, columns: int = 0) -> Memory:
-    """``columns``: of a table, whose bits that never change are in no block RAM."""
+    """``columns``: of a table, whose constant bits take no block RAM."""
     if storage == "lutram" and costs.FAMILIES[family].lutram is None:
         storage = "register"
     blocks, shape, waste = 0, None, 0

@@ -1,8 +1,7 @@
-"""Cores as modules of their own, each converted to RTLIL apart from the others, so that several can be at a time.
+"""Cores as separate modules, each converted to RTLIL by itself, so that conversions can run in parallel.
 
-The parts of which a core has several that are alike (:mod:`hdl_lib.shared`) are modules of their own as well, each
-converted once. Those that other cores may have as well are left to :mod:`hwflow.codegen.common`: a module only names
-them.
+Parts that a core has several of (:mod:`hdl_lib.shared`) are modules, too, each converted once. Those that cores share
+are left to :mod:`hwflow.codegen.common`: a module only names them.
 """
 
 from __future__ import annotations
@@ -25,26 +24,26 @@ from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Node
 
 TOP = "hwflow_top"
-"""The module of the top level."""
+"""The top-level module."""
 
 Job = tuple[Node, str, str]
-"""A node, the name of its instance and the one of its module."""
+"""A node, with the names of its instance and its module."""
 
 
 @dataclass(frozen=True)
 class Common:
-    """A component that cores of the design may share: its class and its key."""
+    """A component that cores may share: its class and its key."""
 
     kind: type[CommonComponent]
     key: tuple[tuple[str, int | str | None], ...]
 
     def with_depth(self, depth: int) -> Common:
-        """With this depth, if it has none yet."""
+        """Return it with this depth, if it has none yet."""
         key = tuple((name, depth if name == "depth" and value is None else value) for name, value in self.key)
         return Common(self.kind, key)
 
     def build(self) -> CommonComponent:
-        """One of them."""
+        """Build one."""
         made: Callable[..., CommonComponent] = self.kind
         return made(**dict(self.key))
 
@@ -63,9 +62,9 @@ class CoreModule:
     """A core's module and those below it (``name.submodule``) as RTLIL, names legal in Verilog.
 
     ``ports``: beside clk and rst, those of the component's signature, the parts of a name joined by two underscores.
-    ``inputs`` and ``outputs``: what the names of the ports of its streams begin with, in the node's order. ``common``:
-    what is instantiated but not in ``rtlil``, by the name used there; a core that is one of those as a whole has no
-    ``rtlil``, and itself by its ``name``.
+    ``inputs`` and ``outputs``: the prefixes of its streams' ports, in the node's order. ``common``: shared modules that
+    ``rtlil`` instantiates but does not contain, by the name used there; a core that is itself shared has no ``rtlil``,
+    and itself there by its ``name``.
     """
 
     name: str
@@ -78,13 +77,13 @@ class CoreModule:
 
 
 def build(node: Node, instance: str) -> Built:
-    """The core of a node of a scheduled graph."""
+    """Build the core of a node of a scheduled graph."""
     attributes = node.attributes
     return hardware(node.op).build(node, attributes["folding"], attributes["depths"], instance)
 
 
 def core_module(job: Job) -> CoreModule:
-    """The module of a node's core."""
+    """Convert a node's core to a module."""
     node, instance, name = job
     built = build(node, instance)
     ports = _ports(built.component)
@@ -99,14 +98,14 @@ def core_module(job: Job) -> CoreModule:
 
 
 def common_module(common: Common, name: str) -> tuple[str, dict[str, Common]]:
-    """Its module as RTLIL, and what that names, as in :class:`CoreModule`."""
+    """Return its module as RTLIL, and the shared modules that this names, as in :class:`CoreModule`."""
     component = common.build()
     return _rtlil(component, name, component)
 
 
 class _Parts:
-    """The platform of a core, which makes one module, ``core.name``, of all shared components that are alike; but not
-    of ``itself``, whose module the core's is."""
+    """The platform of a core: makes one module, ``core.name``, for all shared components that are alike, except
+    ``itself``, whose module is the core's."""
 
     def __init__(self, core: str, itself: SharedComponent | None = None) -> None:
         self._core = core
@@ -115,19 +114,19 @@ class _Parts:
 
     @property
     def modules(self) -> list[tuple[SharedComponent, str]]:
-        """A component of each kind that there was so far, with the name of the module that is to be made of it."""
+        """Return a component of each kind so far, with the name of its module."""
         return list(self._modules.values())
 
     @property
     def common(self) -> dict[str, Common]:
-        """Those of them that other cores may have as well."""
+        """Return those that other cores may share."""
         return {
             legal(name): Common(type(part), part.key)
             for part, name in self._modules.values() if isinstance(part, CommonComponent)
         }
 
     def share(self, component: SharedComponent) -> Instance | Module:
-        """An instance on its ports."""
+        """Return an instance connected to its ports."""
         if component is self._itself:
             return component.build()
         kind = type(component), component.key
@@ -141,8 +140,8 @@ class _Parts:
 
 
 def _rtlil(component: Component, name: str, itself: SharedComponent | None = None) -> tuple[str, dict[str, Common]]:
-    """Module ``name``, its submodules and its parts, but for those that other cores may have as well, and these. One of
-    those has nothing else, unless it is meant ``itself``."""
+    """Return module ``name`` with its submodules and parts as RTLIL, and the shared ones that it lacks. A shared
+    component gives only the latter, unless it is ``itself`` the module."""
     parts = _Parts(name, itself)
     with uncollected():
         if isinstance(component, CommonComponent) and component is not itself:
@@ -171,8 +170,8 @@ def _converted(component: Component, hardware: Elaboratable, name: str, platform
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Without Python's cyclic garbage collector: a netlist is a great many objects that stay, and looking through them
-    again and again takes as long as making them."""
+    """Disable Python's cyclic garbage collector: a netlist is very many live objects, and scanning them again and again
+    takes as long as making them."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -183,7 +182,7 @@ def uncollected() -> Iterator[None]:
 
 
 def _ports(component: Component) -> dict[str, tuple[Value, bool]]:
-    """Of each port of a component its value and whether it is an output."""
+    """Return the value of each port of a component, and whether it is an output."""
     return {
         "__".join(str(part) for part in path): (Value.cast(value), member.flow == Out)
         for path, member, value in component.signature.flatten(component)
@@ -191,6 +190,6 @@ def _ports(component: Component) -> dict[str, tuple[Value, bool]]:
 
 
 def weight(job: Job) -> int:
-    """Grows with the time that the conversion of a core takes."""
+    """Estimate the relative time to convert a core."""
     folding = job[0].attributes["folding"]
     return 4 * int(folding.multipliers) + int(folding.input_lanes) + int(folding.output_lanes)

@@ -1,4 +1,4 @@
-"""report.json: what was made, how fast, how large, how sure. The keys are a contract; a figure not known is null."""
+"""report.json: the design, its throughput, resources and proofs. The keys are a contract; an unknown figure is null."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def report(
     files: Sequence[MemoryFile],
     host_work: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The report before synthesis; :func:`add_synthesis` fills in the rest. ``files``: the tables of the cores;
-    ``host_work``: what `host` says beside the nodes' names.
+    """Return the report before synthesis; :func:`add_synthesis` fills in the rest. ``files``: the tables of the cores;
+    ``host_work``: what `host` has besides the nodes' names.
     """
     graph = schedule.graph
     macs = sum(OPERATORS[n.op].macs(n) for n in graph.nodes)
@@ -85,7 +85,7 @@ def add_synthesis(
     resources: Mapping[str, int],
     seconds: Mapping[str, float],
 ) -> None:
-    """Enter what synthesis, place and route found: resources of the design alone, the clock that was asked for."""
+    """Enter the results of synthesis and place and route: resources of the design alone, the target clock."""
     if clock_mhz is not None:
         table["clock"]["target_mhz"] = clock_mhz
         table["timing"]["frames_per_second"] = clock_mhz * 1e6 / table["timing"]["initiation_interval"]
@@ -138,7 +138,8 @@ def _fifo(node: Node, index: int) -> dict[str, Any]:
 
 
 def _exactness(graph: Graph) -> dict[str, Any]:
-    """Every requantizer, its form, and that it was proved equal to its staircases (an unproved one is never built)."""
+    """Return every requantizer, its form, and that it was proved equal to its step functions (an unproved one is never
+    built)."""
     forms = [
         {
             "name": n.name,
@@ -162,7 +163,7 @@ FORMS = {
 
 
 def _requantizer(node: Node) -> dict[str, Any]:
-    """Form, widths and proof of one requantizer: a form that is not proved equal to its functions is never built."""
+    """Return form, widths and proof of one requantizer."""
     form, source = node.attributes["form"], node.inputs[0].typed
     return {
         "form": FORMS[type(form)],

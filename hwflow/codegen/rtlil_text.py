@@ -1,4 +1,4 @@
-"""RTLIL as Amaranth writes it, fit for readable Verilog."""
+"""Rewrite Amaranth's RTLIL for readable Verilog."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from hwflow.codegen.verilog_names import KEYWORDS
 
 
 def readable(text: str) -> str:
-    """RTLIL whose public names are legal Verilog identifiers and no keywords: hierarchy dots become double underscores.
+    """Make public names legal Verilog identifiers, not keywords: hierarchy dots become double underscores.
 
-    Contents of memories that are written go: they only pad the file, nothing reads a word before it was written.
+    Initial contents of written memories are dropped: nothing reads a word before it is written.
     """
     text = _NAME.sub(lambda match: "\\" + legal(match.group(1)), text)
     return "".join(
@@ -24,7 +24,7 @@ _MEMORY_NAME = re.compile(r"parameter \\MEMID \"(.*?)\"")
 
 
 def legal(name: str) -> str:
-    """What becomes of a name."""
+    """Return the legal form of a name."""
     # Two underscores, which no name from a model has: a.b, a[1] and a$1 (the second signal a) become a__b, a__1, a__v1.
     plain = re.sub(r"[.\[]", "__", name.replace("]", "").replace("$", "__v"))
     return f"{plain}_" if plain in KEYWORDS else plain

@@ -1,8 +1,8 @@
-"""Streams between cores, seen from outside: what ``hwflow sim --layers`` looks at.
+"""Taps on the streams between cores, for ``hwflow sim --layers``.
 
 The top module exists twice: :data:`hwflow.codegen.top.TOP` in ``design.v`` is what is built, :data:`LAYERS_TOP` in
 ``testbench/layers.v`` is the same with the payload, valid and ready of each core's output as ports. It instantiates the
-modules of ``design.v``, so that what it shows is what they do.
+modules of ``design.v``, so it shows exactly what they do.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ LAYERS_FILE = "testbench/layers.v"
 
 @dataclass(frozen=True)
 class Tap:
-    """Output ``value`` of ``node``. ``base``: the stream whose elements it carries, which no plumbing made; ``maker``:
-    the node that did (None: it is an input). ``view``: (pixels, channels) of a frame; only the last of a pixel's beats
-    may have surplus ``lanes``."""
+    """Output ``value`` of ``node``. ``base``: the stream whose elements it carries, before any plumbing; ``maker``: the
+    node that made that (None: an input). ``view``: (pixels, channels) of a frame; only the last of a pixel's beats may
+    have surplus ``lanes``."""
 
     node: Node
     value: Value
@@ -43,7 +43,7 @@ class Tap:
         return self.payload, self.valid, self.ready
 
     def table(self, instance: str) -> dict[str, Any]:
-        """Its entry in the manifest's `streams`."""
+        """Return its entry in the manifest's `streams`."""
         element = self.value.typed.element
         return {
             "port": self.payload.name.removesuffix("__payload"),
@@ -61,7 +61,7 @@ class Tap:
 
 
 def taps(graph: Graph, names: Mapping[str, str]) -> list[Tap]:
-    """Every stream that a core of a scheduled graph makes, in the graph's order. ``names``: instances by node name."""
+    """Return a tap on every core's output of a scheduled graph, in its order. ``names``: instances by node name."""
     makers = graph.producers()
     base: dict[Value, Value] = {}
     result = []
@@ -80,8 +80,8 @@ def taps(graph: Graph, names: Mapping[str, str]) -> list[Tap]:
 
 
 def with_layers(text: str, top: str, taps: Iterable[Tap]) -> str:
-    """RTLIL in which module ``top``, whose taps are output ports, is there twice: with these ports as
-    :data:`LAYERS_TOP`, and by its own name with wires in their place."""
+    """Duplicate module ``top``, whose taps are output ports, in RTLIL: with these ports as :data:`LAYERS_TOP`, and by
+    its own name with wires instead."""
     found = re.search(rf"(?ms)^(?:attribute [^\n]*\n)*module \\{top}\n.*?^end\n", text)
     assert found is not None, "the module is there"
     module = found.group()

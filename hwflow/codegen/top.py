@@ -46,8 +46,8 @@ class StreamPort:
 
 
 class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
-    """The Amaranth side of ``hwflow_top``; ``ports`` after construction, ``files`` are its memory files. ``placed``:
-    how its cores are placed (:mod:`hwflow.codegen.cores`)."""
+    """The Amaranth side of ``hwflow_top``; ``ports`` after construction, ``files``: its memory files. ``placed``: how
+    cores are instantiated (:mod:`hwflow.codegen.cores`)."""
 
     def __init__(self, graph: Graph, placed: Placed = inline) -> None:
         self.graph = graph
@@ -80,7 +80,7 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
 
     @property
     def files(self) -> list[MemoryFile]:
-        """Every memory file the cores read."""
+        """The memory files that the cores read."""
         return [file for core in self.cores.values() for file in core.files]
 
     @property
@@ -90,7 +90,7 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
 
     @property
     def tap_ports(self) -> list[Signal]:
-        """Payload, valid and ready of each of the taps, all outputs."""
+        """Payload, valid and ready of each tap, all outputs."""
         return [signal for tap in self.taps for signal in tap.signals]
 
     def elaborate(self, platform: object) -> Module:
@@ -145,7 +145,7 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
 
 
 def memory_text(file: MemoryFile) -> str:
-    """Its ``$readmemh`` file."""
+    """Return its ``$readmemh`` file."""
     return readmemh_text(file.words, file.width)
 
 

@@ -177,8 +177,8 @@ def test_a_threshold_off_by_one_is_unexplained(tmp_path: Path) -> None:
         require(comparison)
     assert str(caught.value) == (
         "error: value 'y': the golden model must equal the reference evaluator except for its float rounding, not "
-        "differ in 1 of 256 elements; the first: frame 7, index [3]: golden -34, reference -33, exact -33.3333333: the golden "
-        "model does not round the exact value [golden-equals-reference]\n"
+        "differ in 1 of 256 elements; the first: frame 7, index [3]: golden -34, reference -33, exact -33.3333333: "
+        "the golden model does not round the exact value [golden-equals-reference]\n"
         "  remedy: report this model as a defect of hwflow"
     )
 

@@ -1,1 +1,1 @@
-"""What is around the core on a board: top, clock, files for the tools."""
+"""A board's design around the core: top, clock, files for the tools."""

@@ -1,4 +1,4 @@
-"""A design as a block of a Zynq's system: AXI4-Streams as a DMA engine has them, its transfers of whole frames."""
+"""A design as a block of a Zynq's system: AXI4-Streams to a DMA engine, in transfers of whole frames."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _INDEX = 32  # bits of a frame's number; they wrap
 class AxiTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
     """``hwflow_top`` between streams of a power of two of bytes a beat, ``tlast`` at the end of transfers.
 
-    A beat of the design is in the low bytes of a beat of the stream (``input_bytes``, ``output_bytes`` wide); the
-    others are ignored, and sent as zero. A transfer, which ``s_axis_tlast`` ends, is any number of whole frames; their
-    answers are one transfer too. A transfer that ends within a frame makes ``error`` rise: the design
-    drops the frame, and no answer ends.
+    A beat of the design is in the low bytes of a beat of the stream (``input_bytes``, ``output_bytes`` wide); the other
+    bytes are ignored, and sent as zero. A transfer, ended by ``s_axis_tlast``, is any number of whole frames; their
+    results are one transfer, too. A transfer that ends within a frame raises ``error``: the design drops the frame, and
+    the result has no end.
 
     Ports: ``aclk``, ``aresetn``, ``s_axis_*``, ``m_axis_*`` (with ``tkeep``, all ones) and ``error``, as AMD's IP
     packager recognises them by name.
 
-    Timing: no cycle is added to the input; the output passes a queue of three entries, and the last beat of a
-    frame waits there until the frame was taken in wholly.
+    Timing: no cycle is added to the input; the output passes a queue of three entries, where the last beat of a frame
+    waits until the whole frame has been received.
     """
 
     def __init__(self, source: FramePort, sink: FramePort):

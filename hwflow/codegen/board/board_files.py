@@ -1,4 +1,4 @@
-"""What :mod:`hwflow.toolchain` gets of a board's design: ``OUT/board/``, with ``board.json`` that says what is what."""
+"""Write a board's design for :mod:`hwflow.toolchain`: ``OUT/board/``, described by ``board.json``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIMULATION_TOP = "board_simulation"
 
 
 def frame_ports(manifest: Mapping[str, Any]) -> tuple[list[FramePort], list[FramePort]]:
-    """The inputs' and the outputs' :class:`FramePort` from ``manifest.json``, in the order of the ports."""
+    """Return the inputs' and the outputs' :class:`FramePort` from ``manifest.json``, in the order of the ports."""
 
     def ports(streams: Sequence[Mapping[str, Any]]) -> list[FramePort]:
         return [FramePort(s["lanes"] * s["element_bytes"], s["beats"]) for s in streams]
@@ -35,8 +35,8 @@ def frame_ports(manifest: Mapping[str, Any]) -> tuple[list[FramePort], list[Fram
 
 
 def check_streams(board: Board, model: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-    """Raise :class:`UsageError` for a design with several inputs or outputs on a board without a serial line, where
-    they take turns: a DMA engine has one channel each way."""
+    """Raise :class:`UsageError` for a design with several inputs or outputs on a board without a serial line, which
+    they would share: a DMA engine has one channel each way."""
     if board.zynq is not None and (len(inputs), len(outputs)) != (1, 1):
         raise UsageError(
             Finding(
@@ -53,8 +53,8 @@ def write_board(out: Path, board: Board, clock_mhz: float | Fraction | None = No
 
     Files: ``top.il`` (RTLIL), pins and clocks (``top.lpf``, ``top.pcf``, ``top.cst``, ``top.xdc``, ``top.qsf`` and
     ``top.sdc``), ``simulation.v`` (:data:`SIMULATION_TOP`: the top with ports ``clk``, ``uart_rx``, ``uart_tx``
-    whatever the board calls its pins), ``board.json``. A Zynq's top has no pins:
-    :class:`hwflow.codegen.board.axi_top.AxiTop` and a description are all there is.
+    whatever the board calls its pins), ``board.json``. A Zynq's top has no pins: only
+    :class:`hwflow.codegen.board.axi_top.AxiTop` and ``board.json`` are written.
     """
     manifest = json.loads((out / "manifest.json").read_text())
     check_streams(board, manifest["model"], manifest["inputs"], manifest["outputs"])
@@ -108,8 +108,8 @@ def write_board(out: Path, board: Board, clock_mhz: float | Fraction | None = No
 def _serial_files(
     folder: Path, board: Board, top: BoardTop, sources: Sequence[FramePort], sinks: Sequence[FramePort]
 ) -> dict[str, Any]:
-    """The top behind a serial port, its pins, and its part of ``board.json``; there, bytes are those of a frame of all
-    streams, one after the other in the order of the manifest's ports."""
+    """Write the top behind a serial port and its pins; return its part of ``board.json``, whose bytes are those of a
+    frame of all streams, in the order of the manifest's ports."""
     plan = board.platform().prepare(top, name=TOP, emit_src=False)
     constraints = [f"{TOP}.{ending}" for ending in board.tools.constraints]
     for name in (f"{TOP}.il", *constraints):
@@ -147,8 +147,8 @@ def _serial_files(
 def _link(
     board: Board, baud: int | None, input_bytes: int, output_bytes: int, rate_in: Fraction, rate_out: Fraction
 ) -> dict[str, Any]:
-    """What the link to the host can carry at most: it takes ``rate_in`` bytes a second and, at the same time, gives
-    ``rate_out``; a frame has so many bytes, padding included. (A Zynq's memory port takes 8 bytes a cycle each way.)"""
+    """Bound the throughput of the link to the host, which carries ``rate_in`` bytes a second in and, at the same time,
+    ``rate_out`` out; a frame has so many bytes, padding included. (A Zynq's memory port: 8 bytes a cycle each way.)"""
     most = min(rate_in / input_bytes, rate_out / output_bytes)
     return {
         "transport": board.transport, "baud": baud, "input_bytes": input_bytes, "output_bytes": output_bytes,

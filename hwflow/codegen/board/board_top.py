@@ -1,6 +1,6 @@
-"""The board's top: clock, reset, serial shell, and around them the emitted design as it is (``design.v``).
+"""The board's top: clock, reset, serial shell, and the emitted design unchanged (``design.v``).
 
-The design comes in as an instance of the Verilog module ``hwflow_top``, so a bitstream is made of the very file that is
+The design is an instance of the Verilog module ``hwflow_top``, so a bitstream is made of the very file that is
 simulated.
 """
 
@@ -51,19 +51,19 @@ class FramePort:
 
 
 def receive_bytes(part: Part, frame_bytes: int) -> int:
-    """Bytes of the buffer for what comes in: two frames, at most 4096 bytes.
+    """Return the bytes of the receive buffer: two frames, at most 4096 bytes.
 
-    At most half of the block RAMs serve for it; larger frames are paced by the design's own speed.
+    It takes at most half of the block RAMs; larger frames are paced by the design's own speed.
     """
     return int(min(max(2 * frame_bytes, 16), 4096, part.bram * part.bram_bits // 8 // 2))
 
 
 def shell_allowance(part: Part, frame_bytes: int) -> dict[str, int]:
-    """What to leave of ``part`` for all that is around the design, in ``lut``, ``ff``, ``dsp`` and ``bram``.
+    """Return the share of ``part`` to leave for the shell, in ``lut``, ``ff``, ``dsp`` and ``bram``.
 
     ``frame_bytes``: of an input frame. Measured for streams of one to eight bytes a beat: 170 to 480 look-up tables or
     logic cells and 140 to 350 flip-flops (serial port, adapters between bytes and beats, reset), no multipliers, and
-    the block RAMs of the receive buffer; the figures are the upper ends and some more.
+    the block RAMs of the receive buffer; the figures are the upper ends with a margin.
     """
     return {"lut": 500, "ff": 360, "dsp": 0, "bram": block_rams(part.family, receive_bytes(part, frame_bytes), 8)}
 
@@ -78,7 +78,7 @@ _TURN = {"lut": 240, "ff": 160}
 
 
 def surroundings(board: Board, frame_bytes: int, queued: Sequence[int] = ()) -> dict[str, int]:
-    """The same for what a board's design has around it: a shell, or a Zynq's DMA engine and its interconnect.
+    """Return the same for all that a board has around the design: a shell, or a Zynq's DMA engine and interconnect.
 
     ``queued``: bytes of a frame of each stream with a queue, where several share the line.
     """
@@ -93,12 +93,12 @@ def surroundings(board: Board, frame_bytes: int, queued: Sequence[int] = ()) -> 
 
 
 class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
-    """Clock input, PLL, reset, :class:`UartShell` and ``hwflow_top``; between these two, where the design has several
-    inputs or outputs, what has them take turns on the line, a frame of each (:mod:`hdl_lib.links.stream_turns`).
+    """Clock input, PLL, reset, :class:`UartShell` and ``hwflow_top``; where the design has several inputs or outputs,
+    these take turns on the line, frame by frame (:mod:`hdl_lib.links.stream_turns`).
 
-    ``shell`` (with ``divisor``, ``frames_in_flight``, ``idle_timeout``) and ``clock`` tell what a host must know.
-    Reset is released :data:`RESET_SECONDS` after the PLL locks. The design's own follows the shell's ``core_reset``
-    :data:`RESET_STAGES` cycles later, long before another byte can have come.
+    ``shell`` (with ``divisor``, ``frames_in_flight``, ``idle_timeout``) and ``clock`` have what a host must know. Reset
+    is released :data:`RESET_SECONDS` after the PLL locks. The design's reset follows the shell's ``core_reset``
+    :data:`RESET_STAGES` cycles later, long before another byte can arrive.
     """
 
     def __init__(self, board: Board, sources: Sequence[FramePort], sinks: Sequence[FramePort], clock: ClockPlan):
@@ -126,7 +126,7 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
 
     @property
     def reset_cycles(self) -> int:
-        """Cycles of the design's clock from the PLL's lock to the end of reset."""
+        """Cycles of the design's clock from PLL lock to the end of reset."""
         return int(self.clock.frequency_hz * RESET_SECONDS)
 
     def elaborate(self, platform: Any) -> Module:
@@ -191,7 +191,7 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
         return m
 
     def _inputs(self, m: Module, core_reset: Signal) -> dict[str, Any]:
-        """Connections of the design's inputs."""
+        """Connect the design's inputs."""
         shell = self.shell
         if len(self.sources) == 1:
             return _connections(
@@ -211,7 +211,7 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
         return result
 
     def _outputs(self, m: Module, core_reset: Signal, resetting: Signal) -> dict[str, Any]:
-        """Connections of the design's outputs, which mean nothing while it is or will be reset."""
+        """Connect the design's outputs, which are ignored while it is in reset or about to be."""
         shell = self.shell
         if len(self.sinks) == 1:
             valid = Signal()
@@ -234,7 +234,7 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
 
 
 def _connections(way: str, prefix: str, data: Any, valid: Any, ready: Any, last: Any) -> dict[str, Any]:
-    """Ports of an AXI4-Stream of the design: ``way`` "i" or "o" as the design sees data."""
+    """Return the ports of an AXI4-Stream of the design; ``way``: "i" for an input of it, "o" for an output."""
     back = "o" if way == "i" else "i"
     return {
         f"{way}_{prefix}_tdata": data, f"{way}_{prefix}_tvalid": valid, f"{back}_{prefix}_tready": ready,

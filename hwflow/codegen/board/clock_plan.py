@@ -1,4 +1,4 @@
-"""What makes a design's clock on a board: the oscillator itself, or the PLL of the family (:data:`FAMILIES`)."""
+"""Plan a design's clock on a board: the oscillator itself, or the PLL of the family (:data:`FAMILIES`)."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class ClockPlan:
 
 @dataclass(frozen=True)
 class ClockFamily:
-    """How parts of a family make a clock: the settings for a frequency (:class:`ValueError` out of reach), a core with
-    ``clk_in``, ``clk_out`` and ``lock`` for these settings, and the range that comes out."""
+    """How parts of a family make a clock: the settings for a frequency (:class:`ValueError` out of range), a core with
+    ``clk_in``, ``clk_out`` and ``lock`` for these settings, and the output range."""
 
     find: Callable[[Part, int, Fraction], Any]
     pll: Callable[[Any], Any]
@@ -79,14 +79,14 @@ FAMILIES: Mapping[str, ClockFamily] = {
 
 
 def output_range(board: Board) -> tuple[int, int]:
-    """Frequencies in Hz that the board's PLL can be asked for."""
+    """Return the output range of the board's PLL in Hz."""
     return ZYNQ_OUTPUT_HZ if board.zynq else FAMILIES[board.part.family].output_hz(board.part)
 
 
 def plan_clock(board: Board, target_mhz: float | Fraction | None = None) -> ClockPlan:
-    """The highest clock not above ``target_mhz`` (default: the board's) that the board can make, exactly.
+    """Return the highest clock not above ``target_mhz`` (default: the board's) that the board can make, exactly.
 
-    Raises :class:`UsageError` when the board's PLL cannot come near.
+    Raises :class:`UsageError` if it is out of the PLL's range.
     """
     target = Fraction(board.clock_mhz if target_mhz is None else target_mhz) * 1_000_000
     if target == board.clock.hz and not board.zynq:
@@ -107,7 +107,7 @@ def plan_clock(board: Board, target_mhz: float | Fraction | None = None) -> Cloc
 
 
 def _zynq_dividers(input_hz: int, target_hz: Fraction) -> ZynqDividers:
-    """The highest clock not above ``target_hz``; among equals the larger first divider."""
+    """Find the highest clock not above ``target_hz``; among equals the larger first divider."""
     low, high = ZYNQ_OUTPUT_HZ
     if not low <= target_hz <= high:
         raise ValueError(

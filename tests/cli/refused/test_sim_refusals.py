@@ -214,7 +214,7 @@ def test_every_file_is_what_was_written(hwflow, emitted, tmp_path):
     assert (ran.code, ran.err.count(", not missing [changed-file]")) == (1, 2)
     del manifest["sha256"]
     (out / "manifest.json").write_text(json.dumps(manifest))
-    message = f"{out}/manifest.json: must hold the files' digests ('sha256'), which it does not"
+    message = f"{out}/manifest.json: 'sha256' must hold the files' digests, not be missing"
     ran = hwflow("sim", out)
     assert (ran.code, ran.err) == (
         2, error(f"folder '{out}'", message, "output-folder", "run 'hwflow synth' again")
