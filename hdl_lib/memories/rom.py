@@ -57,6 +57,7 @@ class Table:
 
 
 _BLOCK_SHAPES = ((1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1))  # words, bits: beside 512 of 36
+DEEPEST = _BLOCK_SHAPES[-1][0]
 _BANK_SHAPES = ((512, 36), (1024, 18), (2048, 9))  # those that hold the same; deeper ones have no parity bits
 _BLOCK_WORTH = 160  # look-up tables and flip-flops that a block RAM is worth
 _ROW_BITS = 1 << 16  # of a cell in a netlist, at most

@@ -9,7 +9,7 @@ from math import ceil, log2
 import numpy as np
 import numpy.typing as npt
 
-from hdl_lib.memories.rom import SELECT_REACH, banks_of
+from hdl_lib.memories.rom import DEEPEST, SELECT_REACH, banks_of
 from hdl_lib.memories.storage import REGISTER_DEPTH
 from hwflow.cores.costs.changing import Changing, changing_columns, changing_numbers
 from hwflow.cores.costs.family import FAMILIES
@@ -57,7 +57,7 @@ def rom(family: str, words: int, width: int, changing: Changing | None = None) -
     if words * width > 16 * FAMILIES[family].bram_cost * blocks:
         if banks > 1:
             return _banked(family, words, banks, changing, True)
-        return Resources(ff=width, bram=blocks)
+        return Resources(lut=_deep_choice(words, width), ff=width, bram=blocks)
     # A bit's function of the address; of few words there are few functions, shared by the bits that have the same.
     kinds = float(1 << words) if words <= 10 else float("inf")
     different = width if kinds == float("inf") else ceil(kinds * (1 - (1 - 1 / kinds) ** width))
@@ -132,7 +132,7 @@ def _in_blocks(
         return _banked(family, words, banks, changing(), output_register)
     narrow = FAMILIES[family].lutram is None
     choice = BLOCK_CHOICE.get(_rows_of_blocks(family, words, count, blocks), 0) if narrow else 0
-    return Resources(lut=choice * count, ff=count * output_register, bram=blocks)
+    return Resources(lut=choice * count + _deep_choice(words, count), ff=count * output_register, bram=blocks)
 
 
 def bits_of_words(words: Sequence[int], width: int) -> BitArray:
@@ -149,12 +149,19 @@ def _banked(family: str, words: int, banks: int, changing: Changing, output_regi
     blocks = read_only_block_rams(family, ceil(words / banks), changing.columns)
     select = (banks - 1).bit_length() * (ceil(changing.bits / SELECT_REACH) + output_register)
     # A bank's bit that never changes takes no place in the choice.
-    choice = round(BANK_CHOICE.get(banks, 1.4 * banks) / (banks - 1) * (changing.columns - changing.bits))
+    choice = round(BANK_CHOICE.get(banks, _EACH_BANK * banks) / (banks - 1) * (changing.columns - changing.bits))
     return Resources(lut=choice, ff=changing.columns * output_register + select, bram=blocks)
 
 
-# Look-up tables that choose a bit of a word from so many banks, as measured.
+# Look-up tables that choose a bit of a word from so many banks, as measured; of more, so many for each.
 BANK_CHOICE = {2: 1, 3: 2, 4: 3, 5: 6}
+_EACH_BANK = 1.4
+
+
+def _deep_choice(words: int, width: int) -> int:
+    """Look-up tables that choose among the block RAMs of a bit where a table is deeper than any, in one bank: by
+    synthesis, of the deepest ones."""
+    return round(_EACH_BANK * ceil(words / DEEPEST) * width) if words > DEEPEST else 0
 
 
 @lru_cache(maxsize=1 << 12)  # of few words there are few columns

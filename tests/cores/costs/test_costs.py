@@ -228,6 +228,8 @@ def test_block_ram_or_look_up_tables() -> None:
     assert costs.rom("ecp5", 64, 256).bram == 0  # equal
     assert costs.rom("ecp5", 65, 256).bram == 8
     assert costs.rom("ecp5", 1024, 18).bram == 1
+    # In one bank: of each of 8 bits 1,568 blocks of 16,384 words to choose among, at 1.4 look-up tables.
+    assert costs.rom("ecp5", 25_690_112, 8) == Resources(lut=17_562, ff=8, bram=11_151)
     assert costs.memory("ecp5", 96, 16).bram == 1  # 4 * 4 * 6 + 16 * 5 / 2 + 5 = 141, found 130
     assert costs.memory("ecp5", 80, 16).bram == 0  # 4 * 4 * 5 + 16 * 4 / 2 + 4.5 = 116.5
     assert costs.memory("ecp5", 600, 36).bram == 2
