@@ -1,4 +1,4 @@
-"""Channel blocks, loop counters and delayed control: the parts that cores with a static schedule have in common."""
+"""Channel blocks, loop counters and delayed control: the parts common to cores with a static schedule."""
 
 from __future__ import annotations
 

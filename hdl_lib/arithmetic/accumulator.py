@@ -1,4 +1,4 @@
-"""Running sums with nothing but an adder between registers."""
+"""Accumulators with nothing but an adder between registers."""
 
 from __future__ import annotations
 

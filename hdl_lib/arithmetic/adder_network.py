@@ -71,7 +71,7 @@ class AdderNetwork:
 
     @cached_property
     def intervals(self) -> list[tuple[int, int]]:
-        """Of every term."""
+        """The interval of every term."""
         return [*self.inputs, *((adder.low, adder.high) for adder in self.adders)]
 
     @cached_property
@@ -86,7 +86,7 @@ class AdderNetwork:
 
     @cached_property
     def delays(self) -> list[int]:
-        """Registers one after the other behind every term; an input is one itself, which does not count."""
+        """Registers in series after every term, without an input's own."""
         stages = self.term_stages
         delays = [0] * len(stages)
         for number, adder in enumerate(self.adders, len(self.inputs)):
@@ -100,7 +100,7 @@ class AdderNetwork:
 
     @property
     def flip_flops(self) -> int:
-        """Of all registers but those of the inputs."""
+        """Flip-flops of all registers but those of the inputs."""
         return sum(delay * shape_of(*ends).width for delay, ends in zip(self.delays, self.intervals, strict=True))
 
     def output_shape(self, index: int) -> Shape:
@@ -151,7 +151,7 @@ def _cut(value: Value, low: int, high: int) -> Value:
 
 
 def _sum(adder: Adder, left: Value | None, right: Value) -> Value:
-    """What the adder adds; low bits that meet nothing pass by the carry chain."""
+    """Return the adder's sum; low bits without a counterpart bypass the carry chain."""
     if left is None:
         return -right
     if adder.left_shift:

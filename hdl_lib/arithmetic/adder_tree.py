@@ -1,4 +1,4 @@
-"""Sums with a register behind every adder."""
+"""Adder trees with a register after every adder."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Products in multiplier blocks: the registers in front of and behind them that let a block run at its full clock rate.
+"""Products in multiplier blocks, with the registers that let a block run at its full clock rate.
 
-A multiplier block has registers at its operands, in its middle and behind the product (MULT18X18D: input, pipeline and
+A multiplier block has registers at its operands, in its middle and after the product (MULT18X18D: input, pipeline and
 output registers; SB_MAC16: input and output registers). A core writes them as plain registers: one directly at each
 operand, with no logic between it and the ``*``, and :data:`BLOCK_LATENCY` behind the product. Packed into blocks the
 first two of these cost nothing, and where they are not packed the multiplication has a cycle to itself. The last one

@@ -1,4 +1,4 @@
-"""Sums that still lack a bit of the weight of their lowest place, and adders that take such bits as carries."""
+"""Sums with a pending carry into their lowest bit, and adders that take such carries."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from hdl_lib.arithmetic.adder_tree import Term, registered
 
 @dataclass(frozen=True)
 class Carried:
-    """A sum that is ``carry``, a bit, less than it should be."""
+    """A sum with a pending carry: the true sum is ``carry``, a bit, more."""
 
     term: Term
     carry: Value
 
     def settled(self, m: Module, name: str, limit: int) -> Term:
-        """The whole sum modulo ``2**limit``, one cycle later, in a register called ``name``."""
+        """Return the sum with its carry modulo ``2**limit``, one cycle later, in a register called ``name``."""
         whole = Value.cast(self.term.value) + self.carry
         return registered(m, name, Term(whole, self.term.low, self.term.high), limit)
 
 
 def carried_sum(a: Value, b: Value, carry: Value) -> Value:
-    """``a + b + carry`` in one adder: a bit below the others makes the carry."""
+    """Return ``a + b + carry`` in one adder: an extra lowest bit makes the carry."""
     one, other = (Cat(bit, value) for bit, value in ((Const(1, 1), a), (carry, b)))
     total = (one.as_signed() if a.shape().signed else one) + (other.as_signed() if b.shape().signed else other)
     return total.shift_right(1)
@@ -35,7 +35,7 @@ def carried_tree(m: Module, name: str, terms: Sequence[Carried], limit: int) -> 
     takes one and hands the other on. Registers are called ``sum<name>_<level>_<index>`` and
     ``carry<name>_<level>_<index>``.
 
-    The intervals of ``terms`` are those of what is there, the carry missing.
+    The intervals of ``terms`` are without the carry.
     """
     level = 0
     while len(terms) > 1:

@@ -2,7 +2,7 @@
 
 A digit within -2 .. 1 is two bits in two's complement, and a bit of its product with the input is a function of these
 two and of two bits of the input: one 4-input table. Of a negative digit's product the table gives the complement, which
-is one less; what is missing goes into the carry input of the adder that takes it, or is handed on. Digits of this set
+is one less; the missing one goes into the carry input of the next adder, or is handed on. Digits of this set
 reach from ``-2 * (4**n - 1) / 3`` to ``(4**n - 1) / 3``; where the weights go further the top digit has the value 2 as
 well, and three bits. (Recoding in signed digits of radix 4: O. L. MacSorley, "High-Speed Arithmetic in Binary
 Computers", 1961; here it is done beforehand, since weights are constants.)
@@ -34,7 +34,7 @@ class Digits:
     @classmethod
     @lru_cache(maxsize=1024)
     def of(cls, weights: Range) -> Digits:
-        """The least bits that hold the integers ``weights[0] .. weights[1]``."""
+        """Return the fewest digits that hold the integers ``weights[0] .. weights[1]``."""
         digits = cls(1, False)
         while not (digits.range[0] <= weights[0] and weights[1] <= digits.range[1]):
             digits = cls(digits.count + 1, False) if digits.wide else cls(digits.count, True)
@@ -42,7 +42,7 @@ class Digits:
 
     @property
     def bits(self) -> int:
-        """Of a weight in the table."""
+        """Bits of a weight in the table."""
         return 2 * self.count + self.wide
 
     @property
@@ -57,7 +57,7 @@ class Digits:
         return -2 * ones, ones + more
 
     def stored(self, weights: Any) -> Any:
-        """What stands in the table for weights (a number, or an array of integers): the digits' bits above one another,
+        """Encode weights (a number, or an array of integers) for the table: the digits' bits, concatenated,
         as a number without sign."""
         words = 0 * weights
         for place in range(self.count):
@@ -94,7 +94,7 @@ class DigitSum:
 
     @property
     def weight_lead(self) -> int:
-        """By how many cycles the weights come before the operands: they come together."""
+        """Cycles that weights come before operands: none."""
         return 0
 
     @property

@@ -1,4 +1,4 @@
-"""Quotients and remainders of integers, one bit of the quotient a pipeline stage."""
+"""Quotients and remainders of integers, one quotient bit per pipeline stage."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Divider(LaneFunction):
 
     @property
     def signed(self) -> bool:
-        """Whether the sign of the result is not known."""
+        """Whether the result may have either sign."""
         return self.inputs[0].signed or (self.inputs[1].signed and self.form != "remainder")
 
     @property

@@ -1,4 +1,4 @@
-"""Functions of elements at the same place of several streams, each as a pipeline with a register behind every step.
+"""Elementwise functions of several streams, each as a pipeline with a register after every step.
 
 A function takes one hardware value an operand and gives its result ``stages`` cycles later, one result a cycle. Results
 are exact modulo ``2**width`` of the output's shape. An operand may be a constant (:class:`amaranth.hdl.Const`), for
@@ -29,8 +29,8 @@ def held(m: Module, name: str, value: Value, shape: Shape | None = None) -> Valu
 
 
 class LaneFunction(ABC):
-    """What a lane of :class:`hdl_lib.streams.elementwise.Elementwise` does: ``inputs`` are the shapes of the operands,
-    ``output`` that of the result."""
+    """The function of a lane of :class:`hdl_lib.streams.elementwise.Elementwise`. ``inputs``: the operands' shapes;
+    ``output``: that of the result."""
 
     inputs: tuple[Shape, ...]
     output: Shape
@@ -185,7 +185,7 @@ class Multiple(LaneFunction):
         return max(1, tree_levels(len(self.summands(None))))
 
     def summands(self, value: Value | None) -> list[Summand]:
-        """What is added; of a None value to plan it."""
+        """The summands of ``value``; of None to plan them."""
         low, high = interval(self.inputs[0])
         digits = [digit for digit in signed_digits(self.factor) if digit[0] < self.output.width] or [(0, False)]
         return [Summand(value, low, high, bit, minus, "x") for bit, minus in digits]

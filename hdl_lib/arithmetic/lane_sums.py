@@ -1,4 +1,4 @@
-"""Sums over lanes, whatever makes the products: of all lanes at once, or of groups of lanes that are alike.
+"""Sums over lanes, for any kind of product: of all lanes at once, or of equal groups of lanes.
 
 A group's sum takes as many cycles as its lanes' part of the tree of all, so that the registers are the same either way.
 Groups are instances of one module (:mod:`hdl_lib.shared`).
@@ -47,9 +47,9 @@ def ports(operands: Layouts, weight_bits: int) -> dict[str, In]:
 def sums_over_lanes(
     m: Module, kind: LaneSum, operands: Mapping[str, data.View], weights: data.View, weight_shape: Shape, limit: int
 ) -> dict[str, Sum]:
-    """What ``kind`` makes of its lanes, modulo ``2**limit``: "sum", or "low" and "high" of packed weights.
+    """Sum the lanes by ``kind``, modulo ``2**limit``: "sum", or "low" and "high" of packed weights.
 
-    The bit that is still to be added is left in any case, so that this is a cycle less than ``kind`` says where that
+    The carry is always left pending, so that this takes a cycle less than ``kind`` says where that
     has no accumulator behind it.
     """
     together = _together(kind)

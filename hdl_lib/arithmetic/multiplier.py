@@ -99,7 +99,7 @@ class Multiplier:
 
     @property
     def weight_lead(self) -> int:
-        """By how many cycles a product takes its weight before its operand: 1 for a multiplier block, which has the
+        """Cycles that a product takes its weight before its operand: 1 for a multiplier block, which has the
         weight in a register too, else 0."""
         return int(self.blocks > 0)
 
@@ -123,7 +123,7 @@ class Multiplier:
 
     @property
     def _triple(self) -> bool:
-        """Whether some digit takes the value 3: one of two bits without a sign."""
+        """Whether some digit, of two bits without sign, takes the value 3."""
         full = self.weight_shape.width // DIGIT
         whole_top_is_signed = self.weight_shape.signed and self.weight_shape.width % DIGIT == 0
         return self._rows and full - int(whole_top_is_signed) > 0

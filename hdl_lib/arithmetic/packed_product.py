@@ -32,7 +32,7 @@ WIDEST_INPUT = 18  # of all of them
 
 
 def borrowed(high: Any, low: Any) -> Any:
-    """What the table stores for the weight ``high`` beside ``low`` (numbers, or arrays of them)."""
+    """Return what the table stores for the weight ``high`` beside ``low`` (numbers, or arrays of them)."""
     return high - (low < 0)
 
 
@@ -72,17 +72,17 @@ class Packing:
 
     @property
     def low_shape(self) -> Shape:
-        """Of the low weight in the table."""
+        """The shape of the low weight in the table."""
         return shape_of(*self.weights)
 
     @property
     def high_shape(self) -> Shape:
-        """Of the high weight in the table, after the borrow."""
+        """The shape of the high weight in the table, after the borrow."""
         return shape_of(self.weights[0] - (self.weights[0] < 0), self.weights[1])
 
     @property
     def bits(self) -> int:
-        """Of two weights in the table, the low one in the least significant bits."""
+        """Bits of two weights in the table, the low one in the least significant bits."""
         return self.low_shape.width + self.high_shape.width
 
     @cached_property
@@ -94,7 +94,7 @@ class Packing:
 
     @property
     def operand_shape(self) -> Shape:
-        """Of the packed operand."""
+        """The shape of the packed operand."""
         return Shape(self.shift + self.high_shape.width, self.high_shape.signed)
 
     @property

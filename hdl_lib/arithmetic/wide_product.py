@@ -56,7 +56,7 @@ class Summand:
 
     @property
     def shape(self) -> Shape:
-        """Of the number."""
+        """The shape of the number."""
         return shape_of(self.low, self.high)
 
     @property

@@ -1,4 +1,4 @@
-"""The phase-locked loop of Intel Cyclone V parts (altera_pll): which frequencies it makes, and the primitive.
+"""The phase-locked loop of Intel Cyclone V parts (altera_pll): its output frequencies, and the primitive.
 
 The primitive takes frequencies and works out the dividers itself; :func:`find_cyclonev_pll` asks only for frequencies
 that integer dividers give exactly. Limits from Intel CV-51002 (Cyclone V device data sheet), table "PLL

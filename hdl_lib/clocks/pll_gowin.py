@@ -19,7 +19,7 @@ LARGEST_DIVIDER = 64
 
 @dataclass(frozen=True)
 class GowinPllLimits:
-    """Of a device and speed grade, in Hz: what goes in (and to the phase detector), the VCO, what comes out."""
+    """Limits of a device and speed grade, in Hz: input (and phase detector), VCO, output."""
 
     device: str  # as the primitive calls it
     detector_hz: tuple[int, int]

@@ -1,1 +1,1 @@
-"""Lines of bytes between board and host."""
+"""Byte links between board and host."""

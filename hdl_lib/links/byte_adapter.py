@@ -1,4 +1,4 @@
-"""Bytes to beats of several bytes with the frame's last beat marked, and beats to bytes."""
+"""Convert bytes to beats of several bytes, marking a frame's last beat, and beats to bytes."""
 
 from __future__ import annotations
 

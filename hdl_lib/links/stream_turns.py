@@ -1,4 +1,4 @@
-"""Several streams on one line of bytes, a frame of each in turn: bytes to streams, and streams to bytes."""
+"""Time-multiplex several streams on one byte link, a frame of each in turn, in both directions."""
 
 from __future__ import annotations
 

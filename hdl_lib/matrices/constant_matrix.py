@@ -1,4 +1,4 @@
-"""Vectors times a constant matrix, every product of it at once."""
+"""Vectors times a constant matrix, fully parallel."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ConstantMatrix(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """As :meth:`latency_of`."""
+        """This core's :meth:`latency_of`."""
         return self.latency_of(self.network.stages)
 
     def elaborate(self, platform: object) -> Module:

@@ -1,4 +1,4 @@
-"""Vectors times a constant matrix with a multiplier block for every weight."""
+"""Vectors times a constant matrix, with a multiplier block per weight."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ConstantProducts(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """As :meth:`latency_of`."""
+        """This core's :meth:`latency_of`."""
         return self.latency_of(self._terms)
 
     @property

@@ -1,6 +1,6 @@
-"""The sum a row of a matrix-vector unit makes of a beat: of products, or of the places where bits are equal.
+"""The sum that a row of a matrix-vector unit makes of a beat: of products, or the count of equal bits.
 
-Both have a register behind every step, so that a sum leaves every cycle, ``latency`` cycles after its operands and
+Both have a register after every step, so that a sum leaves every cycle, ``latency`` cycles after its operands and
 ``weight_lead`` more after its weights.
 """
 
@@ -86,7 +86,7 @@ class MatchCount:
 
     @property
     def weight_lead(self) -> int:
-        """By how many cycles the weights come before the operands: they come together."""
+        """Cycles that weights come before operands: none."""
         return 0
 
     @property
@@ -118,7 +118,7 @@ class MatchCount:
 
 
 def _count_of_bits(bits: Sequence[Value]) -> Term:
-    """How many of one or two bits are set."""
+    """Count the bits set among one or two."""
     if len(bits) == 1:
         return Term(bits[0], 0, 1)
     return Term(Cat(bits[0] ^ bits[1], bits[0] & bits[1]), 0, 2)

@@ -198,7 +198,7 @@ class Mvu(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """As :meth:`latency_of`."""
+        """This core's :meth:`latency_of`."""
         return self.latency_of(
             input_shape=self.input_shape,
             weight_shape=self.weight_shape,
@@ -333,7 +333,7 @@ class Mvu(wiring.Component):
         return [used[s] for s in range(self.simd)]
 
     def _last_of_group(self, m: Module, step: Signal, produces: Signal) -> Value:
-        """Whether the next step's beat is the last one of its group."""
+        """Tell whether the next step's beat is the last of its group."""
         if self.group == 1:
             return Const(1, 1)
         if self.group == self.synapse_fold:

@@ -1,4 +1,4 @@
-"""The rows of a matrix-vector unit: what each makes of the operands of a beat, and of the beats of a vector.
+"""The rows of a matrix-vector unit: their sums over a beat, accumulated over the beats of a vector.
 
 All rows take the same operands, and each takes its own weights, which are bits of a word of the table. Rows that are
 alike are instances of one module (:mod:`hdl_lib.shared`).
@@ -29,7 +29,7 @@ def row_of(
     input_shape: Shape, weight_shape: Shape, simd: int, form: str, part: int, ranges: Ranges | None,
     digits: Digits | None, accumulated: bool,
 ) -> RowSum:
-    """What computes a row of the matrix; parameters as those of :class:`hdl_lib.matrices.mvu.Mvu`. ``accumulated``: an
+    """Return what computes a row of the matrix; parameters as of :class:`hdl_lib.matrices.mvu.Mvu`. ``accumulated``: an
     accumulator takes the bit that is still to be added."""
     if form == "xnor":
         return MatchCount(simd)

@@ -1,1 +1,1 @@
-"""Tables, storages, and walks through them."""
+"""Tables, storages, and address generators."""

@@ -1,4 +1,4 @@
-"""A fixed sequence of addresses as a nest of loops, each of which adds an offset of its own."""
+"""Generate a fixed sequence of addresses by a loop nest, with an offset per loop."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LoopAxis:
 
     @property
     def offsets(self) -> tuple[int | None, ...]:
-        """What each round adds."""
+        """The offset that each iteration adds."""
         return self.table or tuple(k * self.stride for k in range(self.count))
 
     @property
@@ -54,7 +54,7 @@ class AddressWalk:
 
     @property
     def steps(self) -> int:
-        """Of a walk through all loops."""
+        """Steps of the whole loop nest."""
         return prod(axis.count for axis in self.axes)
 
     @property

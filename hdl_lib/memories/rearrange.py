@@ -1,4 +1,4 @@
-"""The beats of a frame in another order, some of them more than once, some not at all."""
+"""Reorder the beats of a frame; a beat may be repeated or dropped."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ class Rearrange(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """As :meth:`latency_of`."""
+        """This core's :meth:`latency_of`."""
         return self.latency_of(self.plan)
 
     def elaborate(self, platform: object) -> Module:

@@ -1,4 +1,4 @@
-"""Read-only tables: where their words come from, and the synchronous memory that holds them."""
+"""Read-only tables: the source of their words, and the synchronous memory that holds them."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ FAR_BITS = 16384  # about a block RAM of the larger families
 
 @cache
 def lies_in_block(width: int, depth: int) -> bool:
-    """Whether a table is large enough for block RAMs of 18 Kbit. Where its words go to a multiplier block, and nowhere
-    else, neither can be placed near the other in a device that is full of them: a register halves their way."""
+    """Tell whether a table is large enough for block RAMs of 18 Kbit. Where its words go to multiplier blocks
+    alone, neither can be placed near the other in a device that is full of them: a register halves the distance."""
     blocks = min(-(-(-(-depth // words) * width) // bits) for words, bits in (_BANK_SHAPES[0], *_BLOCK_SHAPES))
     return width * depth > BLOCK_BITS * blocks
 

@@ -1,6 +1,6 @@
 """The three storages behind every queue: shift registers, an async-read memory, a sync-read memory.
 
-All have the same members and none looks at its own room: whoever pushes knows (by a credit, or by ``full``) that an
+All have the same members and none checks its own room: whoever pushes knows (by a credit, or by ``full``) that an
 entry is free. Use :class:`hdl_lib.streams.fifo.Fifo` or :class:`hdl_lib.streams.output_queue.OutputQueue`, which do
 that.
 

@@ -1,1 +1,1 @@
-"""Step functions, a channel each."""
+"""Requantizers: a step function per channel."""

@@ -1,4 +1,4 @@
-"""What the requantizers have in common: one step a beat, and a table of parameters with a word for each block."""
+"""The parts common to requantizers: a step per beat, and a table of parameters with a word per block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requantization by constants: sums of shifted inputs, an addition, a shift, limits."""
+"""Requantization by constants: sums of shifted inputs, an addition, a shift, saturation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ConstantLane:
     rounding: str
 
     def sum_interval(self) -> tuple[int, int]:
-        """What the sum can be, with what rounding adds."""
+        """The interval of the sum, rounding included."""
         low, high = (0, 0) if self.product is None else (end << self.distance for end in self.product)
         if self.negative:
             low, high = -high, -low
@@ -183,7 +183,7 @@ class ConstantRequantizer(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """As :meth:`latency_of`."""
+        """This core's :meth:`latency_of`."""
         return self.latency_of(self.products.stages)
 
     @cached_property

@@ -154,7 +154,7 @@ class MultiplyAddShift(PerChannel):
 
     @property
     def latency(self) -> int:
-        """As :meth:`latency_of`."""
+        """This core's :meth:`latency_of`."""
         return self.latency_of(
             self.input_shape, self.multiplier_shape, self.rounding, self.part, self.digits,
             (self.parameters.width, self.parameters.depth),

@@ -128,7 +128,7 @@ class SearchRequantizer(PerChannel):
 
     @property
     def latency(self) -> int:
-        """As :meth:`latency_of`."""
+        """This core's :meth:`latency_of`."""
         return self.latency_of(self.stages, self.table_blocks, values=self.output_shape.width if self.values else 0)
 
     def elaborate(self, platform: object) -> Module:

@@ -38,7 +38,7 @@ class SerialSteps:
 
     @property
     def digits(self) -> int:
-        """Of the input, so many that they divide into steps."""
+        """Digits of the input, a multiple of those of a step."""
         return -(-self.input_shape.width // (2 * self.together)) * self.together
 
     @property
@@ -54,7 +54,7 @@ class SerialSteps:
 
     @property
     def word_shape(self) -> Shape:
-        """Of a word of the table."""
+        """The shape of a word of the table."""
         multipliers = interval(self.multiplier_shape)
         moved = [multiplier * self.offset for multiplier in multipliers]
         low, high = interval(self.addend_shape)
@@ -157,7 +157,7 @@ class SerialMultiplyAddShift(PerChannel):
 
     @property
     def latency(self) -> int:
-        """As :meth:`serial_latency_of`."""
+        """This core's :meth:`serial_latency_of`."""
         return self.serial_latency_of(self.steps.together)
 
     def elaborate(self, platform: object) -> Module:

@@ -101,7 +101,7 @@ class Thresholds(PerChannel):
 
     @property
     def latency(self) -> int:
-        """As :meth:`latency_of`."""
+        """This core's :meth:`latency_of`."""
         return self.latency_of(self.levels, own_bases=self.base is None)
 
     def elaborate(self, platform: object) -> Module:

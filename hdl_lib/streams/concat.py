@@ -1,4 +1,4 @@
-"""Several streams one after the other, in turns of a fixed length."""
+"""Concatenate several streams, in turns of a fixed length."""
 
 from __future__ import annotations
 

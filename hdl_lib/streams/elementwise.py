@@ -1,4 +1,4 @@
-"""A function of the elements at the same place of several streams."""
+"""An elementwise function of several streams."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Elementwise(Joined):
 
     @property
     def latency(self) -> int:
-        """As :meth:`latency_of`."""
+        """This core's :meth:`latency_of`."""
         return self.latency_of(self.function, tables=bool(self.tables))
 
     def elaborate(self, platform: object) -> Module:

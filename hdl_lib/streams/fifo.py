@@ -44,7 +44,7 @@ class Fifo(CommonComponent):
 
     @cached_property
     def storage(self):
-        """Of the beats."""
+        """The storage of the beats."""
         return storage_for(self.shape, self.depth, self.style)
 
     @property

@@ -1,4 +1,4 @@
-"""One stream to several: every branch gets every beat."""
+"""Fork a stream: every branch gets every beat."""
 
 from collections.abc import Sequence
 from typing import Any

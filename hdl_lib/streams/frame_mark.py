@@ -1,4 +1,4 @@
-"""Adds the ``last`` mark of each frame's last beat."""
+"""Mark each frame's last beat with ``last``."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Checks the ``last`` marks of an incoming stream against the frame's fixed length, and repairs what does not fit."""
+"""Check the ``last`` marks of an incoming stream against the frame's fixed length, and mend malformed frames."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from hdl_lib.streams.output_queue import OutputQueue
 
 
 class State(enum.Enum):
-    """What :class:`FrameSync` is doing."""
+    """The state of :class:`FrameSync`."""
 
     PASS = 0  # beats go through
     FILL = 1  # the frame was too short: zero beats complete it

@@ -1,4 +1,4 @@
-"""Pixels of several streams side by side."""
+"""Interleave pixels of several streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cores with several input streams of equal shape have in common: each step takes a beat of all."""
+"""The parts common to cores with several input streams of equal shape: each step takes a beat of all."""
 
 from __future__ import annotations
 

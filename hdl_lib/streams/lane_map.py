@@ -1,4 +1,4 @@
-"""Every beat's lanes in another order: wiring."""
+"""Permute every beat's lanes: wiring."""
 
 from __future__ import annotations
 

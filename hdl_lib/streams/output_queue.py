@@ -1,4 +1,4 @@
-"""The queue every core ends in: room is reserved when a step is issued, the result is pushed when it is ready."""
+"""The FIFO that every core ends in: a step takes a credit when issued, and pushes its result when it is ready."""
 
 from functools import cached_property
 
@@ -53,7 +53,7 @@ class OutputQueue(CommonComponent):
 
     @cached_property
     def storage(self):
-        """Of the beats."""
+        """The storage of the beats."""
         return storage_for(self.shape, self.depth, self.style)
 
     @cached_property

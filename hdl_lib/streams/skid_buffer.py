@@ -1,4 +1,4 @@
-"""A two-register stage that cuts every path of a stream, ``ready`` included."""
+"""A two-register stage that cuts every combinational path of a stream, ``ready`` included."""
 
 from amaranth.hdl import Module, Value
 from amaranth.lib import stream, wiring

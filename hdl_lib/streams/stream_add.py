@@ -122,7 +122,7 @@ class StreamAdd(Joined):
     def _summands(
         self, m: Module, lane: int, index: int, name: str, x: Value, word: Value | None
     ) -> list[Summand]:
-        """What one input adds in one lane, ``plan.product_latency`` cycles after the step."""
+        """Return the summands of one input in one lane, ``plan.product_latency`` cycles after the step."""
         plan, shape = self.plan, self.input_shapes[index]
         low, high = interval(shape)
         if word is None:
@@ -228,7 +228,7 @@ class AddPlan:
         return _READ_LATENCY + product.operand_latency + product.latency
 
     def summands(self, lane: int) -> list[Summand]:
-        """What is added in a lane, without values."""
+        """Return the summands of a lane, without values."""
         result = []
         for index, (shape, product) in enumerate(zip(self.input_shapes, self.products, strict=True)):
             low, high = interval(shape)

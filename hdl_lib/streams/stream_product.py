@@ -58,7 +58,7 @@ class StreamProduct(Joined):
 
     @staticmethod
     def multiplier_of(input_shapes: Sequence[Shape], offsets: Sequence[int], multiplier: str) -> Multiplier:
-        """What multiplies the differences."""
+        """Return the multiplier of the differences."""
         shapes = []
         for shape, offset in zip(input_shapes, offsets, strict=True):
             low, high = interval(Shape.cast(shape))
@@ -73,7 +73,7 @@ class StreamProduct(Joined):
 
     @property
     def latency(self) -> int:
-        """As :meth:`latency_of`."""
+        """This core's :meth:`latency_of`."""
         return self.latency_of(self.input_shapes, self.offsets, self.multiplier.form)
 
     def elaborate(self, platform: object) -> Module:

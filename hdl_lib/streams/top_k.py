@@ -1,4 +1,4 @@
-"""The greatest elements of groups of pixels, and where in the group they stand."""
+"""The greatest elements of groups of pixels, and their positions in the group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def index_bits(window: int) -> int:
 
 
 def result_shape(shape: Shape, window: int, take: str) -> Shape:
-    """Of an element of the result: the position, the value, or ``value * 2**index_bits(window) + position``.
+    """Return the shape of a result: the position, the value, or ``value * 2**index_bits(window) + position``.
 
     Raises ValueError unless ``take`` is one of :data:`TAKES`."""
     if take not in TAKES:
@@ -222,6 +222,6 @@ class TopTree(TreePool):
 
 
 def _wins(candidate: Value, best: Value, *, least: bool, last: bool) -> Value:
-    """Whether an element that comes behind the best so far takes its place."""
+    """Tell whether a later element replaces the best so far."""
     ahead, behind = (best, candidate) if least else (candidate, best)
     return ~less(ahead, behind) if last else less(behind, ahead)

@@ -1,4 +1,4 @@
-"""The same pixels at another number of lanes a beat."""
+"""Convert a stream to another number of lanes a beat."""
 
 from functools import cached_property
 from math import lcm

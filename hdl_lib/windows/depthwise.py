@@ -127,12 +127,12 @@ class Depthwise(wiring.Component):
 
     @property
     def taps(self) -> int:
-        """Of a step."""
+        """Taps of a step."""
         return self.geometry.kernel[1] if self.row else 1
 
     @property
     def words(self) -> int:
-        """Of the buffer."""
+        """Words of the buffer."""
         return buffer_words(self.rows * self.geometry.width * self.blocks)
 
     @staticmethod
@@ -151,7 +151,7 @@ class Depthwise(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """As :meth:`latency_of`."""
+        """This core's :meth:`latency_of`."""
         product = self.multiplier
         return self.latency_of(
             self.padded_shape, self.weight_shape, self.geometry, self.row, product.form, product.part or PART
@@ -323,7 +323,7 @@ def masks(geometry: WindowGeometry, product: Multiplier) -> int:
 
 
 def touches_padding(geometry: WindowGeometry) -> bool:
-    """Whether some window reaches beyond the image."""
+    """Whether some window covers padding."""
     g = geometry
     rows = (g.pads[0], g.stride[0], g.out_height, g.reach[0], g.height)
     columns = (g.pads[1], g.stride[1], g.out_width, g.reach[1], g.width)
@@ -398,7 +398,7 @@ class _Walk:
             self.outside.append(self._any([*above, *beside], f"outside_{index}"))
 
     def address_of(self, tap: int) -> Value:
-        """Of a tap of the step."""
+        """Return the address of a tap of the step."""
         g = self._core.geometry
         return (self.address + tap * g.dilation[1] * self._core.blocks)[: len(self.address)]
 

@@ -49,7 +49,7 @@ class GroupPool(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """As :meth:`latency_of`."""
+        """This core's :meth:`latency_of`."""
         return self.latency_of(self.channels, self.lanes)
 
     def _combine(self, beat: Value, before: Value, first: Value) -> Value:
@@ -95,7 +95,7 @@ class GroupPool(wiring.Component):
         return m
 
     def _terms(self, m: Module, step: Value) -> tuple[list[Value], int]:
-        """What each lane of a step's beat adds to the running result, and how many cycles, at least 1, behind the
+        """Return what each lane of a step's beat adds to the running result, and how many cycles, at least 1, after the
         step."""
         beat = Signal(self.i.payload.shape(), reset_less=True)
         m.d.sync += beat.eq(self.i.payload)

@@ -1,4 +1,4 @@
-"""The maximum, or the sum, over groups of pixels that come several, or all, at once."""
+"""The maximum, or the sum, over groups of pixels, several or all of which come at once."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TreePool(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """As :meth:`latency_of`."""
+        """This core's :meth:`latency_of`."""
         return self.latency_of(self.pixels, self.window)
 
     def _tree(self, m: Module, name: str, values: list[Value]) -> Value:
@@ -59,7 +59,7 @@ class TreePool(wiring.Component):
         raise NotImplementedError("each pool combines in its own way")
 
     def _running(self) -> ShapeLike:
-        """Of a lane's running result."""
+        """The shape of a lane's running result."""
         return self.result_shape
 
     def _payload(self, result: Value) -> Value:
@@ -141,7 +141,7 @@ class MaxPoolTree(TreePool):
         super().__init__(shape, shape, channels, pixels, window, depth=depth)
 
     def _better(self, a: Value, b: Value) -> Value:
-        """Whether ``b`` is to be taken."""
+        """Tell whether ``b`` replaces ``a``."""
         return less(b, a) if self.least else less(a, b)
 
     def _tree(self, m: Module, name: str, values: list[Value]) -> Value:

@@ -1,4 +1,4 @@
-"""Weighted sums over groups of pixels, the weights by the group's position: interpolation behind a rearranger."""
+"""Weighted sums over groups of pixels, with weights by the group's position: interpolation after a rearranger."""
 
 from __future__ import annotations
 

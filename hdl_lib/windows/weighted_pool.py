@@ -1,4 +1,4 @@
-"""Weighted sums over groups of pixels, channel by channel: what a depthwise convolution is behind its window."""
+"""Weighted sums over groups of pixels, channel by channel: a depthwise convolution after its sliding window."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class WeightedPool(GroupPool):
 
     @property
     def latency(self) -> int:
-        """As :meth:`weighted_latency_of`."""
+        """This core's :meth:`weighted_latency_of`."""
         product, table = self.multiplier, (self.weights.width, self.weights.depth)
         return self.weighted_latency_of(self.shape, self.weight_shape, product.form, product.part or PART, table=table)
 

@@ -1,6 +1,6 @@
-"""Where the windows of a convolution or pooling lie in an image, and which image rows they need when.
+"""Geometry of the windows of a convolution or pooling: their place in the image, and the rows they need when.
 
-Plain integers, no hardware. Rows and columns are counted in pixels from 0; a window that reaches over the image's edge
+Plain integers, no hardware. Rows and columns are counted in pixels from 0; a window that extends over the image's edge
 has negative coordinates or some of ``height`` and above there.
 """
 

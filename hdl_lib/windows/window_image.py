@@ -1,4 +1,4 @@
-"""All windows of an image in one beat, from the whole image in one beat."""
+"""Wire the whole image in one beat to all its windows in one beat."""
 
 from __future__ import annotations
 

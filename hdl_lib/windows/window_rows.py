@@ -101,7 +101,7 @@ class WindowRows(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """As :meth:`latency_of`."""
+        """This core's :meth:`latency_of`."""
         return self.latency_of(self.steps)
 
     @property
@@ -276,7 +276,7 @@ class _Reader:
         self.word = self._register("word", self._place, 0, range(max(2, words))) if words > 1 else Const(0)
 
     def _outputs(self) -> None:
-        """Which steps send a beat, and which beat of its output row."""
+        """Tell which steps send a beat, and which beat of its output row."""
         m, steps = self._m, self.steps
         length = steps.row_steps
         start = -steps.delay % length  # of the steps whose beats the first ones would send

@@ -79,7 +79,7 @@ class WindowSteps:
 
     @property
     def masked(self) -> bool:
-        """Whether a column is inside the image in some beats of an output row and outside in others."""
+        """Whether a column is inside the image in some beats of an output row, and outside in others."""
         return any(span != (0, self.beats - 1) for span in self.columns.values())
 
     @cached_property

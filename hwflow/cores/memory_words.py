@@ -41,7 +41,7 @@ def _numbers(words: IntArray) -> array[int]:
 
 
 def bit_table(lanes: IntArray, bits: int | Sequence[int]) -> npt.NDArray[np.uint8]:
-    """The same as bits [words, bits of a word], the lowest first."""
+    """Return the same as bits [words, bits of a word], lowest first."""
     widths = np.broadcast_to(np.array(bits), lanes.shape[1:])
     places = np.concatenate([np.arange(width) for width in widths]) if len(set(widths.tolist())) > 1 else None
     if places is None:

@@ -1,4 +1,4 @@
-"""What an operator declares. There are no defaults for timing and resources: without them it cannot be registered."""
+"""The interface of operators. Timing and resources have no defaults: without them an operator cannot be registered."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Resources(NamedTuple):
         return tuple.__new__(Resources, (a + e, b + f, c + g, d + h))
 
     def times(self, count: int) -> Resources:
-        """So many of the same."""
+        """Return ``count`` times the same."""
         return Resources(self.lut * count, self.ff * count, self.dsp * count, self.bram * count)
 
 
@@ -75,14 +75,14 @@ class Built:
 
 
 class Device(Protocol):
-    """What resource models need to know of a part."""
+    """A part, as far as cost models need it."""
 
     @property
     def family(self) -> str: ...
 
 
 class LoweringContext(Protocol):
-    """What an operator of the quantized stage builds its dataflow with (see :mod:`hwflow.passes.to_dataflow`)."""
+    """Builds the dataflow of an operator of the quantized stage (see :mod:`hwflow.passes.to_dataflow`)."""
 
     def stream(self, value: Value) -> tuple[Value, IntArray]:
         """The stream that carries a quantized value, and its order: stream element -> flat logical index."""
@@ -103,7 +103,7 @@ class LoweringContext(Protocol):
         ...
 
     def is_rearranged(self, stream: Value) -> bool:
-        """Whether ``stream`` comes from a node that rearranges, so that another order costs nothing more."""
+        """Tell whether ``stream`` comes from a node that reorders, so that another order is free."""
         ...
 
     def bind(self, value: Value, stream: Value, order: IntArray) -> None:

@@ -1,4 +1,4 @@
-"""Every operator, one line each. An operator without timing or resources cannot be instantiated, so not registered."""
+"""Every operator, one line each. One without timing or resources cannot be instantiated, hence not registered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Static schedules: what a core does in each of its issue slots, as data the scheduler evaluates.
+"""Static schedules of cores, as data for the scheduler: what happens in each issue slot.
 
 A core is one or more processes. A process executes the steps of a frame in order, at most one a cycle, frame after
 frame. A step may consume an input beat, may take a credit of an output queue and produce a beat, and may wait for
@@ -56,7 +56,7 @@ class Timing:
 
 
 def compact(numbers: Steps) -> Steps:
-    """The same numbers in half the memory, where they are small: large frames have millions of events."""
+    """Halve the memory of small numbers: large frames have millions of events."""
     narrow = np.iinfo(np.int32)
     fits = not len(numbers) or (narrow.min <= numbers.min() and numbers.max() <= narrow.max)
     return numbers.astype(np.int32, copy=False) if fits else numbers

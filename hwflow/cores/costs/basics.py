@@ -1,4 +1,4 @@
-"""What all cores have: counters, adders, skid buffers, lanes."""
+"""Costs of common parts: counters, adders, skid buffers, lanes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bits of tables that never change: synthesis does not store them (opt_mem of yosys takes such columns out)."""
+"""Constant bits of tables: synthesis does not store them (opt_mem of yosys takes such columns out)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Changing:
 
 
 def changing_bits(words: Sequence[int], width: int) -> Changing:
-    """Of a table of words."""
+    """Count the changing bits of a table of words."""
     count = bank_words(width, len(words))
     columns = together = 0
     for start in range(0, len(words), count):
@@ -42,7 +42,7 @@ def changing_bits(words: Sequence[int], width: int) -> Changing:
 
 
 def changing_columns(bits: npt.NDArray[np.uint8]) -> Changing:
-    """Of a table of [words, bits]."""
+    """Count those of a table of [words, bits]."""
     words, width = bits.shape
     count = bank_words(width, words)
     rows = np.zeros((-(-words // count) * count, width), dtype=np.uint8)  # the last rows hold 0

@@ -1,4 +1,4 @@
-"""What synthesis makes of a family's primitives, as data."""
+"""A family's primitives and how synthesis uses them, as data."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Family:
 
     @property
     def measured(self) -> bool:
-        """Whether samples of its own confirm the model."""
+        """Whether the family's own samples confirm the cost model."""
         return FAMILIES[self.basis] is self
 
     @property
@@ -50,7 +50,7 @@ class Family:
         return self.dsp_wide or self.dsp_width, self.dsp_width
 
     def in_block(self, a: int, b: int) -> bool:
-        """Whether a product of operands of ``a`` and ``b`` bits is made in multiplier blocks."""
+        """Tell whether a product of operands of ``a`` and ``b`` bits is made in multiplier blocks."""
         return min(a, b) >= self.dsp_least and a + b >= self.dsp_product
 
     def all_of(self, inputs: int) -> int:

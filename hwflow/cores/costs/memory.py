@@ -42,7 +42,7 @@ def block_rams(family: str, words: int, width: int) -> int:
 
 
 def read_only_block_rams(family: str, words: int, width: int) -> int:
-    """The same for a memory that is never written."""
+    """Return the same for a read-only memory."""
     return block_ram_shape(family, words, width, writable=False)[0]
 
 
@@ -210,7 +210,7 @@ def _halves(column: bytes) -> tuple[bytes, bytes]:
 
 
 def _changes(column: bytes) -> bool:
-    """Whether a bit given by its values in all words is not always the same."""
+    """Tell whether a bit, given by its values in all words, changes."""
     return b"0" in column and b"1" in column
 
 

@@ -1,4 +1,4 @@
-"""Frames in another order."""
+"""Costs of reordered frames."""
 
 from __future__ import annotations
 

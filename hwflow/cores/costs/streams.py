@@ -121,7 +121,7 @@ def stream_add(
 
 
 def _plain(plan: AddPlan, lane: int) -> bool:
-    """Whether the summands are the inputs themselves."""
+    """Tell whether the summands are the inputs themselves."""
     return not any(plan.products) and all(plan.constant(index, lane)[0][0] == 1 for index in range(len(plan.products)))
 
 

@@ -1,1 +1,1 @@
-"""Operators of the quantized graph, which the passes make hardware of."""
+"""Operators of the quantized graph, which passes lower to hardware operators."""

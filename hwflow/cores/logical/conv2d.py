@@ -102,7 +102,7 @@ def groups_of(attributes: Mapping[str, Any]) -> int:
 
 
 def _group_by_group(context: LoweringContext, stream: Value, taps: int, groups: int) -> Value:
-    """Of each window all taps of one group of channels after the other."""
+    """Order each window's taps by group of channels."""
     pixels, channels = stream.typed.shape
     order = np.arange(pixels * channels)
     wanted = order.reshape(-1, taps, groups, channels // groups).transpose(0, 2, 1, 3).reshape(-1)

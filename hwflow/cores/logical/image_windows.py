@@ -46,5 +46,5 @@ class WindowGeometry:
         return np.stack(views, axis=3)
 
     def touches_padding(self) -> bool:
-        """Whether any window holds padding."""
+        """Whether any window covers padding."""
         return any(self.pads)

@@ -1,4 +1,4 @@
-"""Which element of one frame each element of another frame repeats, and as what hardware can produce that order."""
+"""Map each element of a frame to its source element, and find the hardware that produces that order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class IndexMap:
 
     @cached_property
     def is_identity(self) -> bool:
-        """Whether the result is the source."""
+        """Whether the map changes nothing."""
         return self.index.size == self.elements and np.array_equal(self.index, np.arange(self.elements))
 
     def words(self, lanes: int) -> IntArray | None:

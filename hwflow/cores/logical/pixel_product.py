@@ -1,4 +1,4 @@
-"""Each pixel of an image times a constant of its own, the same for all of its channels.
+"""Each pixel of an image times its own constant, the same for all channels.
 
 Attribute: ``factors`` int64, of the image's spatial shape. Lowers to weighted sums over one pixel each.
 """

@@ -1,4 +1,4 @@
-"""Elements of a frame in another place: each element of the result is one of the input's, or a constant.
+"""Reorder the elements of a frame: each element of the result is one of the input's, or a constant.
 
 Attributes: ``index`` int64, of the result's frame shape: flat index into the input's frame, or -1 for ``fill``;
 ``fill``. Lowers to a rearranger, or to nothing where the stream's order stays.

@@ -1,4 +1,4 @@
-"""The ``k`` greatest along an axis of a frame: their places, their values, or both.
+"""The ``k`` greatest along an axis of a frame: their positions, their values, or both.
 
 Attributes: ``axis`` (not negative); ``k``; ``least``, ``last`` and ``take`` as in
 :mod:`hwflow.cores.streams.stream_top_k`. The result has ``k`` along the axis, the greatest first.

@@ -30,7 +30,7 @@ MOST_DIGITS = 400_000  # of all vectors a beat: some million look-up tables, as 
 
 
 def is_constant(node: Node, folding: Folding) -> bool:
-    """Whether this module builds the folding of a matrix-vector unit."""
+    """Tell whether this module builds the folding of a matrix-vector unit."""
     return folding.multiplier == KIND or folding.input_lanes > int(node.attributes["weights"].shape[-1])
 
 
@@ -99,7 +99,7 @@ def network_of(node: Node) -> Network:
 
 
 def pipeline_of(node: Node) -> AdderNetwork:
-    """The same with registers."""
+    """Return the same with registers."""
     network = network_of(node)
     adders = [Adder(*adder, level) for adder, level in zip(network.adders, levels_of(network, SPAN), strict=True)]
     return AdderNetwork(network.inputs, tuple(adders), tuple((o.term, o.shift) for o in network.outputs), SPAN)

@@ -116,7 +116,7 @@ class Depthwise(HardwareOperator):
 
 
 def padded_type(node: Node) -> IntType:
-    """What holds the elements and, where windows touch it, the padding."""
+    """Return the type that holds the elements and, where windows cover it, the padding."""
     element, pad = node.inputs[0].typed.element, node.attributes["pad_value"]
     if not _window(node.attributes).touches_padding() or element.interval.includes(pad):
         return element
@@ -155,7 +155,7 @@ def _window(attributes: Mapping[str, Any]) -> WindowGeometry:
 
 
 def _by_row(node: Node, folding: Folding) -> bool:
-    """Whether a step takes a row of the kernel."""
+    """Tell whether a step takes a row of the kernel."""
     return folding.multipliers > folding.input_lanes
 
 

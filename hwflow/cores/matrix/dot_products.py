@@ -1,4 +1,4 @@
-"""What a row of constant weights makes of a vector: the sum of products or, ``binary``, the number of equal bits.
+"""Dot products of a vector with rows of constant weights: the sum of products or, ``binary``, the count of equal bits.
 
 Binary weights and inputs are 0 and 1. ``x == w`` counts as ``(2 * w - 1) * x + (1 - w)``, so that the count of a row is
 a sum of products with weights of -1 and 1 plus the number of its zeros.
@@ -19,7 +19,7 @@ from hwflow.types import Interval
 
 
 def is_binary(attributes: Mapping[str, Any]) -> bool:
-    """Whether the node counts equal bits: its attribute ``binary``, False if it has none."""
+    """Tell whether the node counts equal bits: its attribute ``binary``, False if it has none."""
     return bool(attributes.get("binary", False))
 
 

@@ -156,7 +156,7 @@ class Mvu(HardwareOperator):
 
 
 def _unit(node: Node, folding: Folding, family: str) -> costs.Matrix:
-    """What foldings of these input lanes have in common; kept with the node."""
+    """Return what foldings of these input lanes share; cached with the node."""
     known: dict[tuple[str, int, str, int, bool], costs.Matrix] = node.attributes.setdefault("units", {})
     key = family, folding.input_lanes, folding.multiplier, folding.part, folding.whole_vector
     if key not in known:
@@ -222,7 +222,7 @@ def _paired(words: IntArray, folding: Folding, packing: Packing) -> tuple[IntArr
 
 
 def _stored(node: Node, folding: Folding) -> tuple[IntArray, list[int]]:
-    """What the core's table holds, [words, lanes], and the bits of each lane."""
+    """Return the contents of the core's table, [words, lanes], and the bits of each lane."""
     words, packing, digits = weight_words(node, folding), _packing(node, folding), _digits(node, folding)
     if packing is not None:
         return _paired(words, folding, packing)

@@ -1,4 +1,4 @@
-"""Requantizers whose every lane has constant parameters: shifts and sums, no multiplier blocks.
+"""Requantizers with constant parameters in every lane: shifts and sums, no multiplier blocks.
 
 That is where a beat holds whole pixels, or where all channels are alike. Multipliers that are powers of two are always
 made so; for others it is the kind "shift_add" of a folding.
@@ -30,12 +30,12 @@ MOST_DIGITS = 12  # of a multiplier: above it a multiplier block is certainly ch
 
 
 def shifts_only(form: MultiplyAddShift) -> bool:
-    """Whether no multiplier needs more than a shift."""
+    """Tell whether every multiplier is a shift."""
     return all(abs(number) & (abs(number) - 1) == 0 for number in set(form.multipliers))
 
 
 def worth_offering(form: MultiplyAddShift) -> bool:
-    """Whether the kind "shift_add" is an alternative to multiplier blocks."""
+    """Tell whether the kind "shift_add" is an alternative to multiplier blocks."""
     numbers = np.array([sorted(set(form.multipliers))])
     digits = sum(np.count_nonzero(place, axis=0) for place in digits_of(numbers)) if numbers.any() else 0
     return not shifts_only(form) and int(np.max(digits)) <= MOST_DIGITS
@@ -121,7 +121,7 @@ def _depth(node: Node, form: MultiplyAddShift) -> int:
 
 
 def _ranges(node: Node) -> Sequence[tuple[int, int]]:
-    """What comes in the lane of each channel."""
+    """Return the input range of each channel's lane."""
     intervals = node.inputs[0].typed.channel_intervals(1)
     if all_alike(node.attributes["steps"]):  # any channel may come in any lane
         intervals = (node.inputs[0].typed.interval,) * len(intervals)

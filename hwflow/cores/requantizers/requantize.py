@@ -361,7 +361,7 @@ class _Hardware:
         return Built(core, [core.i], [core.o], files)
 
     def _product_fields(self, form: MultiplyAddShift) -> list[Field]:
-        """Of a multiply-add-shift's table."""
+        """Return the fields of a multiply-add-shift's table."""
         multiplier, addend = self._multiplier(form), self._addend(form)
         factors, bits = self._padded(form.multipliers), multiplier.bits
         if self.digits is not None:
@@ -369,7 +369,7 @@ class _Hardware:
         return [(factors, bits), (self._padded(form.addends), addend.bits)]
 
     def _threshold_fields(self, form: ThresholdForm) -> list[Field]:
-        """Of a table of thresholds."""
+        """Return the fields of a table of thresholds."""
         columns = self._padded(form.thresholds)
         fields = [(columns[:, :, level], self.input.bits + 1) for level in range(form.levels)]
         fields += [(self._padded(bit), 1) for bit in form.direction_bits]
@@ -399,7 +399,7 @@ class _Hardware:
         return changing_bits(self.node.attributes["steps"][: self.own], self.lanes, self.output.bits)
 
     def _known(self, fields: list[Field], family: str) -> Resources:
-        """What the table of these fields costs, by its words."""
+        """Return the cost of the table of these fields, by its words."""
         files: list[MemoryFile] = []
         self._table("", fields, files)
         return costs.filled_rom(family, files[0].words, files[0].width) if files else Resources()
@@ -430,7 +430,7 @@ class _Hardware:
 
     @staticmethod
     def _directions(form: ThresholdForm) -> list[str | int]:
-        """What the core is told of each threshold; nothing where all rise."""
+        """Return the directions that the core needs; none where all thresholds rise."""
         if not any(map(any, form.falling)):
             return []
         bits = {column: index for index, column in enumerate(form.direction_bits)}

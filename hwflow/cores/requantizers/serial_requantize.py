@@ -1,4 +1,4 @@
-"""Requantizers that take several cycles for an element, and no multiplier block: for streams that have the time.
+"""Requantizers that take several cycles per element and no multiplier block, for slow streams.
 
 The kind "serial" of a folding, whose ``part`` is how many digits of the input a step takes
 (:mod:`hdl_lib.requantizers.requantize_serial`).

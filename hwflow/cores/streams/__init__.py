@@ -1,1 +1,1 @@
-"""Element by element on several streams, and elements in another order."""
+"""Elementwise operators on streams, concatenation and reordering."""

@@ -165,8 +165,8 @@ def _rounds(node: Node) -> int:
 
 
 def _ways(node: Node, axis: int, streams: Sequence[Value]) -> list[dict[str, Any]]:
-    """What the streams' shapes allow: channels in turns, pixels in turns of as many rounds as the axes in front of
-    ``axis`` have positions, or in one round."""
+    """Return what the streams' shapes allow: channels in turns, pixels in turns of as many rounds as the axes
+    before ``axis`` have positions, or in one round."""
     pixels = {stream.typed.shape[0] for stream in streams}
     channels = {stream.typed.shape[1] for stream in streams}
     found: list[dict[str, Any]] = []
@@ -202,8 +202,8 @@ def _order(
 
 
 def _is_plain(order: IntArray, shape: tuple[int, ...]) -> bool:
-    """Whether an order is one that other operators expect: that of an image, or row-major; what has one axis longer
-    than 1 may come in any order."""
+    """Tell whether an order is one that other operators expect: that of an image, or row-major; with at most one axis
+    longer than 1, any order."""
     if sum(size > 1 for size in shape) <= 1 or np.array_equal(order, np.arange(order.size)):
         return True
     return np.array_equal(order, image_order(shape[0], prod(shape[1:])))

@@ -1,4 +1,4 @@
-"""A function of the integers at the same place of several tensors of one shape.
+"""An elementwise integer function of several tensors of one shape.
 
 Attributes: ``function`` (:mod:`hwflow.ir.integer_functions`), ``constants`` (for each operand its value where it is one
 number, an int64 array of the result's shape where it is a constant tensor, else None: those alone are inputs), ``wrap``
@@ -173,7 +173,7 @@ def _tables(
 
 
 def _range(constant: Any) -> Interval:
-    """Of a constant operand."""
+    """Return the range of a constant operand."""
     if isinstance(constant, np.ndarray):
         return Interval(int(constant.min()), int(constant.max()))
     return Interval(constant, constant)

@@ -1,4 +1,4 @@
-"""What operators with several input streams of equal shape have in common."""
+"""The parts common to operators with several input streams of equal shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hardware the functions of :mod:`hwflow.ir.integer_functions` are, and what a lane of it costs."""
+"""The hardware of the functions of :mod:`hwflow.ir.integer_functions`, and the cost of a lane of it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def lane_resources(
     family: str, function: Function, inputs: costs.Operands, output: IntType, lanes: int, form: str,
     tabled: int | None = None,
 ) -> Resources:
-    """What so many lanes take; ``tabled``: bits of the second operand's words that are not like another, if known."""
+    """Return the cost of so many lanes; ``tabled``: different bits of the second operand's words, if known."""
     if isinstance(function, Multiplied):
         x, w = (operand.element for operand in inputs)
         chosen = costs.operands(family, x, w, lanes, form, output.bits)

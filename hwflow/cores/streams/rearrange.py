@@ -1,4 +1,4 @@
-"""The elements of a frame in another order, some of them more than once, some not at all, constants between them.
+"""Reorder the elements of a frame; elements may be repeated or dropped, and constants inserted.
 
 Attributes: ``map`` (:class:`hwflow.cores.logical.index_map.IndexMap`), ``channels`` of the result, ``fill``,
 ``interval`` (cycles a frame that the buffer must keep up with; absent: the fewest of the core itself).
@@ -121,7 +121,7 @@ def plan_of(node: Node, folding: Folding) -> RearrangePlan:
 
 
 def wiring_of(node: Node, folding: Folding) -> tuple[int | None, ...] | None:
-    """What each lane of a beat repeats, where wiring does it; else None."""
+    """Return the source of each lane of a beat if wiring is enough, else None."""
     moved: IndexMap = node.attributes["map"]
     beat, sources = moved.least_wiring
     count = folding.input_lanes // beat
@@ -131,7 +131,7 @@ def wiring_of(node: Node, folding: Folding) -> tuple[int | None, ...] | None:
 
 
 def _fits(shape: tuple[int, ...], lanes: int) -> bool:
-    """Whether beats of so many lanes have no surplus ones."""
+    """Tell whether beats of so many lanes have no surplus ones."""
     pixels, channels = shape
     if lanes <= channels:
         return channels % lanes == 0

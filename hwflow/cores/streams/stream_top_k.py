@@ -1,4 +1,4 @@
-"""The ``k`` greatest of each group of elements of a stream: where in the group they stand, their values, or both.
+"""The ``k`` greatest of each group of elements of a stream: their positions in the group, their values, or both.
 
 The stream is seen as pixels of ``inner`` elements, whatever its own shape: an element for each of so many groups that
 lie side by side; ``window`` pixels are a group's. Attributes: these two; ``k``; ``least``: the least instead; ``last``:
@@ -100,7 +100,7 @@ class StreamTopK(HardwareOperator):
 
 
 def result_interval(take: str, window: int, values: Interval) -> Interval:
-    """Of a result's elements."""
+    """Return the interval of a result's elements."""
     if take == "value":
         return values
     if take == "index":

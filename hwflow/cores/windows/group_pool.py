@@ -1,4 +1,4 @@
-"""Pools over groups of consecutive pixels of a stream, channel by channel: what the maximum and the sum have in common.
+"""Pools over groups of consecutive pixels of a stream, channel by channel: the parts common to maximum and sum.
 
 Attribute: ``window``, pixels a group. Lanes of at most a pixel: one after the other. More input lanes are several
 pixels of a group (which they divide), then with all channels an output beat, or several whole groups.
@@ -64,7 +64,7 @@ class GroupPool(HardwareOperator):
 
 
 def divisors(count: int) -> list[int]:
-    """Of a number of at least 1, ascending."""
+    """Return the divisors of a number of at least 1, ascending."""
     return [n for n in range(1, count + 1) if count % n == 0]
 
 

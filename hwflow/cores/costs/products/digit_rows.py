@@ -250,7 +250,7 @@ def _tables(present: npt.NDArray[np.bool_], controls: int) -> IntArray:
 
 
 def _extended(bits: IntArray, width: int) -> IntArray:
-    """With copies of the sign, or cut."""
+    """Sign-extend or truncate."""
     return bits[:, np.minimum(np.arange(width), bits.shape[1] - 1)]
 
 

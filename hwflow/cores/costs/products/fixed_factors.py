@@ -52,7 +52,7 @@ class FixedFactor:
         return self.x.bits + self.w.bits
 
     def takes_block(self, device: Family) -> bool:
-        """Whether synthesis takes a block."""
+        """Tell whether synthesis uses a block."""
         return min(self.x.bits, self._factor) > 1 and self._whole >= device.dsp_product
 
     @property
@@ -69,7 +69,7 @@ class FixedFactor:
 
     @property
     def holds_product(self) -> bool:
-        """Whether the block has the register behind the product: nothing of it was cut off."""
+        """Tell whether the block has the register after the product: none of it was trimmed."""
         if self.zeros:
             return False
         if self.value < 0:
@@ -80,7 +80,7 @@ class FixedFactor:
 
     @property
     def holds_input(self) -> bool:
-        """Whether synthesis puts the input's register into the block: all its bits are a register's."""
+        """Tell whether synthesis packs the input's register into the block: all its bits are a register's."""
         return self.x.signed or not self._signed
 
     def half(self, device: Family) -> tuple[tuple[bool, bool, bool, bool], int] | None:

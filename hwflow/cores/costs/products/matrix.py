@@ -197,7 +197,7 @@ class Matrix:
 
     @cached_property
     def _wide(self) -> bool:
-        """Whether blocks take parts of the operands."""
+        """Tell whether blocks take parts of the operands."""
         return self.kind == "dsp" and max(self.x.bits, self.w.bits) > BLOCK and self._in_blocks
 
     @cached_property
@@ -210,7 +210,7 @@ class Matrix:
 
     @cached_property
     def _operands(self) -> Resources:
-        """What all rows' products have in common."""
+        """Return the cost that all rows' products share."""
         if self.kind == "xnor" or self._corners is not None or self.digits is not None:
             return Resources()
         return operands(self.family, self.x, self.w, self.simd, self._multiplier)
@@ -230,7 +230,7 @@ class Matrix:
 
     @cached_property
     def _pair(self) -> Resources:
-        """The same of two rows that share multiplier blocks."""
+        """Return the same for two rows that share multiplier blocks."""
         assert self.packing is not None, "rows are paired where weights are packed"
         sums = paired_sums(self.family, self.x, self.packing, self.simd, self.accumulator.bits, self.synapse > 1)
         return sums._replace(dsp=0)
@@ -270,7 +270,7 @@ class Matrix:
         return accumulating(self.family, bits, term), carried_chain(self.family, bits)
 
     def _accumulators(self, pe: int) -> Resources:
-        """What is carried on, and the sums."""
+        """Return the cost of the accumulators and the sums."""
         carried = pe if self.digits is not None else 0 if self.packing is None else pe // 2
         plain, longer = self._accumulator
         return Resources(lut=plain * (pe - carried) + longer * carried, ff=2 * pe * self.accumulator.bits)

@@ -179,5 +179,5 @@ def _possible(digits: Sequence[int]) -> tuple[int, ...]:
 
 
 def _extended(bits: list[int], width: int) -> list[int]:
-    """With copies of the sign, or cut."""
+    """Sign-extend or truncate."""
     return bits[:width] if width <= len(bits) else bits + bits[-1:] * (width - len(bits))

@@ -1,4 +1,4 @@
-"""Sums of multiples of a few bits: every bit is a table of all of them, and those that are alike are one."""
+"""Sums of multiples of a few bits: every bit is a table of all of them; equal ones are shared."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Part = tuple[tuple[int, ...], bool]  # a number for each of the inputs', and whe
 
 @dataclass(frozen=True)
 class NarrowSum:
-    """What its tree takes, and how many bits of the sum change and are not like another."""
+    """The cost of its tree, and the number of different changing bits of the sum."""
 
     resources: Resources
     bits: int

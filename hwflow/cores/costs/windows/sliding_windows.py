@@ -101,7 +101,7 @@ def sum_pool(
 
 
 def _pool(family: str, width: int, result: int, blocks: int, window: int, depth: int) -> Resources:
-    """What pools have in common: loops, the running results, a queue."""
+    """Return the cost common to pools: loops, the running results, a queue."""
     control = loop(blocks) + loop(window) + Resources(lut=3, ff=3)
     if window > 1:
         control += Resources(lut=1, ff=2)  # the first pixel, and its delay

@@ -40,7 +40,7 @@ def _walk(steps: WindowSteps, rows: int) -> Resources:
 
 
 def _outputs(steps: WindowSteps, always: bool, stages: int) -> Resources:
-    """Which steps send a beat, and which columns are inside the image in it."""
+    """Return the cost of telling which steps send a beat, and which of its columns are inside the image."""
     spans = {span for span in steps.columns.values() if span != (0, steps.beats - 1)}
     total = Resources(lut=len(spans), ff=len(spans) * (1 + stages))
     if always and not spans:
