@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import onnx
@@ -273,20 +274,25 @@ def solve_below(
         for scope in below:
             inside.setdefault(id(scope.parent), []).append(scope)
     found: list[Contradiction] = []
-
-    def enter(around: Scope, shapes_around: _Shapes) -> None:
-        for scope in inside.get(id(around), ()):
-            number = numbers[id(scope)]
-            solver = Solver(unifier, lambda place: scopes[place[0]].where(place[1]))
-            shapes = _shapes(inference, number, shapes_around)
-            with unifier.trial():
-                _solve_graph(solver, number, scope, shapes, skip)
-                found.extend((*solver.found, *solver.empty.values()))
-                enter(scope, shapes)
-
     for root, below in roots(scopes):
-        if below:
-            enter(root, _shapes(inference, numbers[id(root)]))
+        if not below:
+            continue
+        # The graphs around, outermost first: their graphs that are left, their sizes, and what undoes their bindings.
+        around = [(iter(inside[id(root)]), _shapes(inference, numbers[id(root)]), ExitStack())]
+        while around:
+            left, shapes, trial = around[-1]
+            inner = next(left, None)
+            if inner is None:
+                trial.close()
+                around.pop()
+                continue
+            number, trial = numbers[id(inner)], ExitStack()
+            trial.enter_context(unifier.trial())
+            solver = Solver(unifier, lambda place: scopes[place[0]].where(place[1]))
+            shapes = _shapes(inference, number, shapes)
+            _solve_graph(solver, number, inner, shapes, skip)
+            found.extend((*solver.found, *solver.empty.values()))
+            around.append((iter(inside.get(id(inner), ())), shapes, trial))
     return found
 
 
@@ -317,6 +323,16 @@ class _Shapes(dict[str, "tuple[Size, ...] | None"]):
         return shape
 
     def _shape(self, name: str) -> tuple[Size, ...] | None:
+        shapes: _Shapes | None = self
+        while shapes is not None:
+            if name in shapes:
+                return shapes[name]
+            if (found := shapes._own(name)) is not None:
+                return found
+            shapes = shapes._around
+        return None
+
+    def _own(self, name: str) -> tuple[Size, ...] | None:
         for place, run, forms in self._runs:
             form = forms.get(name, ())
             if len(form) == 1 and (dims := form[0].dims) is not None:
@@ -325,7 +341,7 @@ class _Shapes(dict[str, "tuple[Size, ...] | None"]):
                 return tuple(
                     [f"{LOCAL}{name}{LOCAL}{k}" if d is None else variable(place, run, d) for k, d in enumerate(dims)]
                 )
-        return None if self._around is None else self._around[name]
+        return None
 
 
 class _SolvedReader(TypeReader):
