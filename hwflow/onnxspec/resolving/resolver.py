@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from math import prod
 
@@ -31,6 +30,7 @@ from hwflow.onnxspec.reading.guard import GaveUp
 from hwflow.onnxspec.reading.numpy_tensors import from_sparse, to_array
 from hwflow.onnxspec.resolving.constant_folding import Folder, cast_of, constant_value, is_foldable, shape_value
 from hwflow.onnxspec.resolving.constant_loops import fold_loop
+from hwflow.onnxspec.resolving.node_records import NodeRecord, needed
 from hwflow.onnxspec.resolving.resolved_model import Array, Attribute, OnnxNode, ResolvedModel, ValueInfo
 from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
 from hwflow.onnxspec.shapes.dimensions import Binding, bind_dimensions, option, stored_sizes
@@ -113,15 +113,6 @@ def _raise_if(findings: Sequence[Finding]) -> None:
         raise ModelRefused(errors)
 
 
-@dataclass(slots=True)
-class _Record:
-    """A node that is left after folding; ``opaque``: it is refused, or stands behind such a one."""
-
-    node: OnnxNode
-    opaque: bool = False
-    findings: list[Finding] = field(default_factory=list)
-
-
 class _Resolver:
     """One run over one model."""
 
@@ -142,7 +133,7 @@ class _Resolver:
         self.findings: list[Finding] = []
         self.constants: dict[str, Array] = {}
         self.values: dict[str, ValueInfo] = {}
-        self.records: list[_Record] = []
+        self.records: list[NodeRecord] = []
         self.flat: list[Item] = []  # every node visited that is not replaced by others
         self.tensors: list[onnx.TensorProto | onnx.SparseTensorProto] = []  # initializers of branches
         self.inlined = 0
@@ -193,7 +184,8 @@ class _Resolver:
         order = (index for index in topological_order(self.scope.nodes)[0] if index in live)
         names = self.scope.names
         self._visit_all(Item(self.graph.node[index], names[index], self.imports) for index in order)
-        nodes, opaque = self._needed()
+        nodes, opaque, of_nodes = needed(self.records, self.outputs)
+        self.findings.extend(of_nodes)
         findings = [*self.findings, *self.binding.findings]
         result = self._result(nodes, opaque)
         if findings:
@@ -310,7 +302,7 @@ class _Resolver:
         reads = (*proto.input, *inner_reads(proto)) if has_subgraph(proto) else (*proto.input,)
         version = item.imports[proto.domain]
         node = OnnxNode(item.name, proto.op_type, proto.domain, version, reads, tuple(proto.output), {}, item.context)
-        self.records.append(_Record(node, True, list(findings)))
+        self.records.append(NodeRecord(node, True, list(findings)))
 
     def _take_declared(self, node: onnx.NodeProto) -> None:
         """The shapes of a node's results where inference is of no use, as far as the model gives them."""
@@ -436,7 +428,7 @@ class _Resolver:
             attributes=attributes,
             context=item.context,
         )
-        self.records.append(_Record(kept))
+        self.records.append(NodeRecord(kept))
 
     def _python_attributes(
         self, node: onnx.NodeProto, version: int, schema: onnx.defs.OpSchema | None, data: Hashable | None
@@ -587,27 +579,6 @@ class _Resolver:
         if key is not None:
             self._left_alone.add(known)
         return False
-
-    def _needed(self) -> tuple[list[OnnxNode], frozenset[str]]:
-        """The nodes that an output needs, and the names of those among them that are refused or stand behind such;
-        what was found about these goes to the findings.
-
-        Folding, and an If with one branch left, make nodes dead."""
-        needed = set(self.outputs)
-        nodes: list[OnnxNode] = []
-        opaque: set[str] = set()
-        findings: list[Finding] = []
-        for record in reversed(self.records):
-            if not any(name in needed for name in record.node.outputs if name):
-                continue
-            needed.update(name for name in record.node.inputs if name)
-            findings.extend(record.findings)
-            nodes.append(record.node)
-            if record.opaque:
-                opaque.add(record.node.name)
-        self.findings.extend(reversed(findings))
-        nodes.reverse()
-        return nodes, frozenset(opaque)
 
     def _result(self, nodes: Sequence[OnnxNode], opaque: Collection[str]) -> ResolvedModel:
         """Without constants that nothing reads."""
