@@ -12,12 +12,12 @@ import numpy.typing as npt
 def bounds(
     weights: npt.ArrayLike, lo: int | Sequence[int] | npt.NDArray[Any], hi: int | Sequence[int] | npt.NDArray[Any]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Least and greatest value of ``weights @ x`` over all integer ``x`` with ``lo <= x <= hi``, for each row.
+    """Return the minimum and maximum of ``weights @ x`` over all integer ``x`` with ``lo <= x <= hi``, for each row.
 
-    ``weights`` is [M, K], integers; ``lo`` and ``hi`` are scalars, [K], or [M, K] where rows have inputs of their own.
-    Both ends are attained. Partial sums may leave the interval: an accumulator of the width of the *result* is still
-    exact, two's complement wraps back.
-    Raises ValueError if an interval is empty or ``weights`` has not two axes.
+    ``weights`` is [M, K], integers; ``lo`` and ``hi`` are scalars, [K], or [M, K] where each row has its own inputs.
+    Both bounds are attained. Partial sums may leave the interval: an accumulator of the *result's* width is still
+    exact, because two's complement wraps back.
+    Raises ValueError if an interval is empty or ``weights`` does not have two axes.
     """
     w = _integers(weights)
     if w.ndim != 2:
@@ -29,7 +29,7 @@ def bounds(
     heaviest = max(abs(int(w.min(initial=0))), abs(int(w.max(initial=0))))
     reach = largest * max(1, w.shape[1])
     if reach * heaviest >= _SAFE and reach < _SAFE >> 8:
-        # Sums of slices of the weights' bits fit 62 bits; Python's integers are needed for one sum a row only.
+        # Sums of bit slices of the weights fit 62 bits; Python integers are needed for one sum per row only.
         return _of_slices(w if heaviest < _SAFE else w.astype(object), low, high, (_SAFE // reach).bit_length() - 1)
     if reach * heaviest >= _SAFE or object in (w.dtype, low.dtype, high.dtype):
         w, low, high = w.astype(object), low.astype(object), high.astype(object)
@@ -50,7 +50,7 @@ _SAFE = 1 << 62  # sums below it fit int64
 def _of_slices(
     w: npt.NDArray[Any], low: npt.NDArray[Any], high: npt.NDArray[Any], bits: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """:func:`bounds` as the sum over slices of so many ``bits`` of the weights' magnitudes."""
+    """Compute :func:`bounds` as a sum over slices, ``bits`` wide, of the weights' magnitudes."""
     magnitudes, negative = np.abs(w), w < 0
     least, greatest = [0] * len(w), [0] * len(w)
     shift = 0
@@ -64,7 +64,7 @@ def _of_slices(
 
 
 def width_of(lo: int, hi: int) -> tuple[int, bool]:
-    """Least (bits, signed) of an integer type that holds all of ``[lo, hi]``; unsigned unless ``lo`` is negative."""
+    """Return (bits, signed) of the narrowest type that holds ``[lo, hi]``; unsigned unless ``lo`` is negative."""
     if lo > hi:
         raise ValueError(f"interval must not be empty, not [{lo}, {hi}]")
     if lo >= 0:
@@ -73,7 +73,7 @@ def width_of(lo: int, hi: int) -> tuple[int, bool]:
 
 
 def _integers(values: Any) -> npt.NDArray[Any]:
-    """As int64, or as Python ints in an object array where that would overflow. Refuses floats."""
+    """Convert to int64, or to Python ints in an object array where that would overflow. Raise ValueError for floats."""
     array = np.asarray(values)
     if array.dtype == object or array.dtype == np.uint64:
         return array.astype(object)

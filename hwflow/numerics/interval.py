@@ -1,7 +1,10 @@
 """Exact intervals of the reals, with open and closed ends.
 
-What a function makes of an interval encloses all its values. An end that is open is not reached: a sigmoid of large
-numbers lies in [1 - d, 1), which decides a rounding whose boundary is 1 however small d is.
+A function of an interval encloses all its values. An open end is not attained: a sigmoid of large numbers lies in
+[1 - d, 1), which decides a rounding whose boundary is 1, however small d is.
+
+Written by hand, because ends are exact fractions, open or closed; the balls of Arb (python-flint), which enclose the
+values of functions, are closed and rounded.
 """
 
 from __future__ import annotations
@@ -13,12 +16,12 @@ from math import ceil, inf
 End = Fraction | float  # of floats only -inf and inf
 
 LARGEST_BITS = 1 << 14  # values beyond 2**+-LARGEST_BITS are enclosed by that and infinity, or by 0 and that
-MOST_EXACT_BITS = 1 << 16  # of the numerator and the denominator of an exact value
+MOST_EXACT_BITS = 1 << 16  # limit for numerator and denominator of an exact value
 
 
 class NoSteps(ValueError):
-    """There is no step function on the interval: a value is not defined (the root of a negative number, a division by
-    0), or not decided. ``reason`` completes "the function must": "have a value everywhere, but it divides by 0"."""
+    """No step function exists on the interval: a value is undefined (the root of a negative number, a division by 0),
+    or undecided. ``reason`` completes "the function must": "have a value everywhere, but it divides by 0"."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -26,7 +29,7 @@ class NoSteps(ValueError):
 
 
 class Undefined(NoSteps):
-    """There is no value somewhere, because ``of_what`` ("it divides by 0"); ``certain``: nowhere in the interval."""
+    """A value is undefined because of ``of_what`` ("it divides by 0"); ``certain``: all of the interval's are."""
 
     def __init__(self, of_what: str, certain: bool) -> None:
         super().__init__(f"have a value everywhere, but {of_what}")
@@ -52,7 +55,7 @@ class Interval:
 
     @property
     def exact(self) -> Fraction | None:
-        """The one number in it, if it is one."""
+        """The number of a single-point interval, else None."""
         return self.lo if self.lo == self.hi and isinstance(self.lo, Fraction) else None
 
     def __contains__(self, x: Fraction | int) -> bool:
@@ -69,8 +72,8 @@ class Interval:
         return Interval(lo, hi, self.lo_open, self.hi_open)
 
     def limited(self, bits: int) -> Interval:
-        """An interval around it whose ends are no long numbers: where they have become much longer than ``bits``
-        significant ones, with 64 more than these. Raises NoSteps for one number of more than MOST_EXACT_BITS."""
+        """Round ends that are much longer than ``bits`` outwards to ``bits + 64`` significant bits. Raises NoSteps for
+        a single point of more than MOST_EXACT_BITS."""
         size = max(length(self.lo), length(self.hi))
         if self.lo == self.hi:
             if size > MOST_EXACT_BITS:
@@ -122,7 +125,7 @@ class Interval:
         )
 
     def intersection(self, other: Interval) -> Interval | None:
-        """What both contain; None if nothing."""
+        """Return the intersection; None if it is empty."""
         lo, hi = max(self.lo, other.lo), min(self.hi, other.hi)
         sides = (self, other)
         lo_open = any(s.lo_open for s in sides if s.lo == lo)
@@ -132,7 +135,7 @@ class Interval:
         return Interval(lo, hi, lo_open, hi_open)
 
     def hull(self, other: Interval) -> Interval:
-        """The least interval that contains both."""
+        """Return the smallest interval that contains both."""
         lo, hi = min(self.lo, other.lo), max(self.hi, other.hi)
         sides = (self, other)
         return Interval(
@@ -141,12 +144,12 @@ class Interval:
 
 
 def length(end: End) -> int:
-    """Bits of the longer of numerator and denominator."""
+    """Return the bits of the longer of numerator and denominator."""
     return 0 if isinstance(end, float) else max(end.numerator.bit_length(), end.denominator.bit_length())
 
 
 def _upwards(x: End, bits: int) -> End:
-    """A number of so many significant bits at or above ``x``; near 0 and far from it as LARGEST_BITS says."""
+    """Round ``x`` up to ``bits`` significant bits; values beyond ``2**+-LARGEST_BITS`` as stated there."""
     if isinstance(x, float) or x == 0:
         return x
     exponent = x.numerator.bit_length() - x.denominator.bit_length()
@@ -160,12 +163,12 @@ def _upwards(x: End, bits: int) -> End:
 
 
 def _add(a: End, b: End) -> End:
-    """No end is the sum of two different infinities."""
+    """Add ends; they are never opposite infinities."""
     return a if isinstance(a, float) else b if isinstance(b, float) else a + b
 
 
 def _times(a: End, b: End) -> End:
-    """0 times an infinite end is 0: the products of a zero with ever greater numbers."""
+    """Multiply ends; 0 times an infinite end is 0, the limit of the products with finite numbers."""
     if a == 0 or b == 0:
         return Fraction(0)
     if isinstance(a, float) or isinstance(b, float):

@@ -1,7 +1,7 @@
 """Rounding and saturation: the one place where a real number becomes an integer.
 
 ONNX's ``QuantizeLinear`` is ``saturate(round_half_even(x / scale) + zero_point)``: the rounding happens *before* the
-zero point is added. QONNX's ``Quant`` rounds ``x / scale + zero_point``, and knows more rounding modes.
+zero point is added. QONNX's ``Quant`` rounds ``x / scale + zero_point``, and has more rounding modes.
 Everything is exact (:class:`fractions.Fraction` in, ``int`` out).
 """
 
@@ -42,7 +42,7 @@ class Rounding(Enum):
     ROUND_TO_ZERO = "ROUND_TO_ZERO"
 
     def __call__(self, x: Fraction) -> int:
-        """``x`` rounded to an integer."""
+        """Round ``x`` to an integer."""
         match self:
             case Rounding.ROUND:
                 return round_half_even(x)
@@ -60,7 +60,7 @@ class Rounding(Enum):
                 return floor(x) if x > 0 else ceil(x)
 
     def bound(self, n: int) -> tuple[Fraction, bool]:
-        """The set ``{x : self(x) >= n}`` as (v, strict): ``{x > v}`` if strict, else ``{x >= v}``."""
+        """Return the set ``{x : self(x) >= n}`` as (v, strict): ``{x > v}`` if strict, else ``{x >= v}``."""
         match self:
             case Rounding.ROUND:  # n - 1/2 lies between n - 1 and n, and goes to the even one
                 return n - HALF, n % 2 != 0
@@ -78,7 +78,7 @@ class Rounding(Enum):
                 return (Fraction(n), False) if n > 0 else (Fraction(n - 1), True)
 
     def bounds(self, n: IntArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-        """:meth:`bound` of many integers: twice the numbers, and which are strict."""
+        """Return :meth:`bound` of many integers: twice the v, and which are strict."""
         up = n > 0
         match self:
             case Rounding.ROUND:
@@ -97,7 +97,7 @@ class Rounding(Enum):
                 return 2 * n - 2 * ~up, ~up
 
     def floats(self, x: FloatArray) -> FloatArray:
-        """``x`` rounded to integers, as floats; exact. Infinities stay."""
+        """Round floats to integers, as floats; exact. Infinities stay."""
         whole = np.trunc(x)
         away = whole + np.sign(x)
         match self:
@@ -118,19 +118,19 @@ class Rounding(Enum):
 
 
 def _distance(x: FloatArray, whole: FloatArray) -> FloatArray:
-    with np.errstate(invalid="ignore"):  # of two infinities
+    with np.errstate(invalid="ignore"):  # the difference of two infinities
         return np.where(x == whole, 0.0, np.abs(x - whole))
 
 
 def round_half_even(x: Fraction) -> int:
-    """The integer nearest to ``x``; of two equally near, the even one."""
+    """Return the integer nearest to ``x``, ties to even."""
     n = floor(x + HALF)
     return n - 1 if n % 2 and n - x == HALF else n
 
 
 @dataclass(frozen=True)
 class Quantizer:
-    """From a real number to an integer level in ``[low, high]``.
+    """Maps a real number to an integer level in ``[low, high]``.
 
     ``saturate(rounding(x / scale) + zero_point)`` with an integer zero point, or, with ``zero_point_inside`` (QONNX),
     ``saturate(rounding(x / scale + zero_point))`` with any zero point. ``scale`` must be positive.
@@ -152,7 +152,7 @@ class Quantizer:
             raise ValueError(f"zero point must be an integer, not {self.zero_point}")
 
     def __call__(self, x: Fraction) -> int:
-        """The level of the real number ``x``."""
+        """Return the level of the real number ``x``."""
         if self.zero_point_inside:
             level = self.rounding(Fraction(x) / self.scale + self.zero_point)
         else:
@@ -160,11 +160,11 @@ class Quantizer:
         return max(self.low, min(self.high, level))
 
     def dequantize(self, level: int) -> Fraction:
-        """The real number that ``level`` stands for."""
+        """Return the real number that ``level`` represents."""
         return self.scale * (level - self.zero_point)
 
     def bound(self, level: int) -> tuple[Fraction, bool]:
-        """``{x : self(x) >= level}`` for ``low < level <= high`` as (v, strict), see :meth:`Rounding.bound`."""
+        """Return ``{x : self(x) >= level}`` for ``low < level <= high`` as (v, strict), see :meth:`Rounding.bound`."""
         if self.zero_point_inside:
             value, strict = self.rounding.bound(level)
             return (value - self.zero_point) * self.scale, strict
@@ -173,15 +173,15 @@ class Quantizer:
 
     @property
     def levels(self) -> Levels:
-        """The level as a step function of the real number."""
+        """The quantizer as a step function of the reals."""
         return _levels(self)
 
     def enclose(self, x: Interval) -> tuple[int, int]:
-        """The least and the greatest level over ``x``."""
+        """Return the minimum and maximum level over ``x``."""
         return self._beside(x.lo, 1 if x.lo_open else 0), self._beside(x.hi, -1 if x.hi_open else 0)
 
     def _beside(self, x: End, side: int) -> int:
-        """The level at ``x`` (side 0), just above it (1) or just below it (-1)."""
+        """Return the level at ``x`` (side 0), just above it (1) or just below it (-1)."""
         if not isinstance(x, Fraction):
             return self.high if x > 0 else self.low
         level = self(x)
@@ -192,7 +192,7 @@ class Quantizer:
         return level
 
     def floats(self, x: FloatIntervals) -> tuple[IntArray, IntArray]:
-        """The least and the greatest level over each interval."""
+        """Return the minimum and maximum level over each interval."""
         inside = self.zero_point_inside
         quotient = x.affine(1 / Fraction(self.scale), Fraction(self.zero_point) if inside else Fraction(0))
         offset = 0 if inside else int(self.zero_point)
@@ -213,5 +213,5 @@ def _levels(quantizer: Quantizer) -> Levels:
 
 
 def quantize(x: Fraction, scale: Fraction, zero_point: int, low: int, high: int) -> int:
-    """ONNX's QuantizeLinear: ``saturate(round_half_even(x / scale) + zero_point)``, saturating to ``[low, high]``."""
+    """Compute ONNX's QuantizeLinear: ``saturate(round_half_even(x / scale) + zero_point)``, within ``[low, high]``."""
     return Quantizer(scale, zero_point, low, high)(x)

@@ -1,1 +1,1 @@
-"""Functions of reals and the exact steps that quantizers make of them."""
+"""Functions of reals, and the exact step functions that quantizers turn them into."""

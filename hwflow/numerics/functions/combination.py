@@ -1,7 +1,7 @@
-"""Two chains of functions of the same number, combined: ``x * sigmoid(x)``, say.
+"""Two chains of functions of one argument, combined: ``x * sigmoid(x)``, say.
 
-Combinations of combinations share their parts: ``h + h`` of an h that is itself ``g + g``, and so on. What a part makes
-of one number is computed once, in the order of a program, never part by part as a tree.
+Nested combinations share subexpressions: ``h + h`` of an h that is itself ``g + g``, and so on. A combination is
+therefore evaluated as a straight-line program, each subexpression once, never as a tree.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ OPERATIONS = ("add", "sub", "mul", "div", "min", "max")
 
 
 class Instruction(NamedTuple):
-    """A function of one number, or an operation on two: ``operands`` are numbers of results (0 is x itself, k that of
-    the k-th instruction), ``last`` those that nobody reads after it."""
+    """A function of one number, or an operation on two. ``operands``: indices of results (0 is x itself, k that of the
+    k-th instruction); ``last``: those that no later instruction reads."""
 
     function: Elementwise | str
     operands: tuple[int, ...]
@@ -37,7 +37,7 @@ class Instruction(NamedTuple):
 class Combination(Elementwise):
     """``left(x) op right(x)`` with ``op`` one of OPERATIONS; an empty chain is x itself.
 
-    Compared by identity, for which :func:`combination` gives the same object again.
+    Compared by identity: :func:`combination` returns the same object for the same chains.
     """
 
     op: str
@@ -52,12 +52,12 @@ class Combination(Elementwise):
         return f"Combination({self.op} of {len(self.left)} and {len(self.right)} functions)"
 
     def __reduce__(self) -> tuple[Callable[..., Combination], tuple[object, ...]]:
-        """By its program: what is nested deeply could not be pickled."""
+        """Pickle the program: the nested objects would exceed the recursion limit."""
         return _of_program, (self.program,)
 
     @cached_property
     def program(self) -> tuple[Instruction, ...]:
-        """What computes it, each part once; the last instruction's result is the value."""
+        """The straight-line program, each subexpression once; the last instruction's result is the value."""
         steps: list[tuple[Elementwise | str, tuple[int, ...]]] = []
         known: dict[tuple[Elementwise | str, tuple[int, ...]], int] = {}
 
@@ -122,7 +122,7 @@ class Combination(Elementwise):
 
 @lru_cache(maxsize=1 << 13)
 def combination(op: str, left: Chain, right: Chain) -> Combination:
-    """A Combination; the same one for the same chains."""
+    """Return the Combination of these chains, always the same object for the same chains."""
     return Combination(op, left, right)
 
 

@@ -1,9 +1,9 @@
-"""Where functions that rise or fall throughout a part of the reals cross the boundaries of a quantizer's levels.
+"""Find where functions that are monotone on a part of the reals cross the boundaries of a quantizer's levels.
 
-There each level begins at one place. A cubic through the numbers nearby leads near it, and two numbers beside that
-guess are nearer to it on either side. What is left is so short that a chord leads on: it errs with the square of its
-length, so that steps become shorter and shorter. Where guesses mislead (a kink), or float64 does not tell the sides
-apart, the rest is cut in thirds.
+On such a part each level begins at one place. Cubic interpolation estimates it, and two points on either side of the
+estimate bracket it. The bracket is then short enough for the secant, whose error is quadratic in its length, so the
+brackets shrink fast. Where estimates mislead (a kink), or float64 cannot tell the sides apart, the bracket is cut into
+thirds.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from hwflow.numerics.functions.function import Elementwise, floats
 from hwflow.numerics.requantizers.staircase import IntArray
 from hwflow.numerics.rounding import Quantizer
 
-CUBIC_REACH, CHORD_REACH = 2.0**-22, 2.0**-6  # of the way: how far a guess is taken to err at first
-WIDER = 1 << 10  # times as far where it erred more
+CUBIC_REACH, CHORD_REACH = 2.0**-22, 2.0**-6  # assumed error of an estimate at first, as a share of the bracket
+WIDER = 1 << 10  # factor on that where the error was greater
 THIRD = 1 / 3
 
 
 class _Known(NamedTuple):
-    """What float64 tells at places: the least and the greatest level, and roughly the value."""
+    """What float64 proves at each place: the lowest and the highest possible level; and the approximate value."""
 
     low: IntArray
     high: IntArray
@@ -35,9 +35,9 @@ class _Known(NamedTuple):
 
 
 class _Brackets(NamedTuple):
-    """The place where each of ``cuts``, levels that begin or end there, lies between ``below``, certainly below the
-    level, and ``above``, certainly at it or above (either side may come first); ``under`` and ``over``: values there.
-    Where there is no such place that is an end of the interval. ``guess``: where it is, as a share of the way."""
+    """The place where each of ``cuts``, levels that begin or end there, is bracketed by ``below``, certainly below the
+    level, and ``above``, certainly at it or above (either may come first); ``under`` and ``over``: values there. Where
+    no such place exists, the interval's end takes it. ``guess``: the estimate, as a share of the bracket."""
 
     cuts: IntArray
     below: IntArray
@@ -50,7 +50,7 @@ class _Brackets(NamedTuple):
         return _Brackets(*(column[places] for column in self))
 
     def chord(self, targets: FloatArray) -> FloatArray:
-        """Where a chord has these values, as a share of the way."""
+        """Return where the secant has these values, as a share of the bracket."""
         with np.errstate(all="ignore"):
             share = (targets - self.under) / (self.over - self.under)
         return np.where(np.isnan(share), 0.5, np.clip(share, 0.0, 1.0))
@@ -60,7 +60,7 @@ Columns = TypeVar("Columns", _Known, _Brackets)
 
 
 class Crossings:
-    """Of ``functions`` and ``quantizer``; places are numbers of cells, ``unit`` wide (a power of two)."""
+    """Crossings of ``functions`` and ``quantizer``; places are counted in cells, ``unit`` wide (a power of two)."""
 
     def __init__(self, functions: Sequence[Elementwise], quantizer: Quantizer, unit: float) -> None:
         self._functions, self._quantizer, self._unit = functions, quantizer, np.float64(unit)
@@ -70,10 +70,10 @@ class Crossings:
     def parts(
         self, begins: IntArray, ends: IntArray, rising: BoolArray, finest: int
     ) -> tuple[IntArray, IntArray, IntArray]:
-        """Begins, ends and levels of parts whose level is certain, in intervals, sorted, on each of which the functions
-        rise or fall.
+        """Return begins, ends and levels of the parts whose level is certain, in sorted intervals on each of which the
+        functions are monotone.
 
-        Between them, at a crossing, no more than ``finest`` cells are left out where float64 tells so much.
+        Between them, at a crossing, at most ``finest`` cells are left undecided where float64 is precise enough.
         """
         new = np.append(True, (begins[1:] != ends[:-1]) | (rising[1:] != rising[:-1]))[: len(begins)]
         firsts = np.flatnonzero(new).tolist()
@@ -103,12 +103,12 @@ class Crossings:
             return _Known(*self._quantizer.floats(y), np.asarray((y.lo + y.hi) / 2))
 
     def _targets(self, cuts: IntArray) -> FloatArray:
-        """Values at which levels begin."""
+        """Return the values at which levels begin."""
         return np.asarray(self._bounds[cuts - self._quantizer.low - 1])
 
     def _brackets(self, places: IntArray, known: _Known, rises: bool) -> tuple[_Brackets, int]:
-        """Of all levels that may begin or end in the interval with these places, from left to right; and its first
-        level."""
+        """Return the brackets of all levels that may begin or end in the interval of these places, from left to right,
+        and its first level."""
         order = slice(None, None, 1 if rises else -1)
         places, known = places[order], known.at(order)
         low, high = np.maximum.accumulate(known.low), np.minimum.accumulate(known.high[::-1])[::-1]
@@ -122,7 +122,7 @@ class Crossings:
         return brackets.at(order), int(low[0] if rises else high[-1])
 
     def _narrow(self, brackets: _Brackets, finest: int) -> None:
-        """Bring both ends of each bracket as near to its place as asked for."""
+        """Narrow each bracket to at most ``finest`` cells."""
         targets, guess = self._targets(brackets.cuts), brackets.guess
         inside = (guess >= 0) & (guess <= 1)
         guess[~inside] = brackets.chord(targets)[~inside]
@@ -151,7 +151,7 @@ class Crossings:
 
 
 def _tried(b: _Brackets, reach: FloatArray, finest: int) -> tuple[IntArray, IntArray, BoolArray]:
-    """Two places in each bracket, the one towards ``below`` first, and which of them are thirds."""
+    """Return two trial places in each bracket, the one towards ``below`` first, and which of them are thirds."""
     way = b.above - b.below
     reach = np.maximum(reach, 0.5 * finest / np.abs(way))
     thirds = reach >= 0.25
@@ -162,8 +162,8 @@ def _tried(b: _Brackets, reach: FloatArray, finest: int) -> tuple[IntArray, IntA
 
 
 def _cubic(x: FloatArray, y: FloatArray, below: IntArray, at: FloatArray) -> FloatArray:
-    """Newton's polynomial through (x, y) from the number before ``below`` on, at ``at``; NaN where there are not four
-    numbers."""
+    """Return Newton's polynomial through (x, y), from the point before ``below`` on, at ``at``; NaN where there are
+    fewer than four points."""
     if len(x) < 4:
         return np.full(len(at), np.nan)
     with np.errstate(all="ignore"):
@@ -176,8 +176,8 @@ def _cubic(x: FloatArray, y: FloatArray, below: IntArray, at: FloatArray) -> Flo
 
 
 def _parts(places: IntArray, b: _Brackets, first: int, rises: bool) -> tuple[IntArray, IntArray, IntArray]:
-    """Begins, ends and levels of the parts between the brackets of an interval."""
-    # no level begins in front of those that it lies behind
+    """Return begins, ends and levels of the parts between the brackets of an interval."""
+    # levels begin in order
     ends = np.append(np.maximum.accumulate(np.minimum(b.below, b.above)), places[-1])
     begins = np.append(places[0], np.minimum.accumulate(np.maximum(b.below, b.above)[::-1])[::-1])
     levels = np.append(first, b.cuts if rises else b.cuts - 1)
@@ -186,6 +186,6 @@ def _parts(places: IntArray, b: _Brackets, first: int, rises: bool) -> tuple[Int
 
 
 def _split(columns: Columns, lengths: Sequence[int]) -> list[Columns]:
-    """Rows one after the other, so many each."""
+    """Split columns into consecutive groups of rows with these lengths."""
     ends = np.cumsum(lengths).tolist()
     return [columns.at(slice(end - length, end)) for end, length in zip(ends, lengths, strict=True)]

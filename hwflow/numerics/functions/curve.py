@@ -1,57 +1,60 @@
-"""Functions that rise, or fall and then rise, with values that are mostly irrational.
+"""Functions that rise, or fall and then rise, with mostly irrational values.
 
-A value is enclosed by two rationals as near as asked for; mpmath computes it with 64 guard bits. Where a value is known
-to be rational it is exact, and where it is known to stay on one side of a rational (a sigmoid below 1, a softplus
-above its argument) the enclosure does, too.
+A value is enclosed by two rationals to any precision: the ends of a ball that Arb (python-flint; Johansson: Arb,
+efficient arbitrary-precision midpoint-radius interval arithmetic, IEEE Transactions on Computers 66, 2017) proves to
+contain it. A value known to be rational is exact. Where a value is known to stay on one side of a rational (a sigmoid
+below 1, a softplus above its argument), so does its enclosure.
 
 By the Lindemann-Weierstrass theorem exp, log, tanh, sigmoid, softplus, mish and elu of a rational number are
-transcendental except where ``rational`` says otherwise (0, and 1 for log), so enough bits always part one such value
-from a boundary of rounding. For erf, gelu and chains of several functions that is not proved, and nothing relies on
-it: a rounding is decided when an enclosure lies on one side, and only then.
+transcendental except where ``rational`` returns a value (0, and 1 for log), so enough bits always separate such a value
+from a rounding boundary. For erf, gelu and chains of several functions this is not proved, and nothing relies on it: a
+rounding is decided only when an enclosure lies on one side of the boundary.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
-from mpmath import mp
+from flint import arb, ctx, fmpq
 
 from hwflow.numerics.functions.float_interval import ELEMENTARY, TINY, FloatArray, FloatIntervals, outwards
 from hwflow.numerics.functions.function import Elementwise
-from hwflow.numerics.interval import LARGEST_BITS, End, Interval, Undefined
+from hwflow.numerics.interval import LARGEST_BITS, MOST_EXACT_BITS, End, Interval, Undefined
 
-GUARD_BITS = 64  # beyond the relative precision asked for: the elementary functions' conditioning takes less
+GUARD_BITS = 32  # extra bits of the first attempt, beyond the required relative precision
+_MOST_PRECISION = 2 * MOST_EXACT_BITS  # enough for the exponential of any exact number
 
 REALS = Interval(-inf, inf)
 
 
 @dataclass(frozen=True)
 class Turn:
-    """Where a function that falls begins to rise: within ``place``, and nowhere is the value below ``least`` (exact if
-    ``place`` is one number)."""
+    """The minimum of a function that falls, then rises: it lies within ``place``, and no value is below ``least``
+    (exact if ``place`` is one number)."""
 
     place: Interval
     least: Fraction
 
 
 class Curve(Elementwise):
-    """A function that is continuous on an interval and rises there, or falls up to ``turn`` and rises from it."""
+    """A function that is continuous on an interval and rises there, or falls up to ``turn`` and rises after it."""
 
     domain: ClassVar[Interval] = REALS
 
     @property
     def outside(self) -> str:
-        """Why it is undefined outside its domain."""
+        """Why the function is undefined outside its domain."""
         return "it is undefined there"
 
     @property
     def turn(self) -> Turn | None:
-        """None: rises everywhere."""
+        """The minimum; None if the function rises everywhere."""
         return None
 
     @property
@@ -60,41 +63,40 @@ class Curve(Elementwise):
 
     @property
     def strictly(self) -> bool:
-        """No part is flat: an end that is not reached stays so."""
+        """Whether no part is flat: the value at an open end is then not attained."""
         return True
 
     @abstractmethod
     def rational(self, x: Fraction) -> Fraction | None:
-        """The value at ``x`` if it is known to be rational."""
+        """Return the value at ``x`` if it is known to be rational."""
 
     @abstractmethod
-    def approximate(self, x: Any) -> Any:
-        """The value at an mpf ``x``, an mpf with a relative error below 2**32 units of the working precision."""
+    def ball(self, x: Any) -> Any:
+        """Return a ball that contains the value at the number in ``x``, a ball (flint.arb)."""
 
     @abstractmethod
     def side(self, x: Fraction) -> Interval:
-        """An interval, however wide, in which the value at ``x`` certainly lies."""
+        """Return an interval, however wide, that certainly contains the value at ``x``."""
 
     @abstractmethod
     def limits(self) -> tuple[End, End]:
-        """Of the values towards minus and plus infinity."""
+        """Return the limits towards minus and plus infinity."""
 
     @abstractmethod
     def approximate_floats(self, x: FloatArray) -> FloatArray:
-        """The values as floats, with an error below :meth:`float_error`."""
+        """Return the values as floats, with a relative error below :meth:`float_error`."""
 
     def float_error(self, x: FloatArray) -> FloatArray | float:
-        """Relative."""
+        """Return a bound of the relative error of :meth:`approximate_floats`."""
         return ELEMENTARY
 
     def at(self, x: Fraction, bits: int) -> Interval:
-        """The value at one number."""
+        """Enclose the value at one number."""
         exact = self.rational(x)
         if exact is not None:
             return Interval.point(exact)
-        with mp.workprec(bits + GUARD_BITS):
-            value = surroundings(self.approximate(mp.mpf(x.numerator) / x.denominator), bits)
-        inside = value.intersection(self.side(x))
+        number = flint_fraction(x)
+        inside = enclosed(lambda: self.ball(arb(number)), bits).intersection(self.side(x))
         assert inside is not None, (self, x)
         return inside
 
@@ -114,7 +116,7 @@ class Curve(Elementwise):
         return Interval(turn.least, top.hi, False, top.hi_open)
 
     def _end(self, end: End, is_open: bool, side: int, bits: int) -> Interval:
-        """The value at an end; an end that is exact and not reached gives a value that is not reached."""
+        """Enclose the value at an end; an exact open end gives an open end."""
         if isinstance(end, float):
             limit = self.limits()[side]
             return Interval(limit, limit, self.strictly, self.strictly)
@@ -155,35 +157,52 @@ class Curve(Elementwise):
         )
 
     def _ends(self) -> tuple[End, End]:
-        """Bounds of all values."""
+        """Return bounds of all values."""
         left, right = self.limits()
         return (left if self.turn is None else self.turn.least), max(left, right)
 
     def _inside(self, x: FloatIntervals) -> FloatIntervals:
-        """Cut to the domain, which begins at 0, and marked where that takes something away."""
+        """Clip to the domain, which begins at 0, and mark as undefined what lies outside."""
         is_open = self.domain.lo_open
         partly, nowhere = (x.lo <= 0, x.hi <= 0) if is_open else (x.lo < 0, x.hi < 0)
         return x.within(0.0, inf).undefined(partly, nowhere)
 
 
 def _around(place: Interval) -> tuple[float, float]:
-    """Floats at most its lower and at least its upper end."""
+    """Return floats at or below the lower end, and at or above the upper end."""
     return outwards(Fraction(place.lo))[0], outwards(Fraction(place.hi))[1]
 
 
-def surroundings(value: Any, bits: int) -> Interval:
-    """All numbers within ``2**-bits`` of an mpf, relative to it."""
-    if value == 0:
-        return Interval.point(Fraction(0))
-    if value < 0:
-        return -surroundings(-value, bits)
-    magnitude = int(mp.mag(value))
-    if magnitude > LARGEST_BITS:
-        return Interval(Fraction(1 << LARGEST_BITS - 1), inf)  # the value may be a little less than its approximation
-    if magnitude < -LARGEST_BITS:
-        return Interval(Fraction(0), Fraction(1, 1 << LARGEST_BITS), lo_open=True)
-    mantissa, exponent = int(value.man) << bits, int(value.exp) - bits
-    lo, hi = mantissa - int(value.man), mantissa + int(value.man)
-    if exponent >= 0:
-        return Interval(Fraction(lo << exponent), Fraction(hi << exponent))
-    return Interval(Fraction(lo, 1 << -exponent), Fraction(hi, 1 << -exponent))
+def flint_fraction(x: Fraction) -> Any:
+    """Convert a Fraction to a flint.fmpq."""
+    return fmpq(x.numerator, x.denominator)
+
+
+def enclosed(ball: Callable[[], Any], bits: int) -> Interval:
+    """Return an interval at most ``2**-bits`` wide, relative to it, around a nonzero real number; beyond
+    ``2**+-LARGEST_BITS`` it may be wider. ``ball`` returns a ball that contains the number, at the precision set."""
+    precision = bits + GUARD_BITS
+    while True:
+        with ctx.workprec(precision):
+            value = ball()
+            lo, hi = (_end(value.lower()), -_end((-value).lower())) if value.is_finite() else (-inf, inf)
+        precision *= 2
+        if value.rel_accuracy_bits() > bits or _is_far(lo, hi) or precision > _MOST_PRECISION:
+            return Interval(lo, hi)
+
+
+def _end(number: Any) -> End:
+    """Convert an exact ball, rounding down beyond ``2**+-LARGEST_BITS``."""
+    mantissa, exponent = (int(part) for part in number.man_exp())
+    magnitude = mantissa.bit_length() + exponent
+    if mantissa and magnitude > LARGEST_BITS:
+        return Fraction(1 << LARGEST_BITS - 1) if mantissa > 0 else -inf
+    if mantissa and magnitude < -LARGEST_BITS:
+        return Fraction(0) if mantissa > 0 else Fraction(-1, 1 << LARGEST_BITS)
+    return Fraction(mantissa << exponent) if exponent >= 0 else Fraction(mantissa, 1 << -exponent)
+
+
+def _is_far(lo: End, hi: End) -> bool:
+    """Tell whether a number in between is so large, or so near to 0, that tighter ends are not needed."""
+    most = Fraction(1 << LARGEST_BITS - 1)
+    return lo >= most or hi <= -most or max(-lo, hi) <= 1 / most

@@ -1,8 +1,8 @@
-"""Arrays of float64 intervals that certainly contain a function's values: the quick half of deciding steps.
+"""Arrays of float64 intervals that certainly contain a function's values: the fast path of deciding steps.
 
-Bounds are widened outwards by more than the rounding error of each operation (IEEE 754 double, 2**-53 of the result)
-and of the platform's elementary functions, which are taken to be right to ELEMENTARY of the result (64 units in the
-last place; libraries promise 4 or better, and tests compare with many digits).
+Bounds are widened by more than the rounding error of each operation (IEEE 754 double, 2**-53 of the result) and of the
+platform's elementary functions, whose relative error is assumed below ELEMENTARY (64 units in the last place; libraries
+promise 4 or better, and tests compare with many digits).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BoolArray = npt.NDArray[np.bool_]
 STEP = 2.0**-52  # one operation
 ELEMENTARY = 2.0**-46  # an elementary function
 TINY = 2.0**-1060  # underflow
-LEAST_FACTOR = Fraction(1, 1 << 960)  # it and its inverse are numbers, and so are products with 64 bits
+LEAST_FACTOR = Fraction(1, 1 << 960)  # it, its inverse, and products of these with 64 bits are finite and not 0
 LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -41,7 +41,7 @@ class FloatIntervals:
         return cls(lo, hi, nothing, nothing)
 
     def bounded(self, lo: FloatArray, hi: FloatArray, relative: float | FloatArray = 0.0) -> FloatIntervals:
-        """Other bounds, widened by ``relative`` of each (exact zeros stay); NaN is no bound."""
+        """Replace the bounds, widened by ``relative`` of each (exact zeros stay); NaN means unbounded."""
         lo, hi = np.minimum(lo, LARGEST), np.maximum(hi, -LARGEST)
         if not np.isscalar(relative) or relative:
             lo, hi = lo - np.abs(lo) * relative, hi + np.abs(hi) * relative
@@ -50,20 +50,20 @@ class FloatIntervals:
         )
 
     def rising(self, f: Callable[[FloatArray], FloatArray], relative: float | FloatArray = 0.0) -> FloatIntervals:
-        """``f`` of both ends; f must be non-decreasing."""
+        """Apply ``f``, which must be non-decreasing, to both ends."""
         return self.bounded(f(self.lo), f(self.hi), relative)
 
     def within(self, lo: float, hi: float) -> FloatIntervals:
-        """What is known otherwise: no value lies outside [lo, hi]."""
+        """Intersect with [lo, hi], known to contain every value."""
         return FloatIntervals(np.clip(self.lo, lo, hi), np.clip(self.hi, lo, hi), self.partly, self.nowhere)
 
     def undefined(self, partly: BoolArray, nowhere: BoolArray) -> FloatIntervals:
-        """With these places undefined, too."""
+        """Mark these places as undefined, too."""
         return FloatIntervals(self.lo, self.hi, self.partly | partly, self.nowhere | nowhere)
 
     def affine(self, multiplier: Fraction, addend: Fraction) -> FloatIntervals:
         """``multiplier * x + addend``."""
-        if multiplier and not LEAST_FACTOR <= abs(multiplier) <= 1 / LEAST_FACTOR:  # float64 has no such number
+        if multiplier and not LEAST_FACTOR <= abs(multiplier) <= 1 / LEAST_FACTOR:  # out of the range of float64
             part = LEAST_FACTOR if abs(multiplier) < 1 else 1 / LEAST_FACTOR
             return self.affine(part, Fraction(0)).affine(multiplier / part, addend)
         m, a = nearest(multiplier), nearest(addend)
@@ -77,7 +77,7 @@ class FloatIntervals:
             result = self.bounded(_product(m, lo), _product(m, hi), 2 * STEP).widened(underflow)
         if addend != 0:
             slack = (result.magnitude + abs(a)) * (2 * STEP) + (TINY if abs(addend) < LEAST_FACTOR else 0.0)
-            if abs(addend) > LARGEST:  # float64 has no such number
+            if abs(addend) > LARGEST:  # out of the range of float64
                 far = np.full(result.lo.shape, inf)
                 lo, hi = (result.lo + a, far) if addend > 0 else (-far, result.hi + a)
                 return result.bounded(lo, hi).widened(slack)
@@ -85,7 +85,7 @@ class FloatIntervals:
         return result
 
     def widened(self, by: FloatArray) -> FloatIntervals:
-        """By so much on either side."""
+        """Widen by ``by`` on either side."""
         return FloatIntervals(self.lo - by, self.hi + by, self.partly, self.nowhere)
 
     @property
@@ -102,7 +102,7 @@ class FloatIntervals:
         ).widened(np.where(np.isinf(self.magnitude), TINY, 0.0))
 
     def combined(self, other: FloatIntervals, corners: list[FloatArray], relative: float) -> FloatIntervals:
-        """From the values at the corners of both, widened; undefined where either is."""
+        """Bound a function of both by its values at the corners, widened; undefined where either is."""
         lo, hi = np.minimum.reduce(corners), np.maximum.reduce(corners)
         return self.bounded(lo, hi, relative).undefined(other.partly, other.nowhere)
 
@@ -131,20 +131,20 @@ class FloatIntervals:
 
 
 def _product(a: FloatArray | float, b: FloatArray) -> FloatArray:
-    """0 times an infinite bound is 0."""
+    """Multiply; 0 times an infinite bound is 0."""
     product = np.asarray(a * b)
     return np.where(np.isnan(product), 0.0, product)
 
 
 def nearest(x: Fraction) -> float:
-    """The nearest finite float64."""
+    """Return the nearest finite float64."""
     if abs(x) >= LARGEST:
         return LARGEST if x > 0 else -LARGEST
     return float(x)
 
 
 def outwards(x: Fraction) -> tuple[float, float]:
-    """Floats at most and at least ``x``, equal if it is one."""
+    """Return the tightest floats around ``x``, equal if it is a float."""
     if abs(x) > LARGEST:
         return (LARGEST, inf) if x > 0 else (-inf, -LARGEST)
     f = float(x)

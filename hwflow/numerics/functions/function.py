@@ -1,4 +1,4 @@
-"""What stands between a quantized value and the next quantizer: a function of one real number."""
+"""The interface of functions between a quantized value and the next quantizer: functions of one real number."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ class Elementwise(ABC):
 
     @property
     def rising(self) -> bool:
-        """Whether it is known not to fall anywhere that it is defined: a maximum then commutes with it."""
+        """Whether the function is known to be non-decreasing on its domain: a maximum then commutes with it."""
         return False
 
     @property
     def size(self) -> int:
-        """How many functions and operations it is made of."""
+        """The number of functions and operations it consists of."""
         return 1
 
     @abstractmethod
     def enclose(self, x: Interval, bits: int) -> Interval:
-        """An interval that contains every value over ``x``.
+        """Return an interval that contains every value over ``x``.
 
-        Of one number it is exact where the value is known to be rational, and else narrower than ``2**-bits`` of the
-        value (for a function made of several, as narrow as these make it). Raises
+        For a single number it is exact where the value is known to be rational, else narrower than ``2**-bits`` of the
+        value (for a composed function, as narrow as its parts allow). Raises
         :class:`~hwflow.numerics.interval.Undefined` if the function is undefined somewhere in ``x``.
         """
 
     @abstractmethod
     def floats(self, x: FloatIntervals) -> FloatIntervals:
-        """The same for many intervals at once, as good as float64 can."""
+        """Enclose the values over many intervals at once, as tight as float64 can."""
 
     def slopes(self, x: FloatIntervals) -> FloatIntervals:
-        """Bounds of ``(f(b) - f(a)) / (b - a)`` for all numbers a < b of each interval at which f is defined; infinite
-        where nothing is known."""
+        """Bound ``(f(b) - f(a)) / (b - a)`` for all a < b of each interval at which f is defined; infinite where
+        nothing is known."""
         unknown = np.full(x.lo.shape, inf)
         return FloatIntervals.of(np.zeros(x.lo.shape) if self.rising else -unknown, unknown)
 
 
 def enclose(functions: Iterable[Elementwise], x: Interval, bits: int) -> Interval:
-    """The values of ``functions``, one after the other, over ``x``. Raises NoSteps for an exact value that is too long
-    (see :meth:`~hwflow.numerics.interval.Interval.limited`)."""
+    """Enclose the values of the composed ``functions``, the first applied first, over ``x``. Raises NoSteps for an
+    exact value that is too long (see :meth:`~hwflow.numerics.interval.Interval.limited`)."""
     for function in functions:
         x = function.enclose(x, bits).limited(bits)
     return x
 
 
 def floats(functions: Iterable[Elementwise], x: FloatIntervals) -> FloatIntervals:
-    """The same in float64."""
+    """Enclose the values of the composed ``functions`` in float64."""
     for function in functions:
         x = function.floats(x)
     return x

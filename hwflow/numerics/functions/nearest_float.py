@@ -1,4 +1,4 @@
-"""Floats for exact numbers of any size: for messages, and for estimates that exact arithmetic decides."""
+"""Convert exact numbers of any size to floats: for messages, and for estimates that exact arithmetic verifies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 
 def nearest_float(x: Fraction) -> float:
-    """The float nearest to ``x``; an infinity where there is none so large (where ``float`` raises OverflowError)."""
+    """Return the float nearest to ``x``; infinity beyond the range of floats (where ``float`` raises OverflowError)."""
     try:
         return float(x)
     except OverflowError:
@@ -19,6 +19,6 @@ def nearest_float(x: Fraction) -> float:
 
 
 def nearest_floats(values: Any) -> npt.NDArray[np.float64]:
-    """The same for an array of Fractions, shape kept."""
+    """Apply :func:`nearest_float` to an array of Fractions, keeping its shape."""
     array = np.asarray(values, dtype=object)
     return np.array([nearest_float(v) for v in array.reshape(-1)], dtype=np.float64).reshape(array.shape)

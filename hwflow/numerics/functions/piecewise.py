@@ -1,4 +1,4 @@
-"""Functions that are affine piece by piece, and quantizers between quantizers: everything about them is rational."""
+"""Piecewise affine functions, and quantizers between quantizers: their values and steps are rational."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Rational(Elementwise):
 
     @abstractmethod
     def __call__(self, x: Fraction) -> Fraction:
-        """The value at ``x``."""
+        """Return the value at ``x``."""
 
     @abstractmethod
     def pull(self, levels: Levels) -> Levels:
-        """The levels of this function's value, as levels of its argument."""
+        """Pull ``levels`` of this function's value back to levels of its argument."""
 
 
 class Piecewise(Rational):
@@ -71,7 +71,7 @@ class Piecewise(Rational):
     def floats(self, x: FloatIntervals) -> FloatIntervals:
         pieces, cuts = self.pieces()
         ends = [outwards(v) for v, _ in cuts]
-        # a cut that is a float itself belongs to one of its sides only
+        # a cut that is itself a float belongs to one side only
         left = [below == above and strict for (below, above), (_, strict) in zip(ends, cuts, strict=True)]
         right = [below == above and not strict for (below, above), (_, strict) in zip(ends, cuts, strict=True)]
         lo, hi = np.full(x.lo.shape, inf), np.full(x.hi.shape, -inf)
@@ -103,7 +103,7 @@ class Piecewise(Rational):
         return FloatIntervals.of(np.minimum(lo, hi), np.maximum(lo, hi))
 
     def _jumps(self) -> list[Fraction]:
-        """How far the value rises at each cut."""
+        """Return the jump of the value at each cut."""
         pieces, cuts = self.pieces()
         steps = zip(pairwise(pieces), cuts, strict=True)
         return [(right[0] - left[0]) * v + right[1] - left[1] for (left, right), (v, _) in steps]
@@ -211,11 +211,11 @@ class Stairs(Rational):
 
     @abstractmethod
     def cut(self, bound: Cut) -> Cut | bool:
-        """Where the values that lie at or above ``bound`` begin; True: all do, False: none does."""
+        """Return where the values at or above ``bound`` begin; True: all are, False: none is."""
 
     @abstractmethod
     def limit(self, end: End) -> End:
-        """The value beyond all cuts, on the side of this infinity."""
+        """Return the value beyond all cuts, towards this infinity."""
 
     def pull(self, levels: Levels) -> Levels:
         first, pulled = int(levels.values[0]), []
@@ -236,7 +236,7 @@ class Stairs(Rational):
 
 @dataclass(frozen=True)
 class Round(Stairs):
-    """To an integer; Rounding.ROUND is ONNX's Round, FLOOR and CEIL its Floor and Ceil."""
+    """Round to an integer; Rounding.ROUND is ONNX's Round, FLOOR and CEIL its Floor and Ceil."""
 
     rounding: Rounding
 
@@ -278,7 +278,7 @@ class QuantizeDequantize(Stairs):
     def cut(self, bound: Cut) -> Cut | bool:
         value, strict = bound
         position = value / self.scale + self.zero_point
-        level = floor(position) + 1 if strict else ceil(position)  # the least level inside the bound
+        level = floor(position) + 1 if strict else ceil(position)  # the lowest level within the bound
         if level <= self.low:
             return True
         return level <= self.high and self.quantizer.bound(level)
@@ -298,7 +298,7 @@ class QuantizeDequantize(Stairs):
 
 @dataclass(frozen=True)
 class Steps(Stairs):
-    """How many of ``thresholds`` (rising, equal ones count each) are at most x."""
+    """The number of ``thresholds`` (rising, duplicates counted) that are at most x."""
 
     thresholds: tuple[Fraction, ...]
 
@@ -307,7 +307,7 @@ class Steps(Stairs):
 
     def cut(self, bound: Cut) -> Cut | bool:
         value, strict = bound
-        count = floor(value) + 1 if strict else ceil(value)  # the least number inside the bound
+        count = floor(value) + 1 if strict else ceil(value)  # the smallest count within the bound
         if count <= 0:
             return True
         return count <= len(self.thresholds) and (self.thresholds[count - 1], False)
@@ -324,8 +324,8 @@ class Steps(Stairs):
 
 @dataclass(frozen=True)
 class Ranked(Stairs):
-    """``levels[k]`` from x = k on: what the rank among rising numbers means; the first one before 0, the last one
-    behind the end."""
+    """``levels[k]`` from x = k on: the number of a rank among rising numbers; the first before 0, the last beyond the
+    end."""
 
     levels: tuple[Fraction, ...]
 

@@ -8,17 +8,17 @@ from math import inf, isqrt
 from typing import Any
 
 import numpy as np
-from mpmath import mp
+from flint import arb
 
-from hwflow.numerics.functions.curve import Curve, Turn
+from hwflow.numerics.functions.curve import Curve, Turn, flint_fraction
 from hwflow.numerics.functions.float_interval import FloatArray, FloatIntervals
 from hwflow.numerics.functions.function import Elementwise
 from hwflow.numerics.functions.nearest_float import nearest_float
 from hwflow.numerics.functions.slope import Sloped
 from hwflow.numerics.interval import End, Interval
 
-POWER_ERROR = 2.0**-42  # of numpy's power, with an exponent that is rounded to a float64 (times ln x < 745)
-MAX_POWER_BITS = 1 << 16  # of a rational power that is computed exactly
+POWER_ERROR = 2.0**-42  # relative error of numpy's power with the exponent rounded to float64 (times ln x < 745)
+MAX_POWER_BITS = 1 << 16  # the longest rational power that is computed exactly
 
 ZERO = Fraction(0)
 
@@ -40,8 +40,8 @@ class Reciprocal(Elementwise):
 
 @dataclass(frozen=True)
 class Pow(Elementwise):
-    """``x ** exponent``: of any x if the exponent is an integer (but not of 0 if it is negative), else of ``x >= 0``
-    (``x > 0`` if it is negative). ``x ** 0`` is 1."""
+    """``x ** exponent``. Defined for any x if the exponent is an integer (except 0 if it is negative), else for ``x >=
+    0`` (``x > 0`` if it is negative). ``x ** 0`` is 1."""
 
     exponent: Fraction
 
@@ -77,7 +77,7 @@ class Pow(Elementwise):
 
 @dataclass(frozen=True)
 class Sqrt(Elementwise):
-    """The square root; of ``x >= 0``."""
+    """The square root of ``x >= 0``."""
 
     @property
     def rising(self) -> bool:
@@ -104,8 +104,8 @@ class WholePower(Curve):
         bits = max(abs(x.numerator), x.denominator).bit_length()
         return x**self.exponent if x in (-1, 0, 1) or bits * self.exponent <= MAX_POWER_BITS else None
 
-    def approximate(self, x: Any) -> Any:
-        return mp.power(x, self.exponent)
+    def ball(self, x: Any) -> Any:
+        return x**self.exponent
 
     def side(self, x: Fraction) -> Interval:
         if x > 0 or self.exponent % 2 == 0:
@@ -136,7 +136,7 @@ class FractionalPower(Curve):
         return f"it raises a negative number to the power {self.exponent}"
 
     def rational(self, x: Fraction) -> Fraction | None:
-        """Rational only if x is a power of a rational with the exponent's denominator (it is in lowest terms)."""
+        """Return the value if ``x`` is a rational to the power of the exponent's denominator (in lowest terms)."""
         if x in (0, 1):
             return x
         degree = self.exponent.denominator
@@ -147,11 +147,10 @@ class FractionalPower(Curve):
             return None
         return WholePower(self.exponent.numerator).rational(Fraction(p, q))
 
-    def approximate(self, x: Any) -> Any:
+    def ball(self, x: Any) -> Any:
         if self.exponent == Fraction(1, 2):
-            return mp.sqrt(x)
-        with mp.extraprec(32):
-            return mp.power(x, mp.mpf(self.exponent.numerator) / self.exponent.denominator)
+            return x.sqrt()
+        return x ** flint_fraction(self.exponent)
 
     def side(self, x: Fraction) -> Interval:
         one = Fraction(1)  # a power lies on the same side of 1 as x
@@ -172,12 +171,12 @@ _ROOT = FractionalPower(Fraction(1, 2))
 
 @dataclass(frozen=True)
 class RootMultiply(Curve):
-    """``x * sqrt(radicand)`` with a positive radicand: what a BatchNormalization divides by is a square root."""
+    """``x * sqrt(radicand)`` with a positive radicand: BatchNormalization divides by a square root."""
 
     radicand: Fraction
 
     def root(self, bits: int) -> tuple[Fraction, Fraction]:
-        """Lower and upper bound of the root, ``2**-bits`` apart relative to it; equal where it is rational."""
+        """Return lower and upper bound of the root, ``2**-bits`` apart relative to it; equal where it is rational."""
         exact = _ROOT.rational(Fraction(self.radicand))
         if exact is not None:
             return exact, exact
@@ -188,14 +187,14 @@ class RootMultiply(Curve):
         return Fraction(root, 1 << shift), Fraction(root + 1, 1 << shift)
 
     def rational(self, x: Fraction) -> Fraction | None:
-        """Of x = 0, and of all where the root is rational."""
+        """Return the value at 0, and everywhere if the root is rational."""
         if x == 0:
             return ZERO
         root = _ROOT.rational(Fraction(self.radicand))
         return None if root is None else x * root
 
-    def approximate(self, x: Any) -> Any:
-        return x * mp.sqrt(mp.mpf(self.radicand.numerator) / self.radicand.denominator)
+    def ball(self, x: Any) -> Any:
+        return x * arb(flint_fraction(Fraction(self.radicand))).sqrt()
 
     def side(self, x: Fraction) -> Interval:
         return Interval(ZERO, inf, True) if x > 0 else Interval(-inf, ZERO, hi_open=True)
@@ -208,7 +207,7 @@ class RootMultiply(Curve):
 
 
 def _root(n: int, degree: int) -> int | None:
-    """The integer whose power of this degree is ``n >= 0``, if there is one: Newton's iteration from above."""
+    """Return the integer root of ``n >= 0``, if there is one: Newton's iteration from above."""
     x = 1 << -(-n.bit_length() // degree)
     while True:
         y = ((degree - 1) * x + n // x ** (degree - 1)) // degree

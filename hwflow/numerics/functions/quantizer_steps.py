@@ -25,12 +25,12 @@ def quantizer_steps(
     lo: int, hi: int, scale: Fraction, zero_point: Fraction | int, functions: Sequence[Elementwise],
     quantizer: Quantizer,
 ) -> StepFunction:
-    """``quantizer(functions(scale * (q - zero_point)))`` for the integers q from ``lo`` to ``hi``.
+    """Return the step function ``quantizer(functions(scale * (q - zero_point)))`` over the integers ``lo`` to ``hi``.
 
-    ``scale`` may have any sign or be 0, ``zero_point`` any rational (a float bias is absorbed there). Exact. If all
-    functions are rational the quantizer's levels are pulled back through them, else see
-    :mod:`hwflow.numerics.functions.subdivision`. Raises :class:`~hwflow.numerics.interval.NoSteps` where that says so,
-    and ValueError if the quantizer has more than MAX_LEVELS levels.
+    The result is exact. ``scale`` may have any sign or be 0; ``zero_point`` is any rational (it absorbs a float bias).
+    If all functions are rational, the quantizer's levels are pulled back through them, else see
+    :mod:`hwflow.numerics.functions.subdivision`. Raises :class:`~hwflow.numerics.interval.NoSteps` if that does, and
+    ValueError if the quantizer has more than MAX_LEVELS levels.
     """
     if quantizer.high - quantizer.low >= MAX_LEVELS:
         raise ValueError(
@@ -47,8 +47,8 @@ def quantizer_steps(
 
 
 def _leading_affine(functions: tuple[Elementwise, ...]) -> tuple[Affine, tuple[Elementwise, ...]]:
-    """The first functions as one, as far as they are affine, and the others: channels that differ only there share all
-    that follows."""
+    """Merge the leading affine functions into one; return it and the rest, which channels that differ only in scale and
+    offset share."""
     line = Affine(Fraction(1), Fraction(0))
     while functions and isinstance(functions[0], Affine):
         multiplier = Fraction(functions[0].multiplier)
@@ -61,10 +61,10 @@ def _behind_a_root(
     lo: int, hi: int, scale: Fraction, addend: Fraction, root: RootMultiply, functions: tuple[Elementwise, ...],
     quantizer: Quantizer,
 ) -> StepFunction | None:
-    """The steps where all behind ``root`` is rational; None where it is not.
+    """Return the steps if all functions after ``root`` are rational, else None.
 
-    For bounds of the root the steps are those of rational functions. Each cut is passed at some integer, which moves in
-    one direction with the root: if all of these integers are the same for both bounds, they are the root's, too.
+    With a bound in place of the root the functions are rational. Each cut is passed at some integer, which is monotone
+    in the root: if all of these integers agree for both bounds, they are the root's, too.
     """
     line, rest = _leading_affine(functions)
     rational = tuple(f for f in rest if isinstance(f, Rational))
@@ -84,11 +84,11 @@ def _behind_a_root(
 
 
 MOST_UNDECIDED = 8
-"""Integers of a long chain of rational functions that are decided one by one: pulling the levels back costs as much as
-some."""
+"""Up to so many integers of a long chain of rational functions are evaluated one by one: pulling the levels back costs
+as much as some evaluations."""
 
 LEAST_ROOT_BITS, MOST_ROOT_BITS = 128, 1024
-"""Of the root's bounds: doubled from the first while at most the last."""
+"""Bits of the root's bounds: doubled from the first while at most the last."""
 
 
 def _directed(
@@ -109,7 +109,7 @@ def _steps(
     few = 4 * (hi - lo + 1) <= quantizer.high - quantizer.low
     if len(rational) == len(functions) and not few:
         if len(functions) > LONG:
-            with suppress(NoSteps):  # too long exact values: those of the cuts need not be
+            with suppress(NoSteps):  # exact values are too long; those of the cuts may not be
                 found = of_few(lo, hi, scale, addend, functions, quantizer, MOST_UNDECIDED)
                 if found is not None:
                     return found
@@ -119,7 +119,7 @@ def _steps(
 
 @lru_cache(maxsize=64)
 def _pulled(functions: tuple[Rational, ...], quantizer: Quantizer) -> Levels:
-    """The levels, pulled back through ``functions``."""
+    """Pull the quantizer's levels back through ``functions``."""
     levels = quantizer.levels
     for function in reversed(functions):
         levels = function.pull(levels)
@@ -128,8 +128,8 @@ def _pulled(functions: tuple[Rational, ...], quantizer: Quantizer) -> Levels:
 
 @dataclass(frozen=True, eq=False)
 class _Places:
-    """Where the levels begin among integers from ``lo`` to ``hi``: cut ``first + k`` at ``places[k]``; several may
-    begin at one. ``mirrored``: of the negated integers."""
+    """The integers from ``lo`` to ``hi`` at which levels begin: cut ``first + k`` at ``places[k]``; several may
+    coincide. ``mirrored``: of the negated integers."""
 
     lo: int
     hi: int
@@ -139,7 +139,7 @@ class _Places:
     mirrored: bool
 
     def alike(self, other: _Places) -> bool:
-        """Whether the other ones, of the same levels and integers, begin at the same places."""
+        """Tell whether ``other``, of the same levels and integers, has the same places."""
         same = (self.first, self.mirrored) == (other.first, other.mirrored)
         return same and np.array_equal(self.places, other.places)
 
@@ -149,7 +149,7 @@ class _Places:
 
 
 def _sloped(lo: int, hi: int, slope: Fraction, offset: Fraction, levels: Levels) -> _Places:
-    """``levels(slope * q + offset)``: each cut becomes the least integer at it or after it."""
+    """Return ``levels(slope * q + offset)``: each cut becomes the smallest integer at or after it."""
     mirrored = slope < 0
     if mirrored:
         lo, hi = -hi, -lo

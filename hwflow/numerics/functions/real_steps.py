@@ -1,7 +1,7 @@
 """Step functions of the reals with rational cuts.
 
-The levels of a quantizer are one, and so is what a piecewise affine function or another quantizer makes of it: pulling
-the cuts back through a chain of functions gives exact thresholds without a search.
+The levels of a quantizer are such a function, and so is its composition with a piecewise affine function or another
+quantizer: pulling the cuts back through a chain of functions gives exact thresholds without a search.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ EXACT_FLOAT = 1 << 53  # every integer up to it is a float64
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """Rising cuts at ``numerators[k] * unit + offset``, where x is greater than that if ``strict[k]``, else where it is
-    at least that; ``unit`` is positive. So an affine pull-back changes two numbers, however many cuts there are."""
+    """Rising cuts at ``numerators[k] * unit + offset``: ``x >`` that if ``strict[k]``, else ``x >=`` that; ``unit`` is
+    positive. An affine pull-back changes two numbers, however many cuts there are."""
 
     numerators: Integers
     strict: BoolArray
@@ -39,7 +39,7 @@ class Cuts:
         return len(self.numerators)
 
     def at(self, some: slice) -> Cuts:
-        """A part of them."""
+        """Return a slice of the cuts."""
         return Cuts(self.numerators[some], self.strict[some], self.unit, self.offset)
 
     def listed(self) -> list[Cut]:
@@ -47,7 +47,7 @@ class Cuts:
         return list(zip(places, self.strict.tolist(), strict=True))
 
     def before(self, cut: Cut, *, also_at: bool) -> int:
-        """How many lie before ``cut`` (``also_at``: or at it)."""
+        """Count the cuts before ``cut`` (``also_at``: or at it)."""
         if not len(self):
             return 0
         value, strict = cut
@@ -60,34 +60,34 @@ class Cuts:
         return left + (int(np.count_nonzero(~self.strict[left:right])) if strict or also_at else 0)
 
     def affine(self, multiplier: Fraction, addend: Fraction) -> Cuts:
-        """Where ``multiplier * x + addend`` passes them; the multiplier must not be 0."""
+        """Pull the cuts back through ``multiplier * x + addend``; the multiplier must not be 0."""
         unit, offset = self.unit / abs(multiplier), (self.offset - addend) / multiplier
         if multiplier > 0:
             return Cuts(self.numerators, self.strict, unit, offset)
         return Cuts(-self.numerators[::-1], ~self.strict[::-1], unit, offset)
 
     def least_integers(self) -> IntArray:
-        """For each the least integer at or behind it."""
+        """Return the smallest integer at or after each cut."""
         return least_integers(self.numerators, self.strict, self.unit, self.offset)
 
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """``values[k]`` at x, with k the number of cuts at or before x; ``runs`` of cuts, one behind the other (of two cuts
-    at one number the strict one is later)."""
+    """``values[k]`` at x, with k the number of cuts at or before x; the cuts are consecutive ``runs`` (of two cuts at
+    one number the strict one is later)."""
 
     values: IntArray
     runs: tuple[Cuts, ...]
 
     @classmethod
     def constant(cls, value: int) -> Levels:
-        """Without a cut."""
+        """Return a constant function."""
         return cls(np.array([value]), ())
 
     @classmethod
     def of(cls, first: int, cuts: Iterable[tuple[Cut, int]]) -> Levels:
-        """``first``, then from each cut in rising order the value with it; of equal cuts the last counts, and
-        neighbours of equal value are joined."""
+        """Return ``first``, then from each cut, in rising order, its value; the last of equal cuts counts, and equal
+        neighbours are merged."""
         values, kept = [first], list[Cut]()
         for cut, value in cuts:
             if kept and kept[-1] == cut:
@@ -102,23 +102,23 @@ class Levels:
         return cls(np.array(values, dtype=np.int64), (Cuts(numerators, strict, Fraction(1, denominator)),))
 
     def __len__(self) -> int:
-        """How many cuts there are."""
+        """The number of cuts."""
         return len(self.values) - 1
 
     def cuts(self) -> list[tuple[Cut, int]]:
-        """Every cut with the value that begins there."""
+        """Return every cut with the value that begins there."""
         return list(zip([c for run in self.runs for c in run.listed()], self.values[1:].tolist(), strict=True))
 
     def before(self, cut: Cut) -> int:
-        """How many cuts lie before ``cut``."""
+        """Count the cuts before ``cut``."""
         return sum(run.before(cut, also_at=False) for run in self.runs)
 
     def until(self, cut: Cut) -> int:
-        """How many cuts lie before ``cut`` or at it."""
+        """Count the cuts before or at ``cut``."""
         return sum(run.before(cut, also_at=True) for run in self.runs)
 
     def between(self, first: int, last: int) -> tuple[Cuts, ...]:
-        """The cuts from number ``first`` on, up to number ``last``."""
+        """Return the cuts with numbers ``first`` to ``last``, exclusive."""
         found, place = [], 0
         for run in self.runs:
             part = run.at(slice(max(0, first - place), max(0, last - place)))
@@ -128,26 +128,26 @@ class Levels:
         return tuple(found)
 
     def __call__(self, x: Fraction) -> int:
-        """The value at ``x``."""
+        """Return the value at ``x``."""
         return int(self.values[self.until((x, False))])
 
     def affine(self, multiplier: Fraction, addend: Fraction) -> Levels:
-        """As a function of x, with these the levels of ``multiplier * x + addend``."""
+        """Pull the levels back through ``multiplier * x + addend``."""
         if multiplier == 0:
             return Levels.constant(self(addend))
         runs = tuple(run.affine(multiplier, addend) for run in self.runs)
         return Levels(self.values, runs) if multiplier > 0 else Levels(self.values[::-1], runs[::-1])
 
     def least_integers(self, lo: int, hi: int) -> tuple[int, IntArray]:
-        """For each cut that begins after ``lo`` and not after ``hi`` the least integer at or behind it; and how many
-        cuts begin at ``lo`` or before it."""
+        """Return how many cuts are passed at ``lo``, and for each further one up to ``hi`` the smallest integer at or
+        after it."""
         first, last = self.until((Fraction(lo), False)), self.until((Fraction(hi), False))
         found = [run.least_integers() for run in self.between(first, last)]
         return first, found[0] if len(found) == 1 else np.concatenate([np.empty(0, dtype=np.int64), *found])
 
 
 def integers(numbers: Sequence[int]) -> Integers:
-    """As int64, or as Python ints where one is too large."""
+    """Return an array of int64, or of Python ints where one is too large."""
     large = any(abs(n) >= SAFE for n in numbers)
     result = np.empty(len(numbers), dtype=object if large else np.int64)
     result[:] = numbers
@@ -155,8 +155,8 @@ def integers(numbers: Sequence[int]) -> Integers:
 
 
 def least_integers(numerators: Integers, strict: BoolArray, unit: Fraction, offset: Fraction) -> IntArray:
-    """The least integer at or behind each cut (see Cuts): exact, in int64 where that suffices, else estimated in
-    float64 and computed anew where the estimate does not tell."""
+    """Return the smallest integer at or after each cut (see Cuts). Exact: in int64 where that suffices, else estimated
+    in float64 and recomputed where the estimate is inconclusive."""
     if not len(numerators):
         return np.empty(0, dtype=np.int64)
     denominator = lcm(unit.denominator, offset.denominator)
@@ -174,7 +174,7 @@ def least_integers(numerators: Integers, strict: BoolArray, unit: Fraction, offs
         return exact(slice(None))
     products = numerators.astype(np.float64) * float(unit)
     estimates = products + float(offset)
-    error = (np.abs(products) + abs(float(offset))) * 2.0**-50  # twice what three roundings and one sum come to
+    error = (np.abs(products) + abs(float(offset))) * 2.0**-50  # twice the error of three roundings and one sum
     low, high = np.ceil(estimates - error), np.ceil(estimates + error)
     result = low.astype(np.int64)
     unclear = np.flatnonzero((low != high) | (np.abs(estimates) > EXACT_FLOAT))
@@ -183,7 +183,7 @@ def least_integers(numerators: Integers, strict: BoolArray, unit: Fraction, offs
 
 
 def join(pieces: Sequence[Levels], cuts: Sequence[Cut]) -> Levels:
-    """``pieces[0]`` before ``cuts[0]``, ``pieces[1]`` from there to ``cuts[1]`` and so on."""
+    """Join ``pieces[0]`` before ``cuts[0]``, ``pieces[1]`` from there to ``cuts[1]``, and so on."""
     values: list[IntArray] = []
     runs: list[Cuts] = []
     for k, piece in enumerate(pieces):

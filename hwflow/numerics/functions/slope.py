@@ -1,4 +1,4 @@
-"""How steeply functions rise at most and at least over intervals: what tells that they rise there, or fall."""
+"""Bounds of the slopes of functions over intervals: their sign proves that a function is monotone there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hwflow.numerics.functions.function import Elementwise
 
 
 class Sloped(NamedTuple):
-    """Values of a function, and all its slopes between two numbers of an interval (see
+    """Values of a function, and bounds of its slopes between any two numbers of an interval (see
     :meth:`~hwflow.numerics.function.Elementwise.slopes`)."""
 
     value: FloatIntervals
@@ -25,11 +25,11 @@ class Sloped(NamedTuple):
         return cls(x, FloatIntervals.of(ones, ones))
 
     def then(self, function: Elementwise) -> Sloped:
-        """``function`` of it."""
+        """Apply ``function``."""
         return Sloped(function.floats(self.value), _product(function.slopes(self.value), self.slope))
 
     def through(self, functions: Iterable[Elementwise]) -> Sloped:
-        """``functions`` of it, one after the other."""
+        """Apply ``functions`` in order."""
         result = self
         for function in functions:
             result = result.then(function)
@@ -48,7 +48,7 @@ class Sloped(NamedTuple):
         return Sloped(self.value.product(other.value), slope)
 
     def reciprocal(self) -> Sloped:
-        """``1 / x``; its slope is that of x by ``-x(a) * x(b)``."""
+        """``1 / x``; its slope is that of x divided by ``-x(a) * x(b)``."""
         inverse = self.value.reciprocal()
         squares = _product(inverse, inverse)
         return Sloped(inverse, _product(squares, self.slope).negated())
@@ -58,7 +58,7 @@ class Sloped(NamedTuple):
         return self.negated().maximum(other.negated()).negated()
 
     def maximum(self, other: Sloped) -> Sloped:
-        """``max(x, y)``: the slope of the one that is greater throughout, else one between both slopes."""
+        """``max(x, y)``; its slope is that of the greater one throughout, else between both slopes."""
         mine, yours = self.value.lo >= other.value.hi, other.value.lo >= self.value.hi
         lo, hi = np.minimum(self.slope.lo, other.slope.lo), np.maximum(self.slope.hi, other.slope.hi)
         for certain, slope in ((mine, self.slope), (yours, other.slope)):
@@ -67,7 +67,7 @@ class Sloped(NamedTuple):
 
 
 def _product(a: FloatIntervals, b: FloatIntervals) -> FloatIntervals:
-    """``a * b``, whose sign is certain although it may underflow."""
+    """``a * b``, with a certain sign even on underflow."""
     product = a.product(b)
     same = ((a.lo >= 0) & (b.lo >= 0)) | ((a.hi <= 0) & (b.hi <= 0))
     opposite = ((a.lo >= 0) & (b.hi <= 0)) | ((a.hi <= 0) & (b.lo >= 0))

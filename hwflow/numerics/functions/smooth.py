@@ -9,34 +9,13 @@ from math import inf
 from typing import Any
 
 import numpy as np
-from mpmath import mp
+from flint import arb
 
-from hwflow.numerics.functions.chains import Pow, Sqrt, ThresholdedRelu
-from hwflow.numerics.functions.combination import Combination
-from hwflow.numerics.functions.curve import Curve, Turn
+from hwflow.numerics.functions.curve import Curve, Turn, flint_fraction
 from hwflow.numerics.functions.float_interval import ELEMENTARY, FloatArray, FloatIntervals
 from hwflow.numerics.functions.function import Elementwise
-from hwflow.numerics.interval import LARGEST_BITS, End, Interval
-
-__all__ = [
-    "Celu",
-    "Combination",
-    "Elu",
-    "Erf",
-    "Exp",
-    "Gelu",
-    "HardSwish",
-    "Log",
-    "Mish",
-    "Pow",
-    "Selu",
-    "Sigmoid",
-    "Softplus",
-    "Softsign",
-    "Sqrt",
-    "Tanh",
-    "ThresholdedRelu",
-]
+from hwflow.numerics.functions.power import Pow
+from hwflow.numerics.interval import End, Interval
 
 ZERO, ONE = Fraction(0), Fraction(1)
 
@@ -48,8 +27,8 @@ class Exp(Curve):
     def rational(self, x: Fraction) -> Fraction | None:
         return ONE if x == 0 else None
 
-    def approximate(self, x: Any) -> Any:
-        return mp.exp(x)
+    def ball(self, x: Any) -> Any:
+        return x.exp()
 
     def side(self, x: Fraction) -> Interval:
         return Interval(ONE, inf, True) if x > 0 else Interval(ZERO, ONE, True, True)
@@ -66,7 +45,7 @@ class Exp(Curve):
 
 @dataclass(frozen=True)
 class Log(Curve):
-    """The natural logarithm; of ``x > 0``."""
+    """The natural logarithm of ``x > 0``."""
 
     domain = Interval(ZERO, inf, lo_open=True)
 
@@ -77,13 +56,8 @@ class Log(Curve):
     def rational(self, x: Fraction) -> Fraction | None:
         return ZERO if x == 1 else None
 
-    def at(self, x: Fraction, bits: int) -> Interval:
-        away = abs(x - 1)  # near 1 the logarithm is as small as that, and so must the error be
-        near = away.denominator.bit_length() - away.numerator.bit_length() if away else 0
-        return super().at(x, bits + max(0, near))
-
-    def approximate(self, x: Any) -> Any:
-        return mp.log(x)
+    def ball(self, x: Any) -> Any:
+        return x.log()
 
     def side(self, x: Fraction) -> Interval:
         return Interval(ZERO, inf, True) if x > 1 else Interval(-inf, ZERO, hi_open=True)
@@ -107,8 +81,8 @@ class Sigmoid(Curve):
     def rational(self, x: Fraction) -> Fraction | None:
         return Fraction(1, 2) if x == 0 else None
 
-    def approximate(self, x: Any) -> Any:
-        return 1 / (1 + mp.exp(-x))
+    def ball(self, x: Any) -> Any:
+        return 1 / (1 + (-x).exp())
 
     def side(self, x: Fraction) -> Interval:
         return Interval(Fraction(1, 2), ONE, True, True) if x > 0 else Interval(ZERO, Fraction(1, 2), True, True)
@@ -131,8 +105,8 @@ class Tanh(Curve):
     def rational(self, x: Fraction) -> Fraction | None:
         return ZERO if x == 0 else None
 
-    def approximate(self, x: Any) -> Any:
-        return mp.tanh(x)
+    def ball(self, x: Any) -> Any:
+        return x.tanh()
 
     def side(self, x: Fraction) -> Interval:
         return _between_zero_and(x, min(abs(x), ONE))
@@ -155,8 +129,8 @@ class Erf(Curve):
     def rational(self, x: Fraction) -> Fraction | None:
         return ZERO if x == 0 else None
 
-    def approximate(self, x: Any) -> Any:
-        return mp.erf(x)
+    def ball(self, x: Any) -> Any:
+        return x.erf()
 
     def side(self, x: Fraction) -> Interval:
         return _between_zero_and(x, ONE)
@@ -179,8 +153,8 @@ class Softplus(Curve):
     def rational(self, x: Fraction) -> Fraction | None:
         return None
 
-    def approximate(self, x: Any) -> Any:
-        return mp.log1p(mp.exp(x))
+    def ball(self, x: Any) -> Any:
+        return x.exp().log1p()
 
     def side(self, x: Fraction) -> Interval:
         return Interval(max(x, ZERO), inf, True)
@@ -202,7 +176,7 @@ class Softsign(Curve):
     def rational(self, x: Fraction) -> Fraction | None:
         return x / (1 + abs(x))
 
-    def approximate(self, x: Any) -> Any:
+    def ball(self, x: Any) -> Any:
         return x / (1 + abs(x))
 
     def side(self, x: Fraction) -> Interval:
@@ -217,7 +191,7 @@ class Softsign(Curve):
 
 @dataclass(frozen=True)
 class HardSwish(Curve):
-    """``x * max(0, min(1, x / 6 + 1 / 2))``: least at -3/2."""
+    """``x * max(0, min(1, x / 6 + 1 / 2))``, with its minimum at -3/2."""
 
     @property
     def turn(self) -> Turn | None:
@@ -230,8 +204,8 @@ class HardSwish(Curve):
     def rational(self, x: Fraction) -> Fraction | None:
         return x * max(ZERO, min(ONE, (x + 3) / 6))
 
-    def approximate(self, x: Any) -> Any:
-        return x * max(mp.zero, min(mp.one, (x + 3) / 6))
+    def ball(self, x: Any) -> Any:
+        return x * ((x + 3) / 6).min(1).max(0)
 
     def side(self, x: Fraction) -> Interval:
         return Interval(Fraction(-3, 8), inf)
@@ -262,11 +236,11 @@ class Elu(Curve):
             return x
         return ZERO if self.alpha == 0 else None
 
-    def approximate(self, x: Any) -> Any:
-        return mp.expm1(x) * self.alpha.numerator / self.alpha.denominator
+    def ball(self, x: Any) -> Any:
+        return x.expm1() * flint_fraction(self.alpha)
 
     def side(self, x: Fraction) -> Interval:
-        return _between_zero_and(-self.alpha, abs(self.alpha))  # of a negative x
+        return _between_zero_and(-self.alpha, abs(self.alpha))  # x is negative
 
     def limits(self) -> tuple[End, End]:
         return -self.alpha, inf
@@ -306,12 +280,12 @@ class Celu(Curve):
     def rational(self, x: Fraction) -> Fraction | None:
         return x if x >= 0 else None
 
-    def approximate(self, x: Any) -> Any:
-        alpha = mp.mpf(self.alpha.numerator) / self.alpha.denominator
-        return alpha * mp.expm1(x / alpha)
+    def ball(self, x: Any) -> Any:
+        alpha = arb(flint_fraction(self.alpha))
+        return alpha * (x / alpha).expm1()
 
     def side(self, x: Fraction) -> Interval:
-        return Interval(self.limits()[0], ZERO, True, True)  # of a negative x
+        return Interval(self.limits()[0], ZERO, True, True)  # x is negative
 
     def limits(self) -> tuple[End, End]:
         return (-self.alpha if self.alpha > 0 else -inf), inf
@@ -321,7 +295,7 @@ class Celu(Curve):
         return np.asarray(np.where(x < 0, alpha * np.expm1(np.minimum(x, 0.0) / alpha), x))
 
     def float_error(self, x: FloatArray) -> FloatArray | float:
-        quotient = np.minimum(np.abs(x / float(self.alpha)), 800.0)  # it is rounded; beyond, expm1 overflows
+        quotient = np.minimum(np.abs(x / float(self.alpha)), 800.0)  # rounded; expm1 overflows beyond
         return np.asarray(ELEMENTARY * (1 + quotient))
 
 
@@ -344,13 +318,11 @@ class Gelu(Curve):
     def rational(self, x: Fraction) -> Fraction | None:
         return ZERO if x == 0 else None
 
-    def approximate(self, x: Any) -> Any:
+    def ball(self, x: Any) -> Any:
         if not self.tanh:
-            if x < -256:  # below 2**-LARGEST_BITS in magnitude, as erfc(z) is below e ** -(z ** 2)
-                return -mp.ldexp(1, -2 * LARGEST_BITS)
-            return x / 2 * mp.erfc(-x / mp.sqrt(2))
-        inner = mp.sqrt(2 / mp.pi) * (x + x**3 * 44715 / 1000000)
-        return x / (1 + mp.exp(-2 * inner))  # (1 + tanh(z)) / 2 without cancellation
+            return x / 2 * (-x / arb(2).sqrt()).erfc()
+        inner = (2 / arb.pi()).sqrt() * (x + x**3 * 44715 / 1000000)
+        return x / (1 + (-2 * inner).exp())  # (1 + tanh(z)) / 2 without cancellation
 
     def side(self, x: Fraction) -> Interval:
         return Interval(x / 2, x, True, True) if x > 0 else Interval(x / 2, ZERO, True, True)
@@ -365,7 +337,7 @@ class Gelu(Curve):
         return np.where(np.isinf(x), np.maximum(x, 0.0), x / (1 + np.exp(-2 * inner)))
 
     def float_error(self, x: FloatArray) -> FloatArray | float:
-        negative = np.minimum(np.maximum(-x, 0.0), 64.0)  # beyond, the value is no more than TINY
+        negative = np.minimum(np.maximum(-x, 0.0), 64.0)  # beyond, the value is at most TINY
         return np.asarray(ELEMENTARY * (1 + negative**2 + self.tanh * negative**3))
 
 
@@ -384,8 +356,8 @@ class Mish(Curve):
     def rational(self, x: Fraction) -> Fraction | None:
         return ZERO if x == 0 else None
 
-    def approximate(self, x: Any) -> Any:
-        t = mp.exp(-abs(x))
+    def ball(self, x: Any) -> Any:
+        t = (-abs(x)).exp()
         if x > 0:
             return x * (1 + 2 * t) / (1 + 2 * t + 2 * t * t)
         return x * t * (t + 2) / (t * (t + 2) + 2)
@@ -404,8 +376,8 @@ class Mish(Curve):
 
 
 def _turn(place: str, least: str) -> Turn:
-    """From decimals that are cut off: the place is at most one unit of the last digit further from 0, and so is the
-    least value."""
+    """Return a Turn from truncated decimals: place and minimum are at most one unit of the last digit further from
+    0."""
     unit = Fraction(1, 10 ** (len(place) - place.index(".") - 1))
     return Turn(Interval(Fraction(place) - unit, Fraction(place)), Fraction(least) - unit)
 
@@ -416,10 +388,10 @@ _MISH_TURN = _turn("-1.19243121451549521213", "-0.30884341301725040662")
 
 
 def _between_zero_and(x: Fraction, magnitude: Fraction) -> Interval:
-    """Strictly between 0 and ``magnitude`` with the sign of ``x``."""
+    """Return the open interval between 0 and ``magnitude`` with the sign of ``x``."""
     return Interval(ZERO, magnitude, True, True) if x > 0 else Interval(-magnitude, ZERO, True, True)
 
 
 def _each(f: Any, x: FloatArray) -> FloatArray:
-    """A function of the standard library at every element."""
+    """Apply a function of the standard library to every element."""
     return np.array([f(v) for v in x.tolist()], dtype=np.float64).reshape(x.shape)

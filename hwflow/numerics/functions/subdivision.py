@@ -1,11 +1,11 @@
-"""Steps of any function that can be enclosed: integer by integer where these are few, else part by part of the reals.
+"""Step functions of any function that can be enclosed: few integers one by one, else by subdividing the reals.
 
-Few integers are evaluated in float64, all at once. Else the reals are subdivided in float64, many intervals at once: an
-interval over which every value rounds to the same level is done, and so is one of few levels on which the functions
-rise or fall (:mod:`hwflow.numerics.functions.crossings`); others are split in four, down to 2**-48 of the range. All
-channels of a chain share that. What stays undecided are integers next to a cut, slivers around the cuts, and flat parts
-that lie exactly on a rounding boundary; usually few integers fall there. These are evaluated one by one, in float64,
-and where that does not decide with exact rationals, for irrational values with more and more bits.
+Few integers are evaluated in float64, all at once. Otherwise the reals are subdivided in float64, many intervals at
+once: an interval whose values all round to one level is done, and so is one of few levels on which the functions are
+monotone (:mod:`hwflow.numerics.functions.crossings`); others are split in four, down to 2**-48 of the range. All
+channels of a chain share the result. Slivers around the cuts, and flat parts that lie exactly on a rounding boundary,
+stay undecided; usually few integers fall there. These are evaluated one by one: in float64, then with exact rationals,
+and for irrational values with growing precision.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from hwflow.numerics.rounding import Quantizer
 IntArray = NDArray[np.int64]
 
 GRID_BITS = 48  # the range is cut into 2 * 2**48 cells at most
-FIRST_BITS = 40  # of the first intervals' width in cells
-WIDTHS = tuple(1 << bits for bits in range(0, FIRST_BITS, 8))  # of the finest parts, in cells: few, to be shared
-BESIDE_INTEGERS = 1 << 8  # times the finest part is at most the distance of two integers: few lie in undecided ones
-MAX_PENDING = 1 << 15  # float intervals under examination at once, and as many more as eight times the levels
-MAX_EXACT = 1 << 15  # exact evaluations for one channel, and as many more as four times its levels
-LEAST_BITS, MOST_BITS = 96, 6144  # of an enclosure's relative precision: doubled from the first while below the last
-FEW_LEVELS = 64  # of a part on which functions rise or fall: it is split no further
-FEW_POINTS = 1 << 12  # integers that are evaluated one by one, and as many more as levels
+FIRST_BITS = 40  # log2 of the first intervals' width in cells
+WIDTHS = tuple(1 << bits for bits in range(0, FIRST_BITS, 8))  # widths of the finest parts, in cells: few, to be shared
+BESIDE_INTEGERS = 1 << 8  # finest parts per distance of two integers, at least: few integers stay undecided
+MAX_PENDING = 1 << 15  # float intervals examined at once, plus eight per level
+MAX_EXACT = 1 << 15  # exact evaluations per channel, plus four per level
+LEAST_BITS, MOST_BITS = 96, 6144  # relative precision of an enclosure: doubled from the first while below the last
+FEW_LEVELS = 64  # levels of a monotone part that is split no further
+FEW_POINTS = 1 << 12  # integers evaluated one by one, plus one per level
 SHORT = 4  # integers between two parts that are evaluated one by one
 LARGEST_POINT = 1 << 53  # every integer up to it is a float64
-LONG = 16  # functions in a row: of chains n times as long an n-th of the intervals and evaluations are allowed
+LONG = 16  # functions in a chain: n times as long a chain gets an n-th of the intervals and evaluations
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Where the level is decided: parts of the reals from ``begins`` to ``ends`` (in cells, rising), both of which
-    belong to them, and each one's level. The first is none: it ends before all that is asked for."""
+    """The parts of the reals whose level is decided: from ``begins`` to ``ends`` (in cells, rising, both inclusive),
+    with their ``levels``. The first is a sentinel that ends before the range."""
 
     begins: IntArray
     ends: IntArray
@@ -57,10 +57,11 @@ class Parts:
 def subdivided(
     lo: int, hi: int, scale: Fraction, addend: Fraction, functions: tuple[Elementwise, ...], quantizer: Quantizer
 ) -> StepFunction:
-    """``quantizer(functions(scale * q + addend))`` for integers ``lo <= q <= hi``; scale must be positive.
+    """Return the step function ``quantizer(functions(scale * q + addend))`` over the integers ``lo`` to ``hi``;
+    ``scale`` must be positive.
 
-    Raises NoSteps if the functions are undefined at one of them, or MOST_BITS do not decide one, or exact
-    evaluations up to the limit (see MAX_EXACT) do not decide all, or an exact value is too long.
+    Raises NoSteps if the functions are undefined at an integer, if MOST_BITS do not decide one, if the limit of exact
+    evaluations (see MAX_EXACT) is reached, or if an exact value is too long.
     """
     if hi - lo < FEW_POINTS + quantizer.high - quantizer.low and max(-lo, hi) <= LARGEST_POINT:
         return pointwise(lo, hi, scale, addend, functions, quantizer)
@@ -86,8 +87,8 @@ def subdivided(
 
 
 def _gaps(ends: IntArray, begins: IntArray, hi: int, unit: Fraction, offset: Fraction) -> tuple[IntArray, IntArray]:
-    """First and last integers of the gaps behind parts that end at ``ends`` (in units) and begin, as integers, at
-    ``begins``; those without an integer are left out."""
+    """Return first and last integers of the gaps after parts that end at ``ends`` (in units) and begin, as integers, at
+    ``begins``; gaps without an integer are left out."""
     last = np.append(begins[1:] - 1, hi)
     with np.errstate(all="ignore"):
         estimates = ends * float(unit) + float(offset)
@@ -101,7 +102,8 @@ def _gaps(ends: IntArray, begins: IntArray, hi: int, unit: Fraction, offset: Fra
 def pointwise(
     lo: int, hi: int, scale: Fraction, addend: Fraction, functions: tuple[Elementwise, ...], quantizer: Quantizer
 ) -> StepFunction:
-    """The same integer by integer; ``lo`` and ``hi`` within LARGEST_POINT, ``scale`` of any sign."""
+    """Return the same as :func:`subdivided`, integer by integer; ``lo`` and ``hi`` within LARGEST_POINT, ``scale`` of
+    any sign."""
     found = _by_floats(lo, hi, scale, addend, functions, quantizer, hi - lo + 1)
     assert found is not None, "no more than all can be undecided"
     return found
@@ -111,8 +113,8 @@ def of_few(
     lo: int, hi: int, scale: Fraction, addend: Fraction, functions: tuple[Elementwise, ...], quantizer: Quantizer,
     undecided: int,
 ) -> StepFunction | None:
-    """The same, or None where there are many integers, or float64 leaves more than ``undecided`` of them to exact
-    rationals."""
+    """Return the same as :func:`pointwise`; None where there are many integers, or float64 leaves more than
+    ``undecided`` of them to exact rationals."""
     if hi - lo >= FEW_POINTS or max(-lo, hi) > LARGEST_POINT:
         return None
     return _by_floats(lo, hi, scale, addend, functions, quantizer, undecided)
@@ -133,8 +135,8 @@ def _by_floats(
 
 
 class _Points:
-    """Functions of ``scale * q + addend`` for each integer q from ``lo`` to ``hi``, of which it keeps those of the last
-    chain: quantizers along one chain see every function of it once."""
+    """Values of functions of ``scale * q + addend`` for each integer q from ``lo`` to ``hi``. Caches those along the
+    last chain, so that several quantizers along one chain evaluate each function once."""
 
     def __init__(self, lo: int, hi: int, scale: Fraction, addend: Fraction) -> None:
         points = np.arange(lo, hi + 1, dtype=np.float64)
@@ -142,7 +144,7 @@ class _Points:
         self._last: tuple[tuple[Elementwise, ...], FloatIntervals] = (), self._start
 
     def after(self, functions: tuple[Elementwise, ...]) -> FloatIntervals:
-        """What ``functions`` make of them, one after the other."""
+        """Return the values after ``functions``, applied in order."""
         known, y = self._last
         if functions[: len(known)] != known:
             known, y = (), self._start
@@ -158,8 +160,8 @@ def _points(lo: int, hi: int, scale: Fraction, addend: Fraction) -> _Points:
 
 @lru_cache(maxsize=32)
 def _parts(functions: tuple[Elementwise, ...], quantizer: Quantizer, exponent: int, finest: int) -> Parts:
-    """From -2**exponent to 2**exponent, in cells of 2**(exponent - GRID_BITS). Where functions rise or fall no more
-    than ``finest`` cells are left undecided around a cut, nor elsewhere than around cuts, if float64 tells so much."""
+    """Decide parts of [-2**exponent, 2**exponent], in cells of 2**(exponent - GRID_BITS). Where the functions are
+    monotone only cuts stay undecided, at most ``finest`` cells around each, if float64 is precise enough."""
     unit = 2.0 ** (exponent - GRID_BITS)
     width = 1 << FIRST_BITS
     most = (MAX_PENDING + 8 * (quantizer.high - quantizer.low)) // _times_long(functions)
@@ -172,7 +174,7 @@ def _parts(functions: tuple[Elementwise, ...], quantizer: Quantizer, exponent: i
         with np.errstate(all="ignore"):
             y, slope = Sloped.of(x).through(functions)
             low, high = quantizer.floats(y)
-            # a part that is narrower than float64 can tell from its boundary is not worth splitting
+            # a part narrower than float64's error at its boundary is not worth splitting
             narrow = (y.hi - y.lo) <= 2.0**-40 * np.maximum(np.abs(y.lo), float(quantizer.scale))
         decided = (low == high) & ~y.partly
         last = width == finest or pending.size > most
@@ -190,20 +192,20 @@ def _parts(functions: tuple[Elementwise, ...], quantizer: Quantizer, exponent: i
 
 
 def _sorted(rows: Sequence[tuple[NDArray[Any], ...]]) -> list[NDArray[Any]]:
-    """Columns of all ``rows``, in the order of the first one."""
+    """Return the columns of all ``rows``, sorted by the first."""
     columns = [np.concatenate(parts) for parts in zip(*rows, strict=True)]
     order = np.argsort(columns[0], kind="stable")
     return [column[order] for column in columns]
 
 
 def _times_long(functions: tuple[Elementwise, ...]) -> int:
-    """How many times LONG a chain is, at least 1."""
+    """Return the chain's length in multiples of LONG, at least 1."""
     return 1 + sum(function.size for function in functions) // LONG
 
 
 @dataclass
 class _Decider:
-    """Decides integers one by one, or many at once where they have one level."""
+    """Decide the levels of integers, one by one or in runs of one level."""
 
     scale: Fraction
     addend: Fraction
@@ -216,7 +218,7 @@ class _Decider:
         return (MAX_EXACT + 4 * (self.quantizer.high - self.quantizer.low)) // _times_long(self.functions)
 
     def ranges(self, starts: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
-        """Starts and levels, rising, of the integers from each of ``starts`` to each of ``ends``, which lie apart."""
+        """Return starts and levels, rising, of the integers in the disjoint ranges ``starts`` to ``ends``."""
         short = (ends - starts < SHORT) & (np.maximum(-starts, ends) <= LARGEST_POINT)
         lengths = (ends - starts + 1)[short]
         points = np.repeat(starts[short] + lengths - np.cumsum(lengths), lengths) + np.arange(lengths.sum())
@@ -228,7 +230,7 @@ class _Decider:
         return begins[order], levels[order]
 
     def points(self, points: IntArray) -> IntArray:
-        """The levels of integers within LARGEST_POINT, rising."""
+        """Return the levels of rising integers within LARGEST_POINT."""
         x = points.astype(np.float64)
         with np.errstate(all="ignore"):
             y = floats(self.functions, FloatIntervals.of(x, x).affine(self.scale, self.addend))
@@ -244,7 +246,7 @@ class _Decider:
                 levels[run[0] + start - points[run[0]] : run[-1] + 1] = level
 
     def exactly(self, lo: int, hi: int) -> list[tuple[int, int]]:
-        """(start, level) of the integers ``lo`` to ``hi``."""
+        """Return the (start, level) runs of the integers ``lo`` to ``hi``."""
         starts: list[tuple[int, int]] = []
         pending = [(lo, hi)]
         while pending:
@@ -258,7 +260,8 @@ class _Decider:
         return starts
 
     def _level(self, begin: int, end: int) -> int | None:
-        """The level of all integers from ``begin`` to ``end``, or None if they are several and it is not clear."""
+        """Return the level of all integers from ``begin`` to ``end``, or None if there are several and it is
+        undecided."""
         ends = self.scale * begin + self.addend, self.scale * end + self.addend
         x = Interval(min(ends), max(ends))
         bits = LEAST_BITS
@@ -273,12 +276,14 @@ class _Decider:
             except Undefined as error:
                 if begin == end and error.certain:
                     raise
-                unclear = f"have a value everywhere, but {MOST_BITS} bits do not tell whether one of its values exists"
+                unclear = (
+                    f"have a value everywhere, but {MOST_BITS} bits do not decide whether one of its values exists"
+                )
             else:
                 if low == high:
                     return low
                 unclear = (
-                    f"keep off the boundaries of rounding, but {MOST_BITS} bits do not tell one of its values from one"
+                    f"keep off rounding boundaries, but {MOST_BITS} bits do not separate one of its values from one"
                 )
             if begin != end:
                 return None

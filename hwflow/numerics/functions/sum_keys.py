@@ -1,12 +1,12 @@
 """Integers in the order of sums of integer multiples of several reals: their keys.
 
 The reals ``a + r_1 * m_1 + .. + r_n * m_n``, with any integer a and integers m_i of known intervals, have no common
-unit worth the name where the r_i are quotients of calibrated scales. But ``factor * a + w_1 * m_1 + .. + w_n * m_n``
+useful unit where the r_i are quotients of calibrated scales. But ``factor * a + w_1 * m_1 + .. + w_n * m_n``
 with ``w_i`` near ``factor * r_i`` orders them alike if no difference of two of them, a number of the same kind, has
 another sign than its key. Only differences whose keys are no further from 0 than the errors of the w_i make them can
-have: :meth:`SumKeys.in_order` looks at each of these exactly. Good factors are those at which all r_i are nearly
+have: :meth:`SumKeys.in_order` checks each of these exactly. Good factors are those at which all r_i are nearly
 fractions: first coordinates of short vectors in a lattice (A. K. Lenstra, H. W. Lenstra, L. Lovasz: Factoring
-polynomials with rational coefficients, 1982, section 1, with the simultaneous approximation that it ends with).
+polynomials with rational coefficients, 1982, section 1, with the simultaneous approximation at its end).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from hwflow.numerics.functions.real_steps import IntArray, Levels
 from hwflow.numerics.interval import Interval
 
 MOST_COMBINATIONS = 1 << 14
-"""Of the m_i but one, that with the longest interval, which are looked at one after the other."""
+"""The limit of combinations of the m_i, without the one of the longest interval, that are enumerated."""
 
 GREATEST_FACTOR = 1 << 40
 
-_TOGETHER = 1 << 20  # numbers looked up together
-_SORTED = 128  # multiples that are sorted in the time that one search takes
-_MOST_SORTED = 1 << 22  # so that their keys, of multiples times GREATEST_FACTOR, are within 62 bits
+_TOGETHER = 1 << 20  # numbers looked up at once
+_SORTED = 128  # multiples that are sorted in the time of one search
+_MOST_SORTED = 1 << 22  # keys, of multiples times GREATEST_FACTOR, then stay within 62 bits
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Term:
 
 @dataclass(frozen=True)
 class SumKeys(Rational):
-    """The real that a key means, as a function that does not fall.
+    """Map keys to their reals: a non-decreasing function.
 
-    Between the keys of sums it is what its cuts say: a quantizer's begin where a line of slope ``1 / factor`` has them,
+    Between the keys of sums it is defined by its cuts: a quantizer's lie where a line of slope ``1 / factor`` has them,
     unless a key's real lies on the other side.
     """
 
@@ -62,13 +62,13 @@ class SumKeys(Rational):
 
     @property
     def error(self) -> Fraction:
-        """How far a key is at most from ``factor`` times its real."""
+        """Upper bound of the distance between a key and ``factor`` times its real."""
         return sum(
             (abs(t.weight - self.factor * t.real) * max(abs(t.low), abs(t.high)) for t in self.terms), Fraction(0)
         )
 
     def in_order(self) -> bool:
-        """Whether equal sums have equal keys, and of two others the greater one the greater key."""
+        """Decide whether keys preserve order: equal sums have equal keys, and a greater sum a greater key."""
         spans = ((t, t.high - t.low) for t in self.terms)
         differences = SumKeys(self.factor, tuple(Term(t.weight, t.real, -span, span) for t, span in spans))
         reach = ceil(differences.error)
@@ -78,8 +78,8 @@ class SumKeys(Rational):
         return all((key > 0) == (real > 0) and (key < 0) == (real < 0) for key, real in near)
 
     def near(self, places: Sequence[int], reach: int) -> list[list[tuple[int, Fraction]]]:
-        """For each of ``places`` the sums with keys at most ``reach`` away (less than half of ``factor``), as key and
-        real."""
+        """Return for each of ``places`` the sums with keys at most ``reach`` away (less than half of ``factor``), as
+        (key, real)."""
         longest, *others = sorted(self.terms, key=lambda t: t.low - t.high) or [Term(0, Fraction(0), 0, 0)]
         grid = list(product(*(range(t.low, t.high + 1) for t in others)))
         shifts = np.array([0], dtype=np.int64)
@@ -98,7 +98,7 @@ class SumKeys(Rational):
         return result
 
     def _sum(self, terms: Sequence[Term], numbers: Sequence[int], least: int) -> tuple[int, Fraction]:
-        """Key and real of the sum with these m whose key is the first from ``least`` on."""
+        """Return (key, real) of the sum with these m and the smallest key from ``least`` on."""
         pairs = list(zip(terms, numbers, strict=True))
         key = sum(t.weight * m for t, m in pairs)
         whole = -((key - least) // self.factor)
@@ -135,7 +135,7 @@ class SumKeys(Rational):
 
 
 class _AllSorted:
-    """The keys of all multiples of a term, modulo ``factor``."""
+    """The sorted keys of all multiples of a term, modulo ``factor``."""
 
     def __init__(self, factor: int, term: Term) -> None:
         self._low = term.low
@@ -144,7 +144,8 @@ class _AllSorted:
         self._rests = np.append(rests[self._order], rests[self._order] + factor)
 
     def within(self, begin: IntArray, width: int) -> Iterator[tuple[int, int, int]]:
-        """Row and column of ``begin`` with each multiple whose key is at most ``width`` behind, modulo the factor."""
+        """Yield row and column of ``begin`` with each multiple whose key is at most ``width`` above, modulo the
+        factor."""
         left = np.searchsorted(self._rests, begin)
         right = np.searchsorted(self._rests, begin + width, side="right")
         for row, column in zip(*np.nonzero(right > left), strict=True):
@@ -153,7 +154,7 @@ class _AllSorted:
 
 
 class _OneBySearch:
-    """The same where multiples are too many to be listed."""
+    """The same interface as :class:`_AllSorted`, for too many multiples to list."""
 
     def __init__(self, factor: int, term: Term) -> None:
         self._factor, self._term = factor, term
@@ -171,9 +172,9 @@ class _OneBySearch:
 
 
 def _first_between(weight: int, modulus: int, low: int, high: int) -> int | None:
-    """The least n >= 0 with ``weight * n`` from ``low`` to ``high`` modulo ``modulus`` (0 <= low < modulus, and low
-    <= high); None if there is none. By Euclid's algorithm: a multiple of the weight lies there, or the
-    number of times that the modulus is passed before is the least one of a problem with the weight as modulus."""
+    """Return the smallest n >= 0 with ``weight * n`` from ``low`` to ``high`` modulo ``modulus`` (0 <= low < modulus,
+    and low <= high); None if there is none. By Euclid's algorithm: either a multiple of the weight lies there, or the
+    number of times that the modulus is passed before solves the same problem with the weight as modulus."""
     if high >= modulus:
         return 0
     weight %= modulus
@@ -191,8 +192,8 @@ def _first_between(weight: int, modulus: int, low: int, high: int) -> int | None
 
 
 def find_keys(reals: Sequence[tuple[Fraction, int, int]]) -> SumKeys | None:
-    """Keys of sums of multiples from ``low`` to ``high`` of each of some reals; None where they are too many to look
-    at, or no factor up to GREATEST_FACTOR was found."""
+    """Find keys of sums of the multiples ``low`` to ``high`` of each of ``reals``; None if there are too many sums, or
+    no factor up to GREATEST_FACTOR was found."""
     needed = [(real, low, high) for real, low, high in reals if real.denominator > 1 and high > low]
     if not needed:
         return SumKeys(1, ())
@@ -217,7 +218,7 @@ def _keys(factor: int, reals: Sequence[tuple[Fraction, int, int]]) -> SumKeys:
 
 
 def _factors(reals: Sequence[tuple[Fraction, int, int]], stretch: int) -> list[int]:
-    """Numbers f for which f and ``stretch`` times the greatest error of ``f * real * (high - low)`` are alike small."""
+    """Return factors f that balance f against ``stretch`` times the greatest error of ``f * real * (high - low)``."""
     weights = [stretch * (high - low) for _, low, high in reals]
     rows = [[1, *(round(w * (real % 1)) for w, (real, _, _) in zip(weights, reals, strict=True))]]
     rows += [[0, *(w if k == j else 0 for k in range(len(weights)))] for j, w in enumerate(weights)]
@@ -226,8 +227,7 @@ def _factors(reals: Sequence[tuple[Fraction, int, int]], stretch: int) -> list[i
 
 
 def _shorten(rows: list[list[int]]) -> None:
-    """Make a lattice's basis one of short vectors, in place: Lenstra, Lenstra and Lovasz's reduction, from a basis of
-    which no row is longer than another one makes it."""
+    """Reduce a lattice's basis in place: Lenstra, Lenstra and Lovasz's reduction, after pairwise reduction."""
     _shorten_pairs(rows)
     place = 1
     while place < len(rows):
@@ -252,7 +252,7 @@ def _shorten(rows: list[list[int]]) -> None:
 
 
 def _shorten_pairs(rows: list[list[int]]) -> None:
-    """Take multiples of each row from the others as long as that makes one shorter."""
+    """Subtract multiples of each row from the others until none gets shorter."""
     lengths = [_dot(row, row) for row in rows]
     changed = True
     while changed:
@@ -267,5 +267,5 @@ def _shorten_pairs(rows: list[list[int]]) -> None:
 
 
 def _dot(a: Sequence[Any], b: Sequence[Any]) -> Any:
-    """Of integers or fractions."""
+    """Return the dot product of integers or fractions."""
     return sum(x * y for x, y in zip(a, b, strict=True))

@@ -1,4 +1,4 @@
-"""Multiply, add, shift, clamp: ``y = clamp((m * x + b) >> s, low, high)``, the least such form of step functions.
+"""Multiply, add, shift, clamp: find the smallest form ``y = clamp((m * x + b) >> s, low, high)`` of step functions.
 
 The shift rounds down, or to nearest with ties to even or to odd (below: *Ties*).
 
@@ -13,26 +13,26 @@ Search. A ``b`` exists for given ``m, s`` iff ``max(v_k * 2**s - m * T_k) < min(
 sides are integers, so this depends on the slope ``m / 2**s`` alone: the slopes of all lines that separate the lower
 points ``(T_k, v_k)`` (on or below the line) from the upper points ``(T_k - 1, v_k)`` (strictly above it). They form an
 open interval, whose rational ends are found exactly by Newton's iteration on the difference of the two sides, a concave
-piecewise linear function: from outside it reaches the end in a handful of steps. The least shift is then the least
+piecewise linear function: from outside it reaches the end in a handful of steps. The minimum shift is then the smallest
 ``s`` for which an integer multiple of ``2**-s`` lies inside, and if ``s`` works for a channel so does ``s + 1`` (with
-``2m, 2b``): the least common shift is the greatest of the channels' least shifts.
+``2m, 2b``): the minimum common shift is the maximum of the channels' minimum shifts.
 
 Direction. With ``m <= 0`` the form is non-increasing. A non-increasing step function ``f`` is a staircase of ``-x``,
-and ``m * x = (-m) * (-x)``: its multiplier is the negative of the one that ``f(-x)`` over ``[-hi, -lo]`` needs. No form
-of this kind equals a function that both rises and falls.
+and ``m * x = (-m) * (-x)``: its multiplier is the negative of the one for ``f(-x)`` over ``[-hi, -lo]``. No form of
+this kind equals a function that both rises and falls.
 
-Ties. Where scales and offsets are dyadic, inputs fall exactly between two levels; these go to the even one, so that
-the steps of the staircase alternate (255, 257, ..) and no line separates the points strictly. Rounding in the shift
-does it: ``y = clamp(round(v / 2**s))`` with ``v = m * x + b``, ties to even, or to odd (an odd zero point, added after
-rounding to even and folded into ``b`` as ``zero_point * 2**s``, turns every tie over). Then ``y >= n`` if and only if
+Ties. With dyadic scales and offsets, inputs fall exactly between two levels; such ties go to the even one, so the steps
+of the staircase alternate (255, 257, ..) and no line separates the points strictly. Rounding in the shift solves this:
+``y = clamp(round(v / 2**s))`` with ``v = m * x + b``, ties to even, or to odd (an odd zero point, added after rounding
+to even and folded into ``b`` as ``zero_point * 2**s``, flips every tie). Then ``y >= n`` if and only if
 
     v >= n * 2**s - 2**(s - 1) + d_n         d_n = 1 if a tie between n - 1 and n goes down, else 0
 
 so the form is monotone as before, and the conditions are those above with this bound in place of ``n * 2**s``. Because
 of ``d_n`` they depend on ``s`` and not on the slope alone; at a given ``s`` they are lines again, with ``m`` the slope.
 Any solution satisfies the conditions without ``d_n`` and with "less or equal": that closed interval of slopes, the one
-found for rounding down with its ends, says from which shift on it is worth looking. What works at ``s`` works at
-``s + 1`` here too (with ``2m, 2b``), for the bound there is twice the bound at ``s``, or one less than that.
+for rounding down with its ends, gives the first shift worth trying. A solution at ``s`` gives one at ``s + 1`` here too
+(with ``2m, 2b``), because the bound there is twice the bound at ``s``, or one less.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from hwflow.numerics.accumulator_bounds import width_of
 from hwflow.numerics.requantizers.staircase import IntArray, Staircase
 from hwflow.numerics.requantizers.step_function import StepFunction
 
-MAX_SHIFT = 80  # random int8 layers of 2304 inputs a channel need 39, 16-bit layers 62
+MAX_SHIFT = 80  # random int8 layers of 2304 inputs per channel need 39, 16-bit layers 62
 
 _SAFE = 1 << 62
 _Array = npt.NDArray[Any]  # int64, or object holding Python ints
@@ -85,7 +85,7 @@ class MultiplyAddShift:
 
     @property
     def uniform(self) -> bool:
-        """All channels have the same parameters: constants, no table."""
+        """Whether all channels have the same parameters: constants, no table."""
         return len(set(self.multipliers)) <= 1 and len(set(self.addends)) <= 1
 
     @property
@@ -104,7 +104,7 @@ class MultiplyAddShift:
         return width_of(min(self.addends), max(self.addends))
 
     def evaluate(self, x: npt.ArrayLike, channel: int | npt.NDArray[np.integer[Any]] = 0) -> IntArray:
-        """The outputs for an integer array; ``channel`` is one index or an array that broadcasts with ``x``."""
+        """Return the outputs for an integer array; ``channel``: one index or an array that broadcasts with ``x``."""
         x = np.asarray(x, dtype=np.int64)
         if x.size == 0:
             return np.zeros(np.broadcast_shapes(x.shape, np.shape(channel)), dtype=np.int64)
@@ -121,12 +121,11 @@ class MultiplyAddShift:
 
 
 def find_multiply_add_shift(steps: Sequence[StepFunction], max_shift: int = MAX_SHIFT) -> MultiplyAddShift | None:
-    """The form with the least shift that all channels share; None if there is none up to ``max_shift``.
+    """Return the form with the minimum common shift; None if there is none up to ``max_shift``.
 
-    ``steps`` is one a channel. The clamp is the range of all channels together. At the common shift each channel takes
-    its least multiplier (so the width of the field is least as well; the least in size where the channel falls), and
-    with it the addend nearest to zero. A constant channel takes multiplier 0. The result is proved before it is
-    returned.
+    ``steps``: one per channel. The clamp is the range of all channels together. At the common shift each channel takes
+    the multiplier of least magnitude (which minimizes the width of the field), and with it the addend nearest to zero.
+    A constant channel takes multiplier 0. The result is proved before it is returned.
     """
     distinct = _distinct(steps)
     if distinct is None:
@@ -137,7 +136,7 @@ def find_multiply_add_shift(steps: Sequence[StepFunction], max_shift: int = MAX_
     if any(slope is not None and not _ordered(slope, strict=True) for slope in slopes):
         return None
     shift = 0
-    for slope in slopes:  # what works at a shift works at every greater one: no need to look back
+    for slope in slopes:  # a shift that works for a channel stays valid when it grows
         while _least_multiplier(slope, shift) is None:
             shift += 1
             if shift > max_shift:
@@ -149,10 +148,11 @@ def find_multiply_add_shift(steps: Sequence[StepFunction], max_shift: int = MAX_
 def find_rounding_multiply_add_shift(
     steps: Sequence[StepFunction], max_shift: int = MAX_SHIFT
 ) -> MultiplyAddShift | None:
-    """The form that rounds to nearest, ties to even or to odd, of the least shift from 1 to ``max_shift``; else None.
+    """Return the form that rounds to nearest, ties to even or to odd, with the minimum shift from 1 to ``max_shift``,
+    or None.
 
-    Where both kinds of tie will do at the least shift: ties to even. Multipliers, addends, clamp and proof are those of
-    :func:`find_multiply_add_shift`. Exists for all dyadic chains whose output zero points are all even or all odd.
+    If both kinds of tie work at the minimum shift: ties to even. Multipliers, addends, clamp and proof are as in
+    :func:`find_multiply_add_shift`. It exists for all dyadic chains whose output zero points are all even or all odd.
     """
     distinct = _distinct(steps)
     if distinct is None:
@@ -221,7 +221,7 @@ MORE_SHIFT, MORE_BITS, TRIED = 8, 10, 40
 
 
 def _around_the_middle(slope: _Slope | None, shift: int) -> Iterator[int]:
-    """Multipliers inside the open interval, from its middle outwards."""
+    """Yield multipliers inside the open interval, from its middle outwards."""
     if slope is None:
         yield 0
         return
@@ -234,7 +234,7 @@ def _around_the_middle(slope: _Slope | None, shift: int) -> Iterator[int]:
 
 
 def _distinct(steps: Sequence[StepFunction]) -> dict[StepFunction, Staircase] | None:
-    """Each function there is once, with its staircase (of ``-x`` where it falls); None if one rises and falls."""
+    """Return each distinct function with its staircase (of ``-x`` where it falls); None if one rises and falls."""
     if not steps:
         raise ValueError("steps must be one a channel, not none")
     distinct = dict.fromkeys(steps)
@@ -295,7 +295,7 @@ def _proved(
 
 
 def _bound(level: _Level, shift: int, rounding: ShiftRounding) -> _Level:
-    """The least ``v`` that the shift takes to ``level`` or beyond."""
+    """Return the smallest ``v`` that the shift maps to ``level`` or above."""
     if rounding == "floor":
         return level << shift
     down = (level + (rounding == "half_odd")) & 1  # a tie between level - 1 and level goes down
@@ -303,7 +303,7 @@ def _bound(level: _Level, shift: int, rounding: ShiftRounding) -> _Level:
 
 
 def proves(form: MultiplyAddShift, steps: Sequence[StepFunction]) -> bool:
-    """Whether ``form`` equals each channel's function over that channel's whole interval, by the conditions above."""
+    """Decide whether ``form`` equals each channel's function over its whole interval, by the conditions above."""
     if not (len(form.multipliers) == len(form.addends) == len(steps)) or form.shift < 0:
         return False
     for multiplier, b, step in dict.fromkeys(zip(form.multipliers, form.addends, steps, strict=True)):
@@ -335,7 +335,7 @@ _EMPTY: _Slope = (1, 1, 0, 1)
 
 
 def _ordered(slope: _Slope | None, *, strict: bool) -> bool:
-    """The open (``strict``) or the closed interval is not empty."""
+    """Tell whether the open (``strict``) or the closed interval is nonempty."""
     if slope is None:
         return True
     p_lo, q_lo, p_hi, q_hi = slope
@@ -343,7 +343,7 @@ def _ordered(slope: _Slope | None, *, strict: bool) -> bool:
 
 
 def _has_multiple(slope: _Slope | None, shift: int) -> bool:
-    """A multiple of 2**-shift lies inside the closed interval."""
+    """Tell whether a multiple of 2**-shift lies inside the closed interval."""
     if slope is None:
         return True
     p_lo, q_lo, p_hi, q_hi = slope
@@ -351,7 +351,7 @@ def _has_multiple(slope: _Slope | None, shift: int) -> bool:
 
 
 def _least_multiplier(slope: _Slope | None, shift: int) -> int | None:
-    """The least integer m with m / 2**shift inside the open interval."""
+    """Return the smallest integer m with m / 2**shift inside the open interval."""
     if slope is None:
         return 0
     p_lo, q_lo, p_hi, q_hi = slope
@@ -360,7 +360,7 @@ def _least_multiplier(slope: _Slope | None, shift: int) -> int | None:
 
 
 def _addend(s: Staircase, m: int, shift: int, low: int, high: int, rounding: ShiftRounding) -> int:
-    """The integer nearest to zero among those that meet all conditions for this multiplier."""
+    """Return the integer nearest to zero that meets all conditions for this multiplier."""
     least, most = _Conditions(s, shift, low, high, rounding).addends(m)
     b = 0
     if most is not None:
@@ -371,7 +371,7 @@ def _addend(s: Staircase, m: int, shift: int, low: int, high: int, rounding: Shi
 
 
 class _Conditions:
-    """Those of a channel at a shift."""
+    """The conditions of a channel at a shift."""
 
     def __init__(self, s: Staircase, shift: int, low: int, high: int, rounding: ShiftRounding) -> None:
         self._steps = s
@@ -382,7 +382,7 @@ class _Conditions:
         self._bounds: _Array = _bound(np.arange(s.low + 1, s.high + 1).astype(kind), shift, rounding)
 
     def addends(self, m: int) -> tuple[int | None, int | None]:
-        """The least and the greatest addend that meet all of them for this multiplier; None: no such end."""
+        """Return the minimum and maximum addend that meet all conditions for this multiplier; None: unbounded."""
         s = self._steps
         at_least: list[int] = []
         at_most: list[int] = []
@@ -400,14 +400,14 @@ class _Conditions:
 
 @lru_cache(maxsize=64)
 def _exact_slopes(staircases: tuple[Staircase, ...], low: int, high: int) -> tuple[_Slope | None, ...]:
-    """:func:`_slopes` of shifts that round down: every search for parameters of the same functions begins with them."""
+    """Return :func:`_slopes` of shifts that round down, with which every search for the same functions begins."""
     return tuple(_slopes(staircases, low, high))
 
 
 def _slopes(
     staircases: Sequence[Staircase], low: int, high: int, shift: int = 0, rounding: ShiftRounding = "floor"
 ) -> list[_Slope | None]:
-    """For each channel the interval of slopes that work, without its ends; _EMPTY if not even its ends would do.
+    """Return the open interval of valid slopes per channel; _EMPTY if even its ends are invalid.
 
     The slopes are ``m`` at the given shift: ``m / 2**shift`` at shift 0. All channels together in padded arrays
     [channel, point]; x counts from the channel's ``lo``, v from the bound of its ``low``.

@@ -1,8 +1,8 @@
 """The hardware forms of a requantizer, and the choice between them.
 
-A requantizer is one step function a channel. It becomes a multiply-add-shift, parallel thresholds, a binary search, or
-a ROM; each form's ``evaluate`` does exactly what its core does, and each is proved equal to the step functions over
-their whole intervals.
+A requantizer is a step function per channel. It becomes a multiply-add-shift, parallel thresholds, a binary search, or
+a ROM; each form's ``evaluate`` matches its core exactly, and each form is proved equal to the step functions over their
+whole intervals.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ __all__ = [
 
 Channel = int | npt.NDArray[np.integer[Any]]
 
-BITS_PER_LUT = 16  # table bits that cost as much as one LUT (16 x 1 memory, the least any supported family has)
-MAX_LOOKUP_BITS = 12  # of the input interval: beyond it a ROM is built only by ``lookup_form`` itself
+BITS_PER_LUT = 16  # table bits at the cost of one LUT (16 x 1 memory, the minimum of all supported families)
+MAX_LOOKUP_BITS = 12  # widest input interval of a ROM, except through ``lookup_form`` itself
 MAX_THRESHOLDS = 4096  # in parallel
-CHANNELS_A_LANE = 16  # of a typical folding: the choice is made before the folding is known
+CHANNELS_A_LANE = 16  # of a typical folding: the form is chosen before the folding is known
 
 
 @dataclass(frozen=True)
@@ -73,17 +73,17 @@ class ThresholdForm:
 
     @property
     def levels(self) -> int:
-        """Thresholds a channel."""
+        """Thresholds per channel."""
         return len(self.thresholds[0])
 
     @cached_property
     def uniform(self) -> bool:
-        """All channels have the same parameters: constants, no table."""
+        """Whether all channels have the same parameters: constants, no table."""
         return len(set(zip(self.bases, self.thresholds, self.falling, strict=True))) <= 1
 
     @cached_property
     def one_base(self) -> bool:
-        """All channels have the same base."""
+        """Whether all channels have the same base."""
         return len(set(self.bases)) <= 1
 
     @cached_property
@@ -93,18 +93,18 @@ class ThresholdForm:
 
     @cached_property
     def direction_bits(self) -> tuple[tuple[bool, ...], ...]:
-        """Those ``directions`` that differ between channels, each once: a bit of each channel's parameters."""
+        """The distinct ``directions`` that differ between channels, each a bit of the channel's parameters."""
         return tuple(dict.fromkeys(d for d in self.directions if len(set(d)) > 1))
 
     @property
     def threshold_type(self) -> tuple[int, bool]:
-        """Least (bits, signed) that holds every threshold; one bit with no thresholds."""
+        """The narrowest (bits, signed) that holds every threshold; one bit without thresholds."""
         if not self.levels:
             return 1, False
         return width_of(min(map(min, self.thresholds)), max(map(max, self.thresholds)))
 
     def evaluate(self, x: npt.ArrayLike, channel: Channel = 0) -> IntArray:
-        """The outputs for an integer array; ``channel`` is one index or an array that broadcasts with ``x``."""
+        """Return the outputs for an integer array; ``channel``: one index or an array that broadcasts with ``x``."""
 
         def one(x: IntArray, c: int) -> IntArray:
             kinds = list(zip(self.thresholds[c], self.falling[c], strict=True))
@@ -118,12 +118,12 @@ class ThresholdForm:
 
 @dataclass(frozen=True, eq=False)
 class SearchForm:
-    """``y = value(#{k : x >= thresholds[c][k]})`` for channel c, the number found by bisection in ``stages`` stages.
+    """``y = value(#{k : x >= thresholds[c][k]})`` for channel c; the count is found by bisection in ``stages`` stages.
 
     Every channel has ``2**stages - 1`` thresholds, in rising order (equal ones allowed). ``value(i)`` is
-    ``values[c][i]`` where there are ``values``, ``2**stages`` a channel, else ``base + i``, or ``base - i`` with
+    ``values[c][i]`` where there are ``values``, ``2**stages`` per channel, else ``base + i``, or ``base - i`` with
     ``falling``. A threshold at the ``lo`` of a channel is always reached and one at its ``hi + 1`` never.
-    Rows are given in any form and held in arrays: of 16 bits there are 65,535 thresholds a channel.
+    Rows are stored as arrays: with 16 bits there are 65,535 thresholds per channel.
     """
 
     thresholds: IntArray
@@ -160,39 +160,39 @@ class SearchForm:
 
     @property
     def stages(self) -> int:
-        """Comparisons one after the other."""
+        """The number of sequential comparisons."""
         return len(self.thresholds[0]).bit_length()
 
     @cached_property
     def uniform(self) -> bool:
-        """All channels have the same tables."""
+        """Whether all channels have the same tables."""
         return all(bool((rows == rows[0]).all()) for rows in (self.thresholds, self.values) if rows is not None)
 
     @cached_property
     def bounds(self) -> IntArray:
-        """What the core compares with: ``x > threshold - 1``."""
+        """The operands of the core's comparisons: ``x > threshold - 1``."""
         return np.asarray(self.thresholds - 1)
 
     @cached_property
     def bound_type(self) -> tuple[int, bool]:
-        """Least (bits, signed) that holds each of the bounds."""
+        """The narrowest (bits, signed) that holds every bound."""
         return width_of(int(self.thresholds.min()) - 1, int(self.thresholds.max()) - 1)
 
     @cached_property
     def value_type(self) -> tuple[int, bool]:
-        """Least (bits, signed) that holds each of the values."""
+        """The narrowest (bits, signed) that holds every value."""
         assert self.values is not None, "a search without values has no table of them"
         return width_of(int(self.values.min()), int(self.values.max()))
 
     def row(self, channel: int) -> IntArray:
-        """The results of ``channel`` for 0, 1, .. thresholds reached."""
+        """Return the results of ``channel`` for 0, 1, .. thresholds reached."""
         if self.values is not None:
             values: IntArray = self.values[channel]
             return values
         return self.base + (-1 if self.falling else 1) * np.arange(1 << self.stages)
 
     def evaluate(self, x: npt.ArrayLike, channel: Channel = 0) -> IntArray:
-        """The outputs for an integer array; ``channel`` is one index or an array that broadcasts with ``x``."""
+        """Return the outputs for an integer array; ``channel``: one index or an array that broadcasts with ``x``."""
 
         def one(x: IntArray, c: int) -> IntArray:
             return self.row(c)[np.searchsorted(self.thresholds[c], x, side="right")]
@@ -216,7 +216,7 @@ class LookupForm:
 
     @property
     def span(self) -> int:
-        """Words a channel; the greatest input is ``lo + span - 1``."""
+        """Words per channel; the greatest input is ``lo + span - 1``."""
         return len(self.tables[0])
 
     @cached_property
@@ -229,12 +229,12 @@ class LookupForm:
 
     @cached_property
     def uniform(self) -> bool:
-        """All channels have the same table: one serves them all."""
+        """Whether all channels share one table."""
         return len(set(self.tables)) <= 1
 
     @property
     def output_type(self) -> tuple[int, bool]:
-        """Least (bits, signed) that holds every word."""
+        """The narrowest (bits, signed) that holds every word."""
         return width_of(self.low, self.high)
 
     @cached_property
@@ -243,7 +243,7 @@ class LookupForm:
         return np.array(self.tables, dtype=np.int64)
 
     def evaluate(self, x: npt.ArrayLike, channel: Channel = 0) -> IntArray:
-        """The outputs for an integer array; ``channel`` is one index or an array that broadcasts with ``x``.
+        """Return the outputs for an integer array; ``channel``: one index or an array that broadcasts with ``x``.
 
         Raises ValueError for an input outside the tables: there is no word for it.
         """
@@ -260,7 +260,7 @@ Form = MultiplyAddShift | ThresholdForm | SearchForm | LookupForm
 def _by_channel(
     one: Callable[[IntArray, int], IntArray], x: npt.ArrayLike, channel: Channel, uniform: bool
 ) -> IntArray:
-    """``one(inputs, channel)`` for the inputs of each channel."""
+    """Apply ``one(inputs, channel)`` to the inputs of each channel."""
     x, c = np.broadcast_arrays(np.asarray(x, dtype=np.int64), np.asarray(channel))
     y = np.zeros(x.shape, dtype=np.int64)
     if uniform:
@@ -272,11 +272,11 @@ def _by_channel(
 
 
 def threshold_form(steps: Sequence[StepFunction], *, one_base: bool = True) -> ThresholdForm | None:
-    """Parallel thresholds for all channels, one for each unit a function rises or falls; None if that is more than
-    MAX_THRESHOLDS.
+    """Return parallel thresholds for all channels, one per unit that a function rises or falls; None if there are more
+    than MAX_THRESHOLDS.
 
-    ``one_base``: the same base for all channels, those with less to count padded with thresholds that are always or
-    never reached; otherwise each channel has its own base, and no more thresholds than the most any channel counts.
+    ``one_base``: all channels share one base, and shorter ones are padded with thresholds that are always or never
+    reached; otherwise each channel has its own base, and the number of thresholds is the maximum over channels.
     """
     if max(s.travel for s in steps) > MAX_THRESHOLDS:
         return None
@@ -320,12 +320,12 @@ def threshold_form(steps: Sequence[StepFunction], *, one_base: bool = True) -> T
 
 
 def search_form(steps: Sequence[StepFunction], *, with_values: bool) -> SearchForm | None:
-    """A binary search for all channels; None where there is none: nothing to search for, or, without values, channels
+    """Return a binary search for all channels; None where none exists: nothing to search, or, without values, channels
     that do not all rise or all fall, or jumps that would take two stages more than with values.
 
-    ``with_values``: a threshold for each break, and the results in a table. Otherwise one for each level, and the
-    number of those reached is the result but for a constant: channels that begin elsewhere than the first of all levels
-    are padded with thresholds that are always reached.
+    ``with_values``: a threshold per break, and the results in a table. Otherwise a threshold per level, and the number
+    reached is the result up to a constant: channels that begin above the first of all levels are padded with thresholds
+    that are always reached.
     """
     if with_values:
         count = max(s.count for s in steps)
@@ -350,13 +350,13 @@ def search_form(steps: Sequence[StepFunction], *, with_values: bool) -> SearchFo
 
 
 def _filled(steps: Sequence[StepFunction], rows: Sequence[IntArray], size: int) -> IntArray:
-    """Thresholds of each channel, with those behind them that are never reached."""
+    """Pad the thresholds of each channel with some that are never reached."""
     return np.stack([np.pad(r, (0, size - len(r)), constant_values=s.hi + 1) for s, r in zip(steps, rows, strict=True)])
 
 
 def lookup_form(steps: Sequence[StepFunction]) -> LookupForm:
-    """A ROM for all channels over the union of their intervals; outside its own interval a channel keeps the value it
-    has at the nearest end."""
+    """Return a ROM for all channels over the union of their intervals; outside its own interval a channel keeps the
+    value at the nearest end."""
     lo, hi = min(s.lo for s in steps), max(s.hi for s in steps)
     x = np.arange(lo, hi + 1)
     rows: dict[StepFunction, tuple[int, ...]] = {}
@@ -367,7 +367,7 @@ def lookup_form(steps: Sequence[StepFunction]) -> LookupForm:
 
 
 def proves(form: Form, steps: Sequence[StepFunction]) -> bool:
-    """Whether ``form`` equals each channel's step function over that channel's whole interval.
+    """Decide whether ``form`` equals each channel's step function over its whole interval.
 
     Multiply-add-shift: the inequalities at every threshold and both ends (see ``multiply_add_shift``). The others: the
     form's own step function on the interval, which is the same function iff it compares equal.
@@ -392,7 +392,7 @@ def proves(form: Form, steps: Sequence[StepFunction]) -> bool:
 
 
 def _on_interval(form: ThresholdForm | SearchForm | LookupForm, channel: int, lo: int, hi: int) -> StepFunction | None:
-    """The step function that ``form`` computes on [lo, hi]; None if it is not well formed or not defined there."""
+    """Return the step function that ``form`` computes on [lo, hi]; None if it is malformed or undefined there."""
     if isinstance(form, LookupForm):
         if lo < form.lo or hi >= form.lo + form.span:
             return None
@@ -408,7 +408,7 @@ def _on_interval(form: ThresholdForm | SearchForm | LookupForm, channel: int, lo
     thresholds, row = form.thresholds[channel], form.row(channel)
     if len(thresholds) != (1 << form.stages) - 1 or len(row) != 1 << form.stages:
         return None
-    if (thresholds[1:] < thresholds[:-1]).any():  # bisection finds its way in sorted ones only
+    if (thresholds[1:] < thresholds[:-1]).any():  # bisection needs sorted thresholds
         return None
     return StepFunction.of_arrays(lo, hi, np.append(lo, np.maximum(lo, thresholds)), row)
 
@@ -425,8 +425,8 @@ def cost(form: Form, input_bits: int, lanes: int = 1) -> int:
       tables without what is padding in them, which yields to logic minimisation;
     - ROM: ``2**address_bits * output_bits`` a channel.
 
-    A table that is the same for all channels is stored once a lane; for the first two it is constants, at no cost.
-    A DSP that takes the multiplier over is the scheduler's business: here only the forms are compared.
+    A table shared by all channels is stored once per lane; for the first two forms it is constants, at no cost. The
+    scheduler may move the multiplier to a DSP: only the forms are compared here.
     """
     if isinstance(form, LookupForm):
         words = 1 << (form.span - 1).bit_length()
@@ -463,10 +463,10 @@ def realise(steps: Sequence[StepFunction], input_bits: int, input_signed: bool) 
     """The cheapest form by :func:`cost`, proved equal to ``steps`` (one a channel) over their whole intervals.
 
     ``input_bits, input_signed`` is the type of the requantizer's input; every interval must fit in it (ValueError).
-    A multiply-add-shift that rounds is looked for where none that rounds down has as small a shift. A search, which
-    exists for all functions that are not constant, is considered where there is no multiply-add-shift: that one's
-    multiplier is the cheaper in a DSP; the cost is then that of a lane for each CHANNELS_A_LANE channels, otherwise of
-    one. A ROM is considered up to MAX_LOOKUP_BITS bits of interval.
+    A rounding multiply-add-shift is searched where its shift may be smaller than that of rounding down. A search, which
+    exists for all functions that are not constant, is considered only if there is no multiply-add-shift, whose
+    multiplier is cheap in a DSP; the cost is then that of a lane per CHANNELS_A_LANE channels, otherwise of one lane. A
+    ROM is considered up to MAX_LOOKUP_BITS bits of interval.
     On a tie the order is multiply-add-shift, thresholds, search, ROM.
     """
     if not steps:
@@ -484,7 +484,7 @@ def realise(steps: Sequence[StepFunction], input_bits: int, input_signed: bool) 
     if rounding is not None:
         forms.append(rounding)
     least_cost = min((cost(form, input_bits) for form in forms), default=None)
-    # A comparator for each unit a function rises or falls is the least that parallel thresholds cost.
+    # A comparator per unit that a function rises or falls is a lower bound on the cost of parallel thresholds.
     if least_cost is None or max(s.travel for s in steps) * (input_bits + 1) < least_cost:
         parallel = (threshold_form(steps, one_base=True), threshold_form(steps, one_base=False))
         forms += [form for form in parallel if form is not None and form.levels]
@@ -493,7 +493,7 @@ def realise(steps: Sequence[StepFunction], input_bits: int, input_signed: bool) 
         forms += [form for form in searches if form is not None]
     if hi - lo < 1 << MAX_LOOKUP_BITS:
         forms.append(lookup_form(steps))
-    # Between one comparator a level and one a stage it matters how often they are there: as in a typical folding.
+    # One comparator per level against one per stage depends on the number of lanes: that of a typical folding.
     lanes = _ceil_div(len(steps), CHANNELS_A_LANE) if least_cost is None else 1
     best = min(forms, key=lambda form: cost(form, input_bits, lanes))
     if not proves(best, steps):

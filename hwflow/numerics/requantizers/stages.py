@@ -1,4 +1,4 @@
-"""What a requantizer does, stage by stage: each stage maps integers to integers and gives its exact step function."""
+"""The stages of a requantizer: each maps integers to integers and has an exact step function."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from hwflow.numerics.functions.chains import Elementwise
-from hwflow.numerics.functions.function import enclose
+from hwflow.numerics.functions.function import Elementwise, enclose
 from hwflow.numerics.functions.quantizer_steps import quantizer_steps
 from hwflow.numerics.interval import Interval, NoSteps
 from hwflow.numerics.requantizers.step_function import StepFunction, compose
@@ -24,7 +23,7 @@ class Stage(ABC):
 
     @abstractmethod
     def steps(self, lo: int, hi: int) -> StepFunction:
-        """Over the integers ``lo`` to ``hi``. Raises NoSteps if there is none."""
+        """Return the step function over the integers ``lo`` to ``hi``. Raises NoSteps if there is none."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class QuantizerStage(Stage):
 
     @cached_property
     def _hash(self) -> int:
-        """That of fractions takes long, and each channel's stage is looked up again and again."""
+        """The hash, cached because hashing fractions is slow and each channel's stage is looked up repeatedly."""
         return hash(tuple([getattr(self, field.name) for field in fields(self)]))
 
     @property
@@ -60,8 +59,8 @@ class QuantizerStage(Stage):
         return quantizer_steps(lo, hi, self.scale, self.zero_point, self.functions, self.quantizer)
 
     def enclosure(self, q: int, bits: int = 80) -> tuple[Fraction, Fraction]:
-        """Two numbers between which the exact quotient ``functions(...) / out_scale`` lies (before rounding, and before
-        the zero point is added); equal if it is known to be rational.
+        """Enclose the exact quotient ``functions(...) / out_scale`` (before rounding, and before the zero point is
+        added) by two numbers, equal if it is known to be rational.
 
         ``bits`` is the relative precision of each irrational function. Raises NoSteps if a function is undefined there,
         or the quotient has no bound (it exceeds ``2**16384``).
@@ -75,8 +74,8 @@ class QuantizerStage(Stage):
 
 @dataclass(frozen=True)
 class UnclampedStage(QuantizerStage):
-    """The same for a quantizer that does not clamp: ``low`` and ``high`` are levels that must not be reached. Raises
-    NoSteps where one is."""
+    """A quantizer stage without clamping: ``low`` and ``high`` are levels that must not be reached. Raises NoSteps if
+    one is."""
 
     __hash__ = QuantizerStage.__hash__
 
@@ -90,7 +89,7 @@ class UnclampedStage(QuantizerStage):
 
 @dataclass(frozen=True)
 class StepStage(Stage):
-    """A step function as it is given; it must be defined on the whole input."""
+    """An explicit step function, which must be defined on the whole input."""
 
     function: StepFunction
 
@@ -100,9 +99,9 @@ class StepStage(Stage):
         return StepFunction(lo, hi, f.break_array[inside], np.append(f(lo), f.value_array[1:][inside]))
 
 
-@lru_cache(maxsize=1 << 13)  # of a network's channels: every pass that infers types asks again
+@lru_cache(maxsize=1 << 13)  # a network's channels: every pass that infers types repeats them
 def chain(stages: tuple[Stage, ...], lo: int, hi: int) -> StepFunction:
-    """The step function of ``stages`` one after the other over [lo, hi]."""
+    """Return the step function of the composed ``stages``, the first applied first, over [lo, hi]."""
     result = stages[0].steps(lo, hi)
     for stage in stages[1:]:
         result = compose(stage.steps(result.low, result.high), result)

@@ -1,7 +1,7 @@
-"""A staircase: a non-decreasing function from an integer interval to a small integer range, held as its thresholds.
+"""Staircases: non-decreasing functions from an integer interval to a small integer range, stored as thresholds.
 
-It is the canonical form of every requantization, whatever that came from: two staircases are the same function on the
-same interval if and only if they compare equal.
+A canonical form of requantization: two staircases are the same function on the same interval if and only if they
+compare equal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_LEVELS = 1 << 20  # of an output range
 
 
 def narrow(array: IntArray) -> npt.NDArray[Any]:
-    """A copy that nobody can write to, of 32 bits where these suffice."""
+    """Return a read-only copy, of 32 bits where these suffice."""
     small = not array.size or (array.min() >= -(1 << 31) and array.max() < 1 << 31)
     result: npt.NDArray[Any] = array.astype(np.int32 if small else np.int64)
     result.flags.writeable = False
@@ -28,8 +28,8 @@ def narrow(array: IntArray) -> npt.NDArray[Any]:
 class Staircase:
     """``y(x) = low + #{k : x >= thresholds[k]}`` for integers ``lo <= x <= hi``.
 
-    ``thresholds`` are sorted and lie in ``(lo, hi]``; a threshold that is repeated is a jump of several levels.
-    ``low`` is ``y(lo)``. Raises ValueError where that does not hold, or an end of the interval exceeds 2**62.
+    ``thresholds`` are sorted and lie in ``(lo, hi]``; a repeated threshold is a jump of several levels. ``low`` is
+    ``y(lo)``. Raises ValueError if this does not hold, or an end of the interval exceeds 2**62.
     Immutable and hashable.
     """
 
@@ -64,7 +64,7 @@ class Staircase:
 
     @property
     def count(self) -> int:
-        """How many thresholds there are."""
+        """The number of thresholds."""
         return len(self._thresholds)
 
     @property
@@ -73,7 +73,7 @@ class Staircase:
         return self.low + self.count
 
     def __call__(self, x: int) -> int:
-        """The value at ``x``; ValueError if ``x`` is outside the interval."""
+        """Return the value at ``x``. Raises ValueError outside the interval."""
         if not self.lo <= x <= self.hi:
             raise ValueError(f"input of a staircase must lie in [{self.lo}, {self.hi}], not {x}")
         return self.low + int(np.searchsorted(self.array, x, side="right"))
@@ -84,7 +84,7 @@ class Staircase:
         return self._thresholds.astype(np.int64)
 
     def evaluate(self, x: npt.ArrayLike) -> IntArray:
-        """The values at an integer array of any shape; ValueError if one is outside the interval."""
+        """Return the values at an integer array of any shape. Raises ValueError outside the interval."""
         x = np.asarray(x)
         if x.size and (int(x.min()) < self.lo or int(x.max()) > self.hi):
             raise ValueError(f"inputs of a staircase must lie in [{self.lo}, {self.hi}], not [{x.min()}, {x.max()}]")

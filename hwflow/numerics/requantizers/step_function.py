@@ -1,7 +1,7 @@
-"""A step function: any function from an integer interval to integers, held as the places where it changes.
+"""Step functions: any functions from an integer interval to integers, stored as the places where they change.
 
-It is the canonical form of every requantization: two step functions are the same function on the same interval if and
-only if they compare equal. Non-decreasing ones are staircases (:mod:`hwflow.numerics.requantizers.staircase`).
+The canonical form of every requantization: two step functions are the same function on the same interval if and only if
+they compare equal. Non-decreasing ones are staircases (:mod:`hwflow.numerics.requantizers.staircase`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class StepFunction:
     """``y(x) = values[k]`` with ``k = #{breaks <= x}``, for integers ``lo <= x <= hi``.
 
     ``breaks`` rise strictly and lie in ``(lo, hi]``; neighbouring ``values`` differ (there is one more of them).
-    Raises ValueError where that does not hold, or an end of the interval exceeds 2**62. Immutable and hashable; held in
-    arrays, for a quantizer of 16 bits has thousands of breaks in each of hundreds of channels.
+    Raises ValueError if this does not hold, or an end of the interval exceeds 2**62. Immutable and hashable; stored in
+    arrays, because a 16-bit quantizer has thousands of breaks in each of hundreds of channels.
     """
 
     def __init__(self, lo: int, hi: int, breaks: npt.ArrayLike, values: npt.ArrayLike) -> None:
@@ -52,14 +52,14 @@ class StepFunction:
 
     @cached_property
     def _hash(self) -> int:
-        """Of thousands of numbers, once."""
+        """The cached hash."""
         return hash((self.lo, self.hi, self._breaks.tobytes(), self._values.tobytes()))
 
     def __repr__(self) -> str:
         return f"StepFunction(lo={self.lo}, hi={self.hi}, breaks={self.breaks}, values={self.values})"
 
     def __reduce__(self) -> tuple[Callable[..., StepFunction], tuple[Any, ...]]:
-        """Without what is cached."""
+        """Pickle without caches."""
         return StepFunction, (self.lo, self.hi, self._breaks, self._values)
 
     @property
@@ -90,21 +90,21 @@ class StepFunction:
 
     @property
     def count(self) -> int:
-        """How many breaks there are."""
+        """The number of breaks."""
         return len(self._breaks)
 
     @classmethod
     def of(cls, lo: int, hi: int, starts: Iterable[tuple[int, int]]) -> StepFunction:
-        """From (start, value) in rising order of start: value holds from there on. The first start must be ``lo``;
-        starts beyond ``hi`` are left out, equal neighbours joined, and of equal starts the last one counts."""
+        """Build from (start, value) pairs in rising order of start. The first start must be ``lo``; starts beyond
+        ``hi`` are dropped, equal neighbours merged, and the last of equal starts counts."""
         pairs = np.array(list(starts), dtype=np.int64).reshape(-1, 2)
         return cls.of_arrays(lo, hi, pairs[:, 0], pairs[:, 1])
 
     @classmethod
     def of_arrays(cls, lo: int, hi: int, starts: IntArray, values: IntArray) -> StepFunction:
-        """The same from arrays of starts and values."""
+        """Build from arrays of starts and values, as :meth:`of`."""
         last = np.append(starts[1:] != starts[:-1], True)
-        if starts[-1] > hi or not last.all():  # seldom, and of thousands each copy counts
+        if starts[-1] > hi or not last.all():  # rarely; copies of thousands of numbers are expensive
             last &= starts <= hi
             starts, values = starts[last], values[last]
         new = np.append(True, values[1:] != values[:-1])
@@ -114,25 +114,25 @@ class StepFunction:
 
     @classmethod
     def of_staircase(cls, s: Staircase) -> StepFunction:
-        """The same function."""
+        """Convert a staircase."""
         levels = np.arange(s.low, s.high + 1)
         return cls.of_arrays(s.lo, s.hi, np.append(s.lo, s.array), levels)
 
     @classmethod
     def of_table(cls, lo: int, table: Iterable[int]) -> StepFunction:
-        """From the values at lo, lo + 1, ..."""
+        """Build from the values at lo, lo + 1, ..."""
         array = table if isinstance(table, np.ndarray) else np.fromiter(table, dtype=np.int64)
         places = np.flatnonzero(array[1:] != array[:-1]) + 1
         return cls(lo, lo + len(array) - 1, places + lo, np.append(array[:1], array[places]))
 
     @cached_property
     def low(self) -> int:
-        """The least value."""
+        """The minimum value."""
         return int(self._values.min())
 
     @cached_property
     def high(self) -> int:
-        """The greatest value."""
+        """The maximum value."""
         return int(self._values.max())
 
     @cached_property
@@ -143,16 +143,16 @@ class StepFunction:
 
     @property
     def travel(self) -> int:
-        """All the units it rises and falls."""
+        """The total variation."""
         return int(np.abs(np.diff(self.value_array)).sum())
 
     @property
     def is_identity(self) -> bool:
-        count = self.hi - self.lo + 1  # compared first: an interval may be far too large to be listed
+        count = self.hi - self.lo + 1  # compared first: an interval may be far too large to enumerate
         return len(self._values) == count and bool((self._values == np.arange(self.lo, self.hi + 1)).all())
 
     def staircase(self) -> Staircase:
-        """The same function as a staircase; ValueError unless it is non-decreasing."""
+        """Convert to a staircase. Raises ValueError unless it is non-decreasing."""
         return self._staircase
 
     @cached_property
@@ -162,17 +162,17 @@ class StepFunction:
         return Staircase(self.lo, self.hi, self.first, np.repeat(self.break_array, np.diff(self.value_array)))
 
     def mirrored(self) -> StepFunction:
-        """``y(-x)``, over ``[-hi, -lo]``."""
+        """Return ``y(-x)``, over ``[-hi, -lo]``."""
         return StepFunction(-self.hi, -self.lo, 1 - self.break_array[::-1], self._values[::-1])
 
     def __call__(self, x: int) -> int:
-        """The value at ``x``; ValueError if ``x`` is outside the interval."""
+        """Return the value at ``x``. Raises ValueError outside the interval."""
         if not self.lo <= x <= self.hi:
             raise ValueError(f"input of a step function must lie in [{self.lo}, {self.hi}], not {x}")
         return int(self._values[np.searchsorted(self.break_array, x, side="right")])
 
     def evaluate(self, x: npt.ArrayLike) -> IntArray:
-        """The values at an integer array of any shape; ValueError if one is outside the interval."""
+        """Return the values at an integer array of any shape. Raises ValueError outside the interval."""
         x = np.asarray(x)
         if x.size and (int(x.min()) < self.lo or int(x.max()) > self.hi):
             found = f"[{x.min()}, {x.max()}]"
@@ -181,11 +181,11 @@ class StepFunction:
 
 
 def compose(outer: StepFunction, inner: StepFunction) -> StepFunction:
-    """``outer(inner(x))`` over inner's interval; outer must be defined on [inner.low, inner.high]."""
+    """Compose ``outer(inner(x))`` over inner's interval; outer must be defined on [inner.low, inner.high]."""
     starts = np.append(inner.lo, inner.break_array)
     return StepFunction.of_arrays(inner.lo, inner.hi, starts, outer.evaluate(inner.value_array))
 
 
 def all_alike(steps: Sequence[StepFunction]) -> bool:
-    """Whether there is one function only. (Comparing ends at the first difference; a set would take every number.)"""
+    """Tell whether all are one function. (Comparison stops at the first difference; a set would hash every number.)"""
     return all(step is steps[0] or step == steps[0] for step in steps)

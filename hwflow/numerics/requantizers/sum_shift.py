@@ -1,12 +1,12 @@
-"""Sums with small multipliers: ``clamp((ma * a + mb * b + addend) >> shift)`` in place of steps of an exact sum.
+"""Sums with small multipliers: ``clamp((ma * a + mb * b + addend) >> shift)`` instead of steps of an exact sum.
 
-Exact sums of two tensors with different scales have multipliers as long as the scales' mantissas. What is needed of the
-sum is its quantized value only: :func:`find_sum_shift` looks for the least shift with small multipliers that give the
-same value for every pair (a, b). For given multipliers and shift, a point with value ``y`` bounds the addend from below
-by ``bound(y) - t`` (unless y is the least value) and from above by ``bound(y + 1) - 1 - t`` (unless it is the
-greatest), with ``t = ma * a + mb * b`` and ``bound(y)`` the least number that the shift takes to y: an addend exists
-iff the greatest lower bound is at most the least upper one. Candidates are the exact slopes, rounded, and their
-neighbours. The points nearest to a step reject nearly all of them; what they leave is checked on every point.
+Exact sums of two tensors with different scales have multipliers as long as the scales' mantissas. Only the quantized
+value of the sum is needed: :func:`find_sum_shift` finds the smallest shift with multipliers that give the same value
+for every pair (a, b). For given multipliers and shift, a point with value ``y`` bounds the addend from below by
+``bound(y) - t`` (unless y is the minimum) and from above by ``bound(y + 1) - 1 - t`` (unless it is the maximum), with
+``t = ma * a + mb * b`` and ``bound(y)`` the smallest number that the shift maps to y: an addend exists iff the greatest
+lower bound is at most the least upper bound. Candidates are the exact slopes, rounded, and their neighbours. The points
+nearest to a step reject nearly all of them; the others are checked on every point.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from hwflow.numerics.requantizers.step_function import StepFunction
 
 ROUNDINGS: tuple[ShiftRounding, ...] = ("floor", "half_even", "half_odd")
 GREATEST_SHIFT = 24
-_CHUNK = 1 << 18  # points looked at together
+_CHUNK = 1 << 18  # points evaluated at once
 _TIGHT = 2048  # points nearest to a step, on either side of it
 
 
 @dataclass(frozen=True)
 class Grid:
-    """All pairs (a, b) of two intervals, and the value each must have: ``steps(ma * a + mb * b)``.
+    """All pairs (a, b) of two intervals, and their required values: ``steps(ma * a + mb * b)``.
 
-    ``steps`` does not decrease and is defined on all sums, which lie within 62 bits.
+    ``steps`` is non-decreasing and defined on all sums, which lie within 62 bits.
     """
 
     a: tuple[int, int]
@@ -46,7 +46,7 @@ class Grid:
         return (self.a[1] - self.a[0] + 1) * (self.b[1] - self.b[0] + 1)
 
     def chunks(self) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
-        """The grid in parts: a, b and the exact sum of each point, flat."""
+        """Yield the grid in chunks: a, b and the exact sum of each point, flat."""
         b = np.arange(self.b[0], self.b[1] + 1)
         rows = max(1, _CHUNK // len(b))
         for first in range(self.a[0], self.a[1] + 1, rows):
@@ -56,13 +56,13 @@ class Grid:
 
     @cached_property
     def ends(self) -> tuple[int, int]:
-        """Least and greatest value: at corners of the grid."""
+        """The minimum and maximum value, at corners of the grid."""
         sums = [sum(m * x for m, x in zip(self.multipliers, p, strict=True)) for p in product(self.a, self.b)]
         return self.steps(min(sums)), self.steps(max(sums))
 
     @cached_property
     def tight(self) -> tuple[IntArray, IntArray, IntArray]:
-        """a, b and value of the points whose exact sums are nearest to a step, above it and below it."""
+        """Return a, b and value of the points whose exact sums are nearest to a step, above it and below it."""
         breaks = self.steps.break_array
         best = [np.empty((3, 0), dtype=np.int64)] * 2
         for a, b, sums in self.chunks():
@@ -91,7 +91,7 @@ class SumShift:
     rounding: ShiftRounding
 
     def steps(self, lo: int, hi: int) -> StepFunction:
-        """The value as a function of ``ma * a + mb * b`` from ``lo`` to ``hi``."""
+        """Return the value as a function of ``ma * a + mb * b`` from ``lo`` to ``hi``."""
         starts = _bound(np.arange(self.low + 1, self.high + 1), self.shift, self.rounding) - self.addend
         reached = int((starts <= lo).sum())
         later = ((int(s), self.low + k) for k, s in enumerate(starts.tolist(), 1) if k > reached)
@@ -101,8 +101,8 @@ class SumShift:
 def find_sum_shift(
     grid: Grid, rounding: ShiftRounding, first_shift: int = 0, greatest_shift: int = GREATEST_SHIFT
 ) -> SumShift | None:
-    """The form of the least shift from ``first_shift`` on that is right on every point of ``grid``; None if there is
-    none up to ``greatest_shift`` among the candidates, or the value takes fewer than three levels."""
+    """Return the form of the smallest shift from ``first_shift`` on that is right on every point of ``grid``; None if
+    there is none up to ``greatest_shift`` among the candidates, or the value takes fewer than three levels."""
     if grid.steps.count < 2:
         return None
     slope = _slope(grid.steps)
@@ -127,7 +127,7 @@ def find_sum_shift(
 
 
 def _slope(steps: StepFunction) -> Fraction:
-    """Rise of the value a unit of the sum."""
+    """Return the mean rise of the value per unit of the sum."""
     breaks, values = steps.break_array, steps.value_array
     return Fraction(int(values[-1] - values[1]), int(breaks[-1] - breaks[0]))
 
@@ -135,7 +135,7 @@ def _slope(steps: StepFunction) -> Fraction:
 def _addends(
     sums: IntArray, y: IntArray, shift: int, low: int, high: int, rounding: ShiftRounding
 ) -> tuple[IntArray, IntArray]:
-    """The least and the greatest addend that every point allows, for each row of ``sums``."""
+    """Return the minimum and maximum addend that every point allows, for each row of ``sums``."""
     far = np.int64(1) << 61
     at_least = np.where(y > low, _bound(y, shift, rounding) - sums, -far).max(axis=-1, initial=-far)
     at_most = np.where(y < high, _bound(y + 1, shift, rounding) - 1 - sums, far).min(axis=-1, initial=far)
@@ -145,7 +145,7 @@ def _addends(
 def _addend_of_all(
     grid: Grid, multipliers: tuple[int, int], shift: int, low: int, high: int, rounding: ShiftRounding
 ) -> int | None:
-    """The addend nearest to 0 that is right on every point of the grid; None if there is none."""
+    """Return the addend nearest to 0 that is right on every point of the grid; None if there is none."""
     at_least, at_most = -(1 << 61), 1 << 61
     for a, b, exact in grid.chunks():
         sums = multipliers[0] * a + multipliers[1] * b
@@ -157,7 +157,7 @@ def _addend_of_all(
 
 
 def _bound(level: IntArray, shift: int, rounding: ShiftRounding) -> IntArray:
-    """The least number that the shift takes to ``level`` or beyond."""
+    """Return the smallest number that the shift maps to ``level`` or above."""
     if rounding == "floor":
         return level << shift
     down = (level + (rounding == "half_odd")) & 1  # a tie between level - 1 and level goes down

@@ -1,8 +1,8 @@
-"""The level of every adder of a network, chosen for few registers.
+"""Schedule the adders of a network on pipeline levels, minimizing registers.
 
-With a register behind every ``span`` levels a term is kept from its own stage to the last one it is used in. As early
-as possible is best for a sum whose operands nobody else needs later: it is narrower than both together. A sum of
-operands that are kept for others anyway is best made late.
+With a register after every ``span`` levels, a term is kept from its own stage to the last one that uses it. A sum whose
+operands have no later use is best computed early: it is narrower than both together. A sum of operands that are kept
+for others anyway is best computed late.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from hwflow.numerics.shift_add.network import Network, width_of
 
 
 def levels_of(network: Network, span: int = 1, total: int | None = None) -> list[int]:
-    """A level for each adder, at least 1 and more than those of the terms it adds, none above ``total`` (at
-    least, and by default, ``network.depth``).
+    """Return a level for each adder, at least 1 and above those of its operands, at most ``total`` (at least, and by
+    default, ``network.depth``).
 
-    From the last adder to the first each one moves to the level with the least bits in registers, given all others.
+    From the last adder to the first, each moves to the level with the fewest register bits, given all others.
     """
     inputs = len(network.inputs)
     total = network.depth if total is None else total
@@ -28,7 +28,7 @@ def levels_of(network: Network, span: int = 1, total: int | None = None) -> list
     outputs = {output.term for output in network.outputs if output.term is not None}
 
     def end(term: int, without: int) -> int:
-        """The last stage in which others than ``without`` use the term."""
+        """Return the last stage in which an adder other than ``without`` uses the term."""
         if term in outputs:
             return last + 1
         return max((-(-levels[r] // span) for r in readers[term] if r != without), default=0)

@@ -1,4 +1,4 @@
-"""Networks of adders that multiply a vector with a constant matrix."""
+"""Shift-and-add networks that multiply a vector by a constant matrix."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IntArray = npt.NDArray[np.int64]
 class Adder(NamedTuple):
     """``(left << left_shift) + (right << right_shift)``, or the difference of the two if ``subtract``.
 
-    ``left``, ``right``: numbers of terms; None for ``left`` is zero. At least one of the shifts is 0. ``low`` and
+    ``left``, ``right``: indices of terms; None for ``left`` is zero. At least one of the shifts is 0. ``low`` and
     ``high``: the exact interval of the result.
     """
 
@@ -30,7 +30,7 @@ class Adder(NamedTuple):
 
     @property
     def operands(self) -> tuple[int, ...]:
-        """The terms it adds."""
+        """The indices of the added terms."""
         return (self.right,) if self.left is None else (self.left, self.right)
 
 
@@ -45,7 +45,7 @@ class Output(NamedTuple):
 class Network:
     """Terms ``0 .. len(inputs) - 1`` are the inputs, the next ones the adders, each a sum of terms before it.
 
-    ``inputs``: the interval of each input. ``outputs``: one a row of the matrix.
+    ``inputs``: the interval of each input. ``outputs``: one per row of the matrix.
     """
 
     inputs: tuple[tuple[int, int], ...]
@@ -54,12 +54,12 @@ class Network:
 
     @cached_property
     def intervals(self) -> list[tuple[int, int]]:
-        """Of every term."""
+        """The interval of every term."""
         return [*self.inputs, *((adder.low, adder.high) for adder in self.adders)]
 
     @cached_property
     def depths(self) -> list[int]:
-        """Adders on the longest way from an input to every term, the term's own one included."""
+        """Adders on the longest path from an input to each term, the term's own included."""
         depths = [0] * len(self.inputs)
         for adder in self.adders:
             depths.append(1 + max(depths[term] for term in adder.operands))
@@ -67,14 +67,14 @@ class Network:
 
     @property
     def depth(self) -> int:
-        """Adders on the longest way to an output."""
+        """Adders on the longest path to an output."""
         return max((self.depths[output.term] for output in self.outputs if output.term is not None), default=0)
 
     def carry_bits(self, adder: Adder) -> int:
-        """Bits of the carry chain of ``adder``: of the result without what passes by.
+        """Return the length of the carry chain of ``adder``: the result's bits without those that bypass it.
 
-        The bits of an operand below the other's shift pass, but not those of a number that is subtracted. A sum needs
-        no chain where the lower operand has no sign and ends below the other.
+        An operand's bits below the other's shift bypass the chain, unless the operand is subtracted. A sum needs no
+        chain where the lower operand is unsigned and ends below the other.
         """
         total = width_of(adder.low, adder.high)
         if adder.left is None or (adder.subtract and adder.left_shift > 0):
@@ -86,7 +86,7 @@ class Network:
         return max(0, total - shift)
 
     def evaluate(self, x: npt.ArrayLike) -> IntArray:
-        """[..., inputs] to [..., outputs]."""
+        """Multiply: map an array [..., inputs] to [..., outputs]."""
         vectors = np.asarray(x, dtype=np.int64)
         terms: list[IntArray] = [vectors[..., k] for k in range(len(self.inputs))]
         zero = np.zeros(vectors.shape[:-1], dtype=np.int64)
@@ -99,7 +99,7 @@ class Network:
 
 
 class Terms:
-    """The terms of a network that is being built: for each its coefficients of the inputs, interval, width, depth."""
+    """The terms of a network under construction, each with its input coefficients, interval, width and depth."""
 
     def __init__(self, inputs: Sequence[tuple[int, int]]) -> None:
         self.inputs = tuple(inputs)
@@ -112,7 +112,7 @@ class Terms:
         self.negating: dict[int, int] = {}  # see :mod:`hwflow.numerics.shift_add.row_sum`
 
     def add(self, left: int | None, left_shift: int, right: int, right_shift: int, *, subtract: bool) -> int:
-        """A new adder (see :class:`Adder`); returns its term."""
+        """Append an adder (see :class:`Adder`) and return its term."""
         known: dict[int, int] = {}
         if left is not None:
             known = {k: c << left_shift for k, c in self.coefficients[left].items()}
@@ -135,12 +135,12 @@ class Terms:
 
 
 def width_of(low: int, high: int) -> int:
-    """Bits of the narrowest type that holds ``low .. high``, with a sign only if ``low`` is negative."""
+    """Return the width of the narrowest type that holds ``low .. high``, signed only if ``low`` is negative."""
     return max((~low).bit_length(), max(high, 0).bit_length()) + 1 if low < 0 else high.bit_length()
 
 
 def digits_of(matrix: npt.NDArray[Any]) -> list[npt.NDArray[np.int8]]:
-    """Canonical signed digits: for each place from the lowest the digits -1, 0, 1 of all numbers.
+    """Return canonical signed digits: for each place, lowest first, the digits -1, 0, 1 of all numbers.
 
     No two neighbouring digits are both nonzero, and no signed-digit form has fewer nonzero ones (G. W. Reitwiesner,
     "Binary Arithmetic", 1960).

@@ -1,13 +1,14 @@
-"""The sum of the digits that are left in a row: a tree of adders of limited depth.
+"""Sum the remaining digits of a row in an adder tree of limited depth.
 
-The two digits are added first whose adder is cheapest, by its carry chain and by how far the two are apart (bits that
-pass by an adder are bits of later ones), among those for which the limit leaves room: with ``sum(2**depth)`` over the
-digits at most ``2**levels`` a tree of so many levels remains (see :mod:`hwflow.numerics.shift_add.search`).
+Greedy: the pair with the cheapest adder is added first. The cost is the carry chain plus the distance of the two (bits
+that bypass an adder are bits of later ones). Only pairs within the depth limit count: a tree of ``levels`` levels
+remains while ``sum(2**depth)`` over the digits is at most ``2**levels`` (see
+:mod:`hwflow.numerics.shift_add.search`).
 
-A sum has the sign of its lower operand, so that this one's low bits pass by the adder: ``-(a - (b << d))`` for
-``(b << d) - a``. If in the end the sum of a row comes out negative, signs are turned where that costs fewest bits: by
-``(b << d) - a`` itself, whose low bits do not pass, or by a second adder for a term that is shared. Neither makes the
-tree deeper. Only a row of nothing but subtracted inputs has to be negated.
+A sum has the sign of its lower operand, so that this one's low bits bypass the adder: ``-(a - (b << d))`` for
+``(b << d) - a``. If a row's sum ends up negative, signs are flipped where that costs the fewest bits: by
+``(b << d) - a`` itself, whose low bits do not bypass the adder, or by a second adder for a shared term. Neither makes
+the tree deeper. Only a row of subtracted inputs alone needs a negation.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Digit(NamedTuple):
 
 @dataclass(frozen=True)
 class _Part:
-    """A digit, or a sum of two parts that is not built yet: ``sign * (value << shift)``."""
+    """A digit, or a planned sum of two parts: ``sign * (value << shift)``."""
 
     shift: int
     sign: int
@@ -51,7 +52,7 @@ _NEVER = 1 << 30
 
 
 def row_sum(terms: Terms, digits: Sequence[Digit], limit: int) -> tuple[int, int]:
-    """The sum of at least one digit as (term, shift); ``limit``: 2**levels, at least the sum of 2**depth."""
+    """Add one or more digits; return the sum as (term, shift). ``limit``: 2**levels, at least the sum of 2**depth."""
     parts = [
         _Part(d.shift, d.sign, terms.depth[d.term], terms.low[d.term], terms.high[d.term], d) for d in sorted(digits)
     ]
@@ -75,7 +76,7 @@ def row_sum(terms: Terms, digits: Sequence[Digit], limit: int) -> tuple[int, int
 
 
 def _price(a: _Part, b: _Part) -> int:
-    """What adding the two costs; for the same sooner two of one depth."""
+    """Return the cost of adding the two; on a tie operands of equal depth come first."""
     apart = abs(a.shift - b.shift)
     lower, upper = (a, b) if a.shift <= b.shift else (b, a)
     return 2 * (max(lower.width - apart, upper.width) + 1 + apart) + (a.depth != b.depth)
@@ -92,8 +93,8 @@ def _sum(a: _Part, b: _Part) -> _Part:
 
 
 def _turning(terms: Terms, part: _Part) -> tuple[int, int]:
-    """Bits that a plus sign of the part costs, and how it is had: 0 it is there, 1 by the lower part, 2 by the upper
-    one."""
+    """Return the bits that making the part's sign positive costs, and how it is done: 0 it is positive, 1 by flipping
+    the lower part, 2 by flipping the upper one."""
     if part.sign > 0:
         return 0, 0
     if part.digit is not None:
@@ -105,8 +106,8 @@ def _turning(terms: Terms, part: _Part) -> tuple[int, int]:
 
 
 def _negating(terms: Terms, term: int) -> int:
-    """Bits of a second set of adders for the negative of a term, of the same depth; _NEVER if nothing is subtracted in
-    it."""
+    """Return the bits of a second set of adders, of the same depth, for the negative of a term; _NEVER if the term
+    subtracts nothing."""
     if term not in terms.negating:
         cost = _NEVER
         if term >= len(terms.inputs):
@@ -118,10 +119,10 @@ def _negating(terms: Terms, term: int) -> int:
 
 
 def _negative(terms: Terms, term: int) -> int:
-    """The term that is the negative of one for which :func:`_negating` says what it costs."""
+    """Return the negative of a term, whose cost :func:`_negating` gives."""
     adder = terms.adders[term - len(terms.inputs)]
     left, right = adder.left, adder.right
-    assert left is not None, "a negation costs more than _NEVER"
+    assert left is not None, "a negation has no negative of finite cost"
     if adder.subtract:
         return terms.add(right, adder.right_shift, left, adder.left_shift, subtract=True)
     if _negating(terms, left) <= _negating(terms, right):
@@ -130,8 +131,8 @@ def _negative(terms: Terms, term: int) -> int:
 
 
 def _built(terms: Terms, part: _Part, sign: int) -> int:
-    """The term that is ``sign * part >> shift``, for a part as it stands or turned; adds what adders it takes."""
-    turned = part.sign != sign  # then a plus sign is asked of a negative part
+    """Build ``sign * part >> shift``, with the part's sign kept or flipped, and return its term."""
+    turned = part.sign != sign  # then a positive sign is asked of a negative part
     cost, way = _turning(terms, part) if turned else (0, 0)
     if cost >= _NEVER:
         return terms.add(None, 0, _built(terms, part, part.sign), 0, subtract=True)

@@ -2,21 +2,21 @@
 
 Every row of the matrix is a sum of digits: a term (at first an input) times ``2**shift``, added or subtracted. A *pair*
 ``(a, b, d, s)`` is the sum ``a + s * (b << d)``; it occurs in a row wherever that row has a digit of ``a`` at some
-shift and one of ``b``, ``d`` above, whose signs agree but for ``s``. The pair that occurs most often becomes an adder,
-a new term, and each of its occurrences a single digit; and so on until none occurs twice (R. Pasko et al., "A new
+shift and one of ``b``, ``d`` above, whose signs agree but for ``s``. The most frequent pair becomes an adder, a new
+term, and each of its occurrences a single digit; and so on until none occurs twice (R. Pasko et al., "A new
 algorithm for elimination of common subexpressions", 1999; A. Hosangadi et al., "Optimizing hardware for linear
-systems by two-term common subexpression elimination", 2005; C. Sun et al., "da4ml", 2025). Among pairs that occur
-equally often the one whose operands have more bits in common comes first: adders of operands far apart are wide for
-what they add.
+systems by two-term common subexpression elimination", 2005; C. Sun et al., "da4ml", 2025). Among equally frequent pairs
+the one with the larger overlap of its operands' bits comes first: adders of operands far apart are wide for what they
+add.
 
-Counting. The digits of a term are two numbers, of the added and the subtracted ones, with a bit for each row and shift;
-occurrences are the ones of an AND of two such numbers, shifted. New digits are of new terms only, so that the count of
-a pair of known terms can only fall: pairs wait in order of a count that may be out of date, and it is taken anew when
-their turn comes. The counts with a new term come from the rows that have it.
+Counting. The digits of a term are two bit sets, of the added and the subtracted ones, with a bit per row and shift;
+occurrences are the ones in the AND of two such sets, shifted. New digits belong to new terms only, so that the count of
+a pair of known terms can only fall: a priority queue holds counts that may be stale, and a pair is recounted when it
+comes first. The counts with a new term come from the rows that have it.
 
 Depth. A row whose digits have the depths ``d_k`` can be summed in ``D`` levels of adders if and only if
 ``sum(2**d_k) <= 2**D`` (a tree with leaves at these depths; Kraft's inequality). Merging two digits of equal depth
-leaves the sum as it is, another merge raises it; occurrences for which a row has no room left are left alone.
+keeps the sum, any other merge raises it; occurrences that would exceed a row's limit are left alone.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _COUNT = 64  # weight of an occurrence against a common bit
 def shift_add_network(
     matrix: npt.NDArray[Any], inputs: Sequence[tuple[int, int]], extra_depth: int = 0
 ) -> Network:
-    """The network that multiplies vectors within the intervals ``inputs`` with ``matrix`` [rows, inputs].
+    """Return a network that multiplies vectors within the intervals ``inputs`` by ``matrix`` [rows, inputs].
 
     Its depth is :func:`depth_of` the matrix, or up to ``extra_depth`` more, which leaves more occurrences to merge.
-    Rows that are equal, or negatives or multiples by powers of two of each other, are summed once.
+    Rows that are equal up to sign and a power of two are summed once.
     """
     if matrix.ndim != 2 or matrix.shape[1] != len(inputs):
         raise ValueError(f"the matrix must have {len(inputs)} columns (inputs), not the shape {matrix.shape}")
@@ -51,17 +51,16 @@ def shift_add_network(
 
 
 def depth_of(matrix: npt.NDArray[Any]) -> int:
-    """Adders on the longest way through the network: levels of a tree over a row's digits, and one more where the sum
-    has to be negated."""
+    """Return the depth of the network: the levels of a tree over a row's digits, plus one where the sum must be
+    negated."""
     rows = _Rows.of(matrix)
     return max(rows.levels(digits_of(rows.matrix)).sum(axis=0).tolist(), default=0)
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """``matrix``: the rows that are not multiples of each other by plus or minus a power of two, the sign as it is
-    wanted. ``negated``: the negative is wanted too. ``sources``: each row as (index of such a row or None for zero,
-    sign, shift)."""
+    """Distinct rows. ``matrix``: the rows up to sign and a power of two, each with the sign needed. ``negated``: the
+    negative is needed too. ``sources``: each row as (index of a distinct row or None for zero, sign, shift)."""
 
     matrix: IntArray
     negated: npt.NDArray[np.bool_]
@@ -69,7 +68,7 @@ class _Rows:
 
     @classmethod
     def of(cls, matrix: npt.NDArray[Any]) -> _Rows:
-        """The rows of a matrix."""
+        """Find the distinct rows of a matrix."""
         found: dict[bytes, int] = {}
         kept: list[IntArray] = []
         negated: list[bool] = []
@@ -98,7 +97,7 @@ class _Rows:
         return cls(np.array(kept, dtype=np.int64).reshape(len(kept), matrix.shape[1]), np.array(negated, bool), sources)
 
     def levels(self, places: list[npt.NDArray[np.int8]]) -> IntArray:
-        """[2, rows]: levels of a tree over the digits, and of the negation behind it."""
+        """Return [2, rows]: the levels of a tree over the digits, and of the negation after it."""
         counts = sum((np.count_nonzero(digits, axis=1) for digits in places), np.zeros(len(self.matrix), np.int64))
         positive = sum(((digits > 0).any(axis=1) for digits in places), np.zeros(len(self.matrix), np.int64)) > 0
         levels = np.array([(int(count) - 1).bit_length() for count in counts], dtype=np.int64)
@@ -138,7 +137,7 @@ class _Search:
         digits[term] &= ~(1 << (shift * self.count + row))
 
     def _initial_pairs(self, places: list[npt.NDArray[np.int8]]) -> None:
-        """Pairs of inputs, counted by matrix products: equal signs less unequal ones, and both together."""
+        """Count the pairs of inputs by matrix products: equal signs minus unequal ones, and both together."""
         inputs = len(self.added)
         widths = np.array(self.terms.width)
         digits = [place.astype(np.float32) for place in places]
@@ -191,7 +190,7 @@ class _Search:
                 self._merge(pair, added, subtracted)
 
     def _occurrences(self, pair: Pair) -> tuple[int, int]:
-        """Where the pair occurs, and where its negative does, by the place of ``a``'s digit."""
+        """Return the occurrences of the pair and of its negative, by the place of ``a``'s digit."""
         a, b, distance, sign = pair
         up = distance * self.count
         same, other = self.added[b] >> up, self.subtracted[b] >> up
@@ -208,7 +207,7 @@ class _Search:
         return self.load[row] + more <= self.limits[row]
 
     def _room(self, more: int) -> int:
-        """The rows, at every shift, that may take so much more load."""
+        """Return the rows, at every shift, whose load may grow by ``more``."""
         if more not in self.room:
             rows = sum(1 << row for row in range(self.count) if self._may_take(row, more))
             self.room[more] = rows * self.every_shift
@@ -223,7 +222,7 @@ class _Search:
         for place, first in places:
             shift, row = divmod(place, self.count)
             digits = self.rows[row]
-            # Digits of one term may be in two occurrences, and a row's room may be used up.
+            # Occurrences may share digits of one term, and a row's limit may be reached.
             if digits.get((a, shift)) != first or digits.get((b, shift + distance)) != first * sign:
                 continue
             if not self._may_take(row, more):
@@ -233,7 +232,7 @@ class _Search:
             if more:
                 self._load(row, more)
             taken.append((row, shift, first))
-        if len(taken) == 1:  # of two that overlap: not worth an adder of its own
+        if len(taken) == 1:  # two occurrences overlapped: one is not worth an adder
             row, shift, first = taken[0]
             self._put(row, a, shift, first)
             self._put(row, b, shift + distance, first * sign)
@@ -252,7 +251,7 @@ class _Search:
                 self.room[step] = room & ~(self.every_shift << row)
 
     def _new_pairs(self, term: int, places: list[tuple[int, int, int]]) -> None:
-        """Pairs of a new term, from the rows that have it."""
+        """Count the pairs of a new term in the rows that have it."""
         counts: dict[tuple[int, int, int], int] = {}
         for row, shift, sign in places:
             for (other, there), value in self.rows[row].items():
@@ -264,7 +263,7 @@ class _Search:
                 self._wait(self._score(count, pair), pair)
 
     def network(self) -> Network:
-        """The network with the sums of what is left in every row."""
+        """Return the network, with every row's remaining digits summed."""
         sums: list[dict[int, tuple[int, int]]] = []
         for row, digits in enumerate(self.rows):
             left = [Digit(term, shift, sign) for (term, shift), sign in digits.items()]
@@ -283,7 +282,7 @@ class _Search:
 
 
 def _ones(number: int) -> list[int]:
-    """The places of its ones, the lowest first."""
+    """Return the places of the ones, lowest first."""
     places = []
     while number:
         low = number & -number

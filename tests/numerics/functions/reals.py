@@ -9,8 +9,9 @@ from typing import Any
 
 from mpmath import mp, mpf
 
-from hwflow.numerics.functions import chains as e
+from hwflow.numerics.functions import combination, piecewise, power
 from hwflow.numerics.functions import smooth as s
+from hwflow.numerics.functions.function import Elementwise
 from hwflow.numerics.rounding import Rounding
 
 BITS = 320
@@ -43,7 +44,7 @@ class NoValue(Exception):
     """The function is not defined there."""
 
 
-def value(functions: tuple[e.Elementwise, ...], x: Real) -> Real:
+def value(functions: tuple[Elementwise, ...], x: Real) -> Real:
     for function in functions:
         x = _apply(function, x)
     return x
@@ -66,39 +67,39 @@ def position(x: Real, scale: F, zero_point: F | int) -> F:
     return quotient
 
 
-def _apply(f: e.Elementwise, x: Real) -> Real:
+def _apply(f: Elementwise, x: Real) -> Real:
     r, zero, one = _real(x), F(0), F(1)
     match f:
-        case e.Affine(m, a):
+        case piecewise.Affine(m, a):
             return m * x + a if isinstance(x, F) else _real(m) * x + _real(a)
-        case e.Relu():
+        case piecewise.Relu():
             return x if r > 0 else zero
-        case e.Clip(low, high):
+        case piecewise.Clip(low, high):
             x = low if low is not None and r < _real(low) else x
             return high if high is not None and _real(x) > _real(high) else x
-        case e.LeakyRelu(alpha):
-            return x if r >= 0 else _apply(e.Affine(alpha, zero), x)
-        case e.ThresholdedRelu(alpha):
+        case piecewise.LeakyRelu(alpha):
+            return x if r >= 0 else _apply(piecewise.Affine(alpha, zero), x)
+        case piecewise.ThresholdedRelu(alpha):
             return x if r > _real(alpha) else zero
-        case e.HardSigmoid(alpha, beta):
-            return _apply(e.Clip(zero, one), _apply(e.Affine(alpha, beta), x))
-        case e.Abs():
+        case piecewise.HardSigmoid(alpha, beta):
+            return _apply(piecewise.Clip(zero, one), _apply(piecewise.Affine(alpha, beta), x))
+        case piecewise.Abs():
             return abs(x)
-        case e.Sign():
+        case piecewise.Sign():
             return F((r > 0) - (r < 0))
-        case e.Round(mode):
+        case piecewise.Round(mode):
             return F(rounded(position(x, one, 0), mode))
-        case e.QuantizeDequantize(scale, zero_point, low, high, mode, inside):
+        case piecewise.QuantizeDequantize(scale, zero_point, low, high, mode, inside):
             level = rounded(position(x, scale, zero_point if inside else 0), mode) + (0 if inside else zero_point)
             return scale * (min(max(level, low), high) - zero_point)
-        case e.Ranked(levels):
+        case piecewise.Ranked(levels):
             place = position(x, one, 0)
             return next((y for k, y in reversed([*enumerate(levels)]) if place >= k), levels[0])
-        case e.Reciprocal():
+        case power.Reciprocal():
             if r == 0:
                 raise NoValue
             return 1 / x
-        case e.Combination(op, left, right):
+        case combination.Combination(op, left, right):
             a, b = value(left, x), value(right, x)
             if not (isinstance(a, F) and isinstance(b, F)):
                 if ((isinstance(a, F) and a == 0) or (isinstance(b, F) and b == 0)) and op == "mul":
@@ -111,12 +112,12 @@ def _apply(f: e.Elementwise, x: Real) -> Real:
                 "min": lambda: min(a, b), "max": lambda: max(a, b),
             }[op]()  # fmt: skip
         case s.HardSwish():
-            return _apply(e.Combination("mul", (), (e.HardSigmoid(F(1, 6), F(1, 2)),)), x)
+            return _apply(combination.Combination("mul", (), (piecewise.HardSigmoid(F(1, 6), F(1, 2)),)), x)
         case s.Softsign():
             return x / (1 + abs(x))
-        case e.Sqrt():
+        case power.Sqrt():
             return _power(x, F(1, 2))
-        case e.Pow(exponent):
+        case power.Pow(exponent):
             return _power(x, exponent)
         case s.Elu(alpha):
             return x if r >= 0 else _real(alpha) * (mp.exp(r) - 1) if alpha else zero
@@ -140,7 +141,7 @@ def _apply(f: e.Elementwise, x: Real) -> Real:
             return _exactly((mp.exp(2 * r) - 1) / (mp.exp(2 * r) + 1), x == 0, zero)
         case s.Erf():
             return _exactly(mp.erf(r), x == 0, zero)
-        case e.RootMultiply(radicand):
+        case power.RootMultiply(radicand):
             return _exactly(r * mp.sqrt(mpf(radicand.numerator) / radicand.denominator), x == 0, zero)
         case s.Softplus():
             return mp.log1p(mp.exp(r))

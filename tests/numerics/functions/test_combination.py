@@ -8,9 +8,10 @@ from fractions import Fraction as F
 import numpy as np
 import pytest
 
-from hwflow.numerics.functions.chains import Affine, Combination, Relu, combination
+from hwflow.numerics.functions.combination import Combination, combination
 from hwflow.numerics.functions.float_interval import FloatIntervals
 from hwflow.numerics.functions.function import Elementwise, enclose
+from hwflow.numerics.functions.piecewise import Affine, Relu
 from hwflow.numerics.interval import MOST_EXACT_BITS, Interval, NoSteps
 from hwflow.numerics.requantizers.stages import QuantizerStage
 

@@ -12,13 +12,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from mpmath import mp
 
-from hwflow.numerics.functions.chains import Clip, Elementwise, Pow, Sqrt
 from hwflow.numerics.functions.float_interval import FloatIntervals
-from hwflow.numerics.functions.function import enclose, floats
-from hwflow.numerics.functions.piecewise import Rational
+from hwflow.numerics.functions.function import Elementwise, enclose, floats
+from hwflow.numerics.functions.piecewise import Clip, Rational
+from hwflow.numerics.functions.power import Pow, Sqrt
 from hwflow.numerics.functions.real_steps import Levels
 from hwflow.numerics.functions.slope import Sloped
-from hwflow.numerics.functions.smooth import Celu, Erf, Exp, Gelu, HardSwish, Mish, Sigmoid, Softplus, Tanh
+from hwflow.numerics.functions.smooth import Celu, Erf, Exp, Gelu, HardSwish, Log, Mish, Sigmoid, Softplus, Tanh
 from hwflow.numerics.interval import Interval, NoSteps
 from hwflow.numerics.rounding import Quantizer, Rounding
 from tests.numerics.functions.reals import BITS, NoValue, Real, Unsure, value
@@ -120,6 +120,29 @@ def test_values_are_enclosed_as_narrowly_as_asked(f: Elementwise, x: F) -> None:
         return
     if isinstance(y.hi, F) and isinstance(y.lo, F) and min(abs(y.lo), abs(y.hi)) > F(1, 1 << 16000):
         assert y.hi - y.lo <= 3 * F(1, 1 << 200) * abs(y.hi)
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "expected"),
+    [
+        (Exp(), F(1 << 60000), Interval(F(1 << (1 << 14) - 1), inf)),  # no more than that it is beyond 2**(2**14)
+        (Exp(), F(-1 << 60000), Interval(F(0), F(1, 1 << (1 << 14)), True)),
+        (Exp(), F(-20000), Interval(F(0), F(1, 1 << (1 << 14)), True)),
+        (Gelu(), F(-1000), Interval(F(-1, 1 << (1 << 14)), F(0), hi_open=True)),
+        (Mish(), F(-30000), Interval(F(-1, 1 << (1 << 14)), F(0), hi_open=True)),
+        (Softplus(), F(-1 << 60000), Interval(F(0), F(1, 1 << (1 << 14)), True)),
+        (Sigmoid(), F(-1 << 60000), Interval(F(0), F(1, 1 << (1 << 14)), True)),
+    ],
+)
+def test_values_beyond_all_bounds(function: Elementwise, x: F, expected: Interval) -> None:
+    assert function.enclose(Interval.point(x), 64) == expected
+
+
+def test_an_argument_next_to_a_zero() -> None:
+    """log(1 + d) lies between d - d**2 / 2 and d, of which it is asked for as many bits as of any other value."""
+    d = F(1, 1 << 2000)
+    y = Log().enclose(Interval.point(1 + d), 64)
+    assert d - d**2 / 2 - d / (1 << 64) <= y.lo <= y.hi <= d + d / (1 << 64)
 
 
 @pytest.mark.parametrize(

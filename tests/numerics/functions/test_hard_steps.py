@@ -8,22 +8,20 @@ import pytest
 from mpmath import mp
 
 from hwflow.numerics.functions import subdivision
-from hwflow.numerics.functions.chains import (
+from hwflow.numerics.functions.combination import Combination
+from hwflow.numerics.functions.function import Elementwise
+from hwflow.numerics.functions.piecewise import (
     Abs,
     Affine,
     Clip,
-    Combination,
-    Elementwise,
     HardSigmoid,
     LeakyRelu,
-    Pow,
-    Reciprocal,
     Relu,
     Round,
     Sign,
-    Sqrt,
     ThresholdedRelu,
 )
+from hwflow.numerics.functions.power import Pow, Reciprocal, Sqrt
 from hwflow.numerics.functions.smooth import (
     Elu,
     Erf,
@@ -41,7 +39,7 @@ from hwflow.numerics.requantizers.stages import NoSteps, QuantizerStage
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.numerics.rounding import Rounding
 
-UNCLEAR = "keep off the boundaries of rounding, but 6144 bits do not tell one of its values from one"
+UNCLEAR = "keep off rounding boundaries, but 6144 bits do not separate one of its values from one"
 
 
 def stage(
@@ -136,7 +134,7 @@ def test_equal_irrational_numbers_are_refused() -> None:
     assert error.value.reason == UNCLEAR
     with pytest.raises(NoSteps) as error:
         stage((zero, Sqrt())).steps(1, 1)
-    reason = "have a value everywhere, but 6144 bits do not tell whether one of its values exists"
+    reason = "have a value everywhere, but 6144 bits do not decide whether one of its values exists"
     assert error.value.reason == reason
 
 

@@ -11,24 +11,22 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 from hwflow.numerics.functions import subdivision
-from hwflow.numerics.functions.chains import (
+from hwflow.numerics.functions.combination import Combination
+from hwflow.numerics.functions.function import Elementwise
+from hwflow.numerics.functions.piecewise import (
     Abs,
     Affine,
     Clip,
-    Combination,
-    Elementwise,
     HardSigmoid,
     LeakyRelu,
-    Pow,
     QuantizeDequantize,
     Ranked,
-    Reciprocal,
     Relu,
     Round,
     Sign,
-    Sqrt,
     ThresholdedRelu,
 )
+from hwflow.numerics.functions.power import Pow, Reciprocal, Sqrt
 from hwflow.numerics.functions.smooth import (
     Celu,
     Elu,

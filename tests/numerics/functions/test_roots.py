@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwflow.numerics.functions.chains import Affine, Relu, RootMultiply, Steps
 from hwflow.numerics.functions.function import enclose
+from hwflow.numerics.functions.piecewise import Affine, Relu, Steps
+from hwflow.numerics.functions.power import RootMultiply
 from hwflow.numerics.functions.quantizer_steps import quantizer_steps
 from hwflow.numerics.functions.smooth import Sigmoid
 from hwflow.numerics.interval import Interval

@@ -9,7 +9,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from hwflow.numerics.functions.chains import Affine, Relu
+from hwflow.numerics.functions.piecewise import Affine, Relu
 from hwflow.numerics.functions.quantizer_steps import quantizer_steps
 from hwflow.numerics.functions.smooth import Sigmoid
 from hwflow.numerics.functions.sum_keys import SumKeys, Term, _AllSorted, _first_between, _OneBySearch, find_keys

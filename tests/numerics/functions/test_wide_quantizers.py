@@ -10,17 +10,10 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from hwflow.numerics.functions.chains import (
-    Abs,
-    Affine,
-    Clip,
-    Elementwise,
-    LeakyRelu,
-    QuantizeDequantize,
-    Relu,
-    RootMultiply,
-    combination,
-)
+from hwflow.numerics.functions.combination import combination
+from hwflow.numerics.functions.function import Elementwise
+from hwflow.numerics.functions.piecewise import Abs, Affine, Clip, LeakyRelu, QuantizeDequantize, Relu
+from hwflow.numerics.functions.power import RootMultiply
 from hwflow.numerics.functions.smooth import Erf, Gelu, HardSwish, Mish, Sigmoid, Tanh
 from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.numerics.requantizers.step_function import StepFunction, compose

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from hwflow.numerics.functions.chains import Elementwise
+from hwflow.numerics.functions.function import Elementwise
 from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.numerics.requantizers.staircase import Staircase
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwflow.numerics.accumulator_bounds import bounds, width_of
-from hwflow.numerics.functions.chains import Relu
+from hwflow.numerics.functions.piecewise import Relu
 from hwflow.numerics.requantizers import requantizer
 from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
 from hwflow.numerics.requantizers.requantizer import Form, LookupForm, SearchForm, ThresholdForm, cost

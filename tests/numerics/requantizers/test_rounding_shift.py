@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwflow.numerics.functions.chains import Clip, Relu
+from hwflow.numerics.functions.piecewise import Clip, Relu
 from hwflow.numerics.requantizers import requantizer
 from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
 from hwflow.numerics.requantizers.requantizer import Form, ThresholdForm, cost

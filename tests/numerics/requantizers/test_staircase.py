@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwflow.numerics.functions.chains import Affine, Clip, Elementwise, QuantizeDequantize, Relu
+from hwflow.numerics.functions.function import Elementwise
+from hwflow.numerics.functions.piecewise import Affine, Clip, QuantizeDequantize, Relu
 from hwflow.numerics.requantizers.staircase import Staircase
 from tests.numerics.requantizers.staircases import quantizer_staircase
 
